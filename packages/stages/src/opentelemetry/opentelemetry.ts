@@ -1,7 +1,8 @@
 import { context, type SpanContext, type TracerProvider, trace } from "@opentelemetry/api";
 import type { ObservedRun, RunTelemetry, Telemetry } from "../telemetry/telemetry.ts";
-import { clean } from "./names.ts";
-import { RunSpans, runSpan } from "./run-spans.ts";
+import { clean, spanName } from "./names.ts";
+import { OpenSpan } from "./open-span.ts";
+import { RunSpans } from "./run-spans.ts";
 
 export interface OpenTelemetryOptions {
   /** Default: the globally registered provider, even if it is registered later. */
@@ -27,16 +28,24 @@ export function openTelemetry({ tracerProvider }: OpenTelemetryOptions = {}): Te
   };
 
   return {
-    run: (observed: ObservedRun): RunTelemetry => {
-      const { runId, kinds } = observed;
+    run: ({ runId, pipeline, kinds, resumed, at }: ObservedRun): RunTelemetry => {
       const previous = suspended.get(runId);
       suspended.delete(runId);
-      const root = runSpan(tracer, context.active(), observed, previous === undefined ? [] : [{ context: previous }]);
-      return new RunSpans({ root, conversation: runId, kinds }, runId, ({ status, code }, at) => {
+      const attributes = {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": pipeline,
+        "gen_ai.conversation.id": runId,
+        "sluice.run.id": runId,
+        ...(resumed ? { "sluice.run.resumed": true } : {}),
+      };
+      const links = previous === undefined ? [] : [{ context: previous }];
+      const name = spanName("invoke_workflow", pipeline);
+      const root = new OpenSpan(tracer, context.active(), { name, attributes, at, links });
+      return new RunSpans({ root, conversation: runId, kinds }, runId, ({ status, code }, endedAt) => {
         root.set({ "sluice.run.status": status });
         if (status === "failed" || status === "stopped") root.fail(clean(code ?? "_OTHER"));
         if (status === "suspended" || status === "stopped") remember(runId, root.spanContext);
-        root.end(at);
+        root.end(endedAt);
       });
     },
   };

@@ -1,4 +1,4 @@
-import type { Attributes, Context, Tracer } from "@opentelemetry/api";
+import type { Attributes } from "@opentelemetry/api";
 import { type EventDraft, field, type Json } from "@sluice/core";
 import type {
   Activity,
@@ -12,9 +12,8 @@ import type {
 } from "../telemetry/telemetry.ts";
 import { CallSpans } from "./call-spans.ts";
 import { endModelSpan, modelSpan } from "./model-span.ts";
-import { spanName, textIn } from "./names.ts";
-import { type NewSpan, OpenSpan } from "./open-span.ts";
-import { RequestSpans } from "./request-spans.ts";
+import { clean, spanName, textIn } from "./names.ts";
+import type { OpenSpan } from "./open-span.ts";
 import { spanEvent } from "./span-events.ts";
 
 /** What the spans of a run and its siblings share. */
@@ -24,6 +23,14 @@ export interface RunOfSpans {
   readonly conversation: string;
   readonly kinds: ObservedRun["kinds"];
 }
+
+/** Events that close a request, with the value of `sluice.request.answer` if the event has no answer. */
+const ANSWERS: Partial<Record<EventDraft["type"], string>> = {
+  "grant.answered": "answered",
+  "grant.expired": "expired",
+  "request.answered": "answered",
+  "request.expired": "expired",
+};
 
 type RunEnded = (end: ActivityEnd, at: number) => void;
 
@@ -47,14 +54,14 @@ export class RunSpans implements RunTelemetry {
   /** Called when all spans but the run's own have ended. */
   readonly #onEnd: RunEnded;
   #attempt: OpenAttempt | undefined;
-  readonly #requests: RequestSpans;
+  /** One span per open request, by its id. */
+  readonly #requests = new Map<string, OpenSpan>();
   readonly #models = new Set<OpenSpan>();
 
   constructor(run: RunOfSpans, runId: string, onEnd: RunEnded) {
     this.#run = run;
     this.#runId = runId;
     this.#onEnd = onEnd;
-    this.#requests = new RequestSpans({ "gen_ai.conversation.id": run.conversation });
   }
 
   sibling(runId: string): RunTelemetry {
@@ -91,7 +98,7 @@ export class RunSpans implements RunTelemetry {
     for (const event of events) {
       const { type } = event;
       this.#attempt?.calls.recorded(event, at);
-      this.#requests.recorded(event, this.#innermost(), at);
+      this.#request(event, at);
       const reported = spanEvent(event);
       if (reported !== undefined) this.#innermost(type).event(reported.name, reported.attributes, at);
       if (type === "turn.finished") this.#closeTurn(event.data);
@@ -137,9 +144,9 @@ export class RunSpans implements RunTelemetry {
   }
 
   ended(end: ActivityEnd, at: number): void {
-    for (const span of this.#models) span.end(at);
+    for (const span of [...this.#models, ...this.#requests.values()]) span.end(at);
     this.#models.clear();
-    this.#requests.close(at);
+    this.#requests.clear();
     this.#attempt?.span.set({ "sluice.attempt.outcome": end.status });
     this.#closeAttempt(at);
     this.#onEnd(end, at);
@@ -167,6 +174,37 @@ export class RunSpans implements RunTelemetry {
     const turn =
       number !== undefined && this.#attempt?.shared["gen_ai.agent.name"] !== undefined ? Number(number) : undefined;
     return (turn === undefined ? undefined : this.#turn(turn, at)?.span) ?? this.#innermost();
+  }
+
+  #request(event: EventDraft, at: number): void {
+    const { type } = event;
+    const isOpened = type === "grant.requested" || type === "request.opened";
+    const defaultAnswer = ANSWERS[type];
+    if (!isOpened && defaultAnswer === undefined) return;
+    const { requestId, kind, answer: given } = event.data;
+    if (typeof requestId !== "string") return;
+    const parent = this.#innermost();
+    if (isOpened) {
+      const kindName = typeof kind === "string" ? kind : "";
+      const attributes = {
+        "gen_ai.conversation.id": this.#run.conversation,
+        "sluice.request.id": clean(requestId),
+        "sluice.request.kind": clean(kindName),
+      };
+      this.#requests.set(requestId, parent.open({ name: spanName("request", kindName), attributes, at }));
+      return;
+    }
+    const answer = textIn(given) ?? defaultAnswer;
+    const span = this.#requests.get(requestId);
+    this.#requests.delete(requestId);
+    // An earlier process opened the request and has ended its span.
+    if (span === undefined) {
+      parent.event(`sluice.${type}`, { "sluice.request.id": clean(requestId), "sluice.request.answer": answer }, at);
+      return;
+    }
+    span.set({ "sluice.request.answer": answer });
+    span.end(at);
+    parent.reach(at);
   }
 
   #closeTurn(finished?: EventDraft["data"]): void {
@@ -208,20 +246,4 @@ export class RunSpans implements RunTelemetry {
 
 function numberIn(value: Json | undefined): number | undefined {
   return typeof value === "number" ? value : undefined;
-}
-
-export function runSpan(
-  tracer: Tracer,
-  parent: Context,
-  { runId, pipeline, resumed, at }: ObservedRun,
-  links: NonNullable<NewSpan["links"]>,
-): OpenSpan {
-  const attributes = {
-    "gen_ai.operation.name": "invoke_workflow",
-    "gen_ai.workflow.name": pipeline,
-    "gen_ai.conversation.id": runId,
-    "sluice.run.id": runId,
-    ...(resumed ? { "sluice.run.resumed": true } : {}),
-  };
-  return new OpenSpan(tracer, parent, { name: spanName("invoke_workflow", pipeline), attributes, at, links });
 }
