@@ -2,7 +2,7 @@ import type { ToolEffect, ToolResult } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { failure } from "../files/results.ts";
 import { cleanText } from "./definition.ts";
-import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/inbox.ts";
+import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/transport.ts";
 
 const LONGEST_MESSAGE = 2_000;
 /** Errors before a connection exists: the server saw nothing of the call. */

@@ -64,30 +64,18 @@ function countNames(listed: readonly ListedTool[]): ReadonlyMap<string, number> 
   return times;
 }
 
-/** Detects tools that differ from what the session first saw. A changed tool stays changed. */
-export interface Pins {
-  /** How the tool differs, to complete a sentence; undefined if it does not. */
-  difference(own: string): string | undefined;
-  compare(listed: readonly ListedTool[]): void;
-}
-
-export function createPins(tools: readonly OfferedTool[], onChanged: (own: string, how: string) => void): Pins {
-  const differences = new Map<string, string>();
-  return {
-    difference: (own) => differences.get(own),
-    compare: (listed) => {
-      const times = countNames(listed);
-      const present = new Map(listed.map((tool) => [tool.name, tool]));
-      for (const { own, digest } of tools) {
-        if (differences.has(own)) continue;
-        const tool = present.get(own);
-        const how = tool === undefined ? "was removed" : differs(tool, digest, times.get(own) === 1);
-        if (how === undefined) continue;
-        differences.set(own, how);
-        onChanged(own, how);
-      }
-    },
-  };
+/** How offered tools differ from a later list, to complete a sentence, by the server's names. */
+export function differences(
+  tools: readonly OfferedTool[],
+  listed: readonly ListedTool[],
+): readonly (readonly [own: string, how: string])[] {
+  const times = countNames(listed);
+  const present = new Map(listed.map((tool) => [tool.name, tool]));
+  return tools.flatMap(({ own, digest }) => {
+    const tool = present.get(own);
+    const how = tool === undefined ? "was removed" : differs(tool, digest, times.get(own) === 1);
+    return how === undefined ? [] : [[own, how] as const];
+  });
 }
 
 function differs(tool: ListedTool, digest: string, once: boolean): string | undefined {

@@ -4,7 +4,7 @@ import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
 import { createServer, type McpServer } from "./server.ts";
-import type { McpStart } from "./transport/link.ts";
+import type { McpStart } from "./transport/connection.ts";
 import { loadMcpSdk, type McpSdk } from "./transport/sdk.ts";
 
 /** A problem of an MCP server that does not stop the run. */
