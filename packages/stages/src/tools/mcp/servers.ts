@@ -5,7 +5,7 @@ import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
 import { createServer, type McpServer } from "./server.ts";
 import type { McpStart } from "./transport/connection.ts";
-import { loadMcpSdk, type McpSdk } from "./transport/sdk.ts";
+import { loadMcpSdk } from "./transport/sdk.ts";
 
 /** A problem of an MCP server that does not stop the run. */
 export interface McpFault {
@@ -27,10 +27,10 @@ export interface McpSource {
   /** The names of keys in the servers' settings, by their values. */
   readonly keys: ReadonlyMap<string, string>;
   /**
-   * The tools of the servers that a stage of this pipeline could call; starts these servers concurrently. Errors: Validation
-   * `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
+   * The tools of the servers that a stage of this pipeline could call, of all servers without a pipeline; starts these servers
+   * concurrently. Errors: Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
    */
-  toolsFor(spec: PipelineSpec, start: McpStart): Promise<readonly Tool[]>;
+  toolsFor(spec: PipelineSpec | undefined, start: McpStart): Promise<readonly Tool[]>;
   /** Names of servers whose processes have run outside a sandbox. */
   readonly unwalled: ReadonlySet<string>;
   /** Stops the servers and everything they started. */
@@ -42,11 +42,6 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   const kills = new Set<() => void>();
   const unwalled = new Set<string>();
   const running = new Map<string, McpServer>();
-  let sdk: Promise<McpSdk> | undefined;
-  const loaded = (): Promise<McpSdk> => {
-    sdk ??= loadMcpSdk();
-    return sdk;
-  };
   // At process exit nothing can be awaited, and the servers' process groups would stay alive.
   const killAll = (): void => {
     for (const kill of kills) kill();
@@ -54,21 +49,19 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   /** Redacts with the secrets of the latest run, since messages of servers belong to no run. */
   let clean = (text: string): string => text;
   const reported = new Set<string>();
-  let watching = false;
   let closed = false;
 
   const serverOf = (one: McpSettings): McpServer => {
     const known = running.get(one.name);
     if (known !== undefined) return known;
-    const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
     const made = createServer({
       settings: one,
-      sdk: loaded,
+      sdk: loadMcpSdk,
       clock,
       workspace: root,
       kills,
       unwalled,
-      onFault: onServerFault,
+      onFault: (message) => onFault({ by: `mcp:${one.name}`, message: clean(message) }),
     });
     running.set(one.name, made);
     return made;
@@ -88,13 +81,13 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     keys: keysOf(settings),
     unwalled,
     toolsFor: async (spec, start) => {
-      const needed = settings.filter(({ name }) => mayNeed(spec, name));
+      const needed = settings.filter(({ name }) => spec === undefined || mayNeed(spec, name));
       if (needed.length === 0) return [];
       if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");
       clean = (text) => start.secrets.text(text);
-      await loaded();
-      if (!watching) process.on("exit", killAll);
-      watching = true;
+      await loadMcpSdk();
+      // Registered once, however often servers start.
+      process.off("exit", killAll).on("exit", killAll);
       const starts = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
       const failures: string[] = [];
       const tools = starts.flatMap((one, at): readonly Tool[] => {

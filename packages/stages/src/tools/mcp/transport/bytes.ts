@@ -9,26 +9,22 @@ interface Bytes {
 }
 
 function createBytes(maxBytes: number): Bytes {
-  let held = Buffer.alloc(0);
+  const held = new ArrayBuffer(0, { maxByteLength: maxBytes });
   let length = 0;
   return {
     add: (piece) => {
       const needed = length + piece.length;
       if (needed > maxBytes) return false;
-      if (needed > held.length) {
-        const grown = Buffer.alloc(Math.min(maxBytes, Math.max(needed, held.length * 2, 4_096)));
-        held.copy(grown, 0, 0, length);
-        held = grown;
-      }
-      held.set(piece, length);
+      if (needed > held.byteLength) held.resize(Math.min(maxBytes, Math.max(needed, length * 2, 4_096)));
+      new Uint8Array(held).set(piece, length);
       length = needed;
       return true;
     },
     take: () => {
-      const text = held.toString("utf8", 0, length);
+      const text = Buffer.from(held, 0, length).toString("utf8");
       length = 0;
       // Release the memory of a long message.
-      if (held.length > 65_536) held = Buffer.alloc(0);
+      if (held.byteLength > 65_536) held.resize(0);
       return text;
     },
   };
