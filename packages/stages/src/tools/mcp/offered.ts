@@ -28,12 +28,12 @@ export function offeredOf(
   const drop = (own: string, why: string): void => {
     faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${why}`);
   };
-  const times = countNames(listed);
   const isReader = nameMatcher(reads);
   let characters = 0;
   for (const tool of listed) {
     const own = tool.name;
-    const fault = times.get(own) === 1 ? toolNameFault(server, own) : "the server has several tools of this name";
+    const isOnly = listed.filter(({ name }) => name === own).length === 1;
+    const fault = isOnly ? toolNameFault(server, own) : "the server has several tools of this name";
     if (fault !== undefined) {
       drop(own, fault);
       continue;
@@ -58,28 +58,21 @@ export function offeredOf(
   return { tools, faults };
 }
 
-function countNames(listed: readonly ListedTool[]): ReadonlyMap<string, number> {
-  const times = new Map<string, number>();
-  for (const { name } of listed) times.set(name, (times.get(name) ?? 0) + 1);
-  return times;
-}
-
 /** How offered tools differ from a later list, to complete a sentence, by the server's names. */
 export function differences(
   tools: readonly OfferedTool[],
   listed: readonly ListedTool[],
 ): readonly (readonly [own: string, how: string])[] {
-  const times = countNames(listed);
-  const present = new Map(listed.map((tool) => [tool.name, tool]));
   return tools.flatMap(({ own, digest }) => {
-    const tool = present.get(own);
-    const how = tool === undefined ? "was removed" : differs(tool, digest, times.get(own) === 1);
+    const how = difference(own, digest, listed);
     return how === undefined ? [] : [[own, how] as const];
   });
 }
 
-function differs(tool: ListedTool, digest: string, once: boolean): string | undefined {
-  if (!once) return "was listed twice";
+function difference(own: string, digest: string, listed: readonly ListedTool[]): string | undefined {
+  const [tool, twin] = listed.filter(({ name }) => name === own);
+  if (tool === undefined) return "was removed";
+  if (twin !== undefined) return "was listed twice";
   try {
     if (definitionDigest(tool) === digest) return undefined;
   } catch {
