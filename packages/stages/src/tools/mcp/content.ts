@@ -96,9 +96,7 @@ function note(what: string): string {
 
 /** The length of the data in base64. */
 function bytesOf(data: Json | undefined): string {
-  if (typeof data !== "string") return "no data";
-  const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
-  return `${Math.max(0, Math.floor((data.length * 3) / 4) - padding)} bytes`;
+  return typeof data === "string" ? `${Buffer.byteLength(data, "base64")} bytes` : "no data";
 }
 
 function word(value: Json | undefined): string {

@@ -120,7 +120,7 @@ async function offer({ settings, clock, onFault }: LinkOptions, link: Link): Pro
       const message = `The MCP server ${server} did not answer within ${callTimeoutMs} ms, so the call was cancelled. It is unknown whether it took effect.`;
       return failure("timeout", message);
     }
-    return callFailure({ server, tool, end: transport.ended, thrown: answer.thrown });
+    return callFailure(server, tool, transport.ended, answer.thrown);
   };
   return tools.map((tool) => toolOf(settings, tool, call));
 }

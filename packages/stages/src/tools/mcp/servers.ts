@@ -1,9 +1,9 @@
 import { type Clock, type PipelineSpec, SluiceError, type Tool } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
+import { type McpServers, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
-import { createServer, type McpServer } from "./server.ts";
+import { createServer } from "./server.ts";
 import type { McpStart } from "./transport/connection.ts";
 import { loadMcpSdk } from "./transport/sdk.ts";
 
@@ -41,7 +41,6 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   const settings = readMcpServers(servers);
   const kills = new Set<() => void>();
   const unwalled = new Set<string>();
-  const running = new Map<string, McpServer>();
   // At process exit nothing can be awaited, and the servers' process groups would stay alive.
   const killAll = (): void => {
     for (const kill of kills) kill();
@@ -51,21 +50,11 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   const reported = new Set<string>();
   let closed = false;
 
-  const serverOf = (one: McpSettings): McpServer => {
-    const known = running.get(one.name);
-    if (known !== undefined) return known;
-    const made = createServer({
-      settings: one,
-      sdk: loadMcpSdk,
-      clock,
-      workspace: root,
-      kills,
-      unwalled,
-      onFault: (message) => onFault({ by: `mcp:${one.name}`, message: clean(message) }),
-    });
-    running.set(one.name, made);
-    return made;
-  };
+  const all = settings.map((one) => {
+    const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
+    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, unwalled };
+    return { ...one, server: createServer({ ...shared, settings: one, onFault: onServerFault }) };
+  });
 
   /** Whether a tool's definition contains no key; model providers would receive it. */
   const isClean = (server: string, { name, description, inputSchema }: Tool): boolean => {
@@ -81,14 +70,14 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     keys: keysOf(settings),
     unwalled,
     toolsFor: async (spec, start) => {
-      const needed = settings.filter(({ name }) => spec === undefined || mayNeed(spec, name));
+      const needed = all.filter(({ name }) => spec === undefined || mayNeed(spec, name));
       if (needed.length === 0) return [];
       if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");
       clean = (text) => start.secrets.text(text);
       await loadMcpSdk();
       // Registered once, however often servers start.
       process.off("exit", killAll).on("exit", killAll);
-      const starts = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
+      const starts = await Promise.allSettled(needed.map(({ server }) => server.tools(start)));
       const failures: string[] = [];
       const tools = starts.flatMap((one, at): readonly Tool[] => {
         const { name, optional } = needed[at] ?? { name: "", optional: false };
@@ -102,7 +91,7 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     },
     close: async () => {
       closed = true;
-      await Promise.all([...running.values()].map((server) => server.close()));
+      await Promise.all(all.map(({ server }) => server.close()));
       process.off("exit", killAll);
     },
   };

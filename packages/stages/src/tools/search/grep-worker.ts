@@ -84,20 +84,17 @@ function linesAlone(lines: readonly string[], pattern: RegExp): { matched: Reado
 
 function linesAcross(text: string, pattern: RegExp): { matched: ReadonlySet<number>; count: number } {
   const matched = new Set<number>();
+  const breaks = (from: number, to: number): number => text.slice(from, to).split("\n").length - 1;
   let count = 0;
   let line = 0;
   let from = 0;
-  const advance = (to: number): void => {
-    for (let at = text.indexOf("\n", from); at !== -1 && at < to; at = text.indexOf("\n", from)) {
-      line += 1;
-      from = at + 1;
-    }
-  };
-  for (const found of text.matchAll(pattern)) {
+  for (const { 0: found, index } of text.matchAll(pattern)) {
     count += 1;
-    advance(found.index);
+    const last = index + Math.max(found.length - 1, 0);
+    line += breaks(from, index);
     const first = line;
-    advance(found.index + Math.max(found[0].length - 1, 0));
+    line += breaks(index, last);
+    from = last;
     for (let at = first; at <= line; at += 1) matched.add(at);
   }
   return { matched, count };
