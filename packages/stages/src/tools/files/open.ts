@@ -4,6 +4,7 @@ import {
   constants,
   type Dirent,
   existsSync,
+  lstatSync,
   openSync,
   readlinkSync,
   realpathSync,
@@ -129,7 +130,7 @@ export async function listFolder(real: string): Promise<Dirent[]> {
 
 /** Opens a folder, creating it and its missing parents one by one from the nearest that exists. */
 export async function withMadeFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
-  if (!(await exists(real))) {
+  if (!exists(real)) {
     await withMadeFolder(dirname(real), async (parent) => {
       try {
         await mkdir(parent.at(basename(real)));
@@ -143,13 +144,10 @@ export async function withMadeFolder<T>(real: string, use: (folder: OpenFolder) 
   return withFolder(real, use);
 }
 
-async function exists(real: string): Promise<boolean> {
+function exists(real: string): boolean {
   try {
-    await lstat(real);
-    return true;
+    return lstatSync(real, { throwIfNoEntry: false }) !== undefined;
   } catch (thrown) {
-    const code = systemCode(thrown);
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
     throw asFault(thrown, basename(real));
   }
 }

@@ -2,7 +2,7 @@ import type { ToolEffect } from "@sluice/core";
 import { digestOf, messageOf } from "@sluice/core/runtime";
 import type { McpSettings } from "./config.ts";
 import { definitionDigest, type ListedTool, readDefinition, type ToolDefinition } from "./definition.ts";
-import { nameMatcher, prefixOf, toolNameFault } from "./names.ts";
+import { matchesName, prefixOf, toolNameFault } from "./names.ts";
 
 /** Characters that the schemas and descriptions of a server may add to every model request. */
 const MOST_CHARACTERS = 400_000;
@@ -25,36 +25,28 @@ export function offeredOf(
 ): { readonly tools: readonly OfferedTool[]; readonly faults: readonly string[] } {
   const tools: OfferedTool[] = [];
   const faults: string[] = [];
-  const drop = (own: string, why: string): void => {
-    faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${why}`);
-  };
-  const isReader = nameMatcher(reads);
   let characters = 0;
   for (const tool of listed) {
     const own = tool.name;
-    const isOnly = listed.filter(({ name }) => name === own).length === 1;
-    const fault = isOnly ? toolNameFault(server, own) : "the server has several tools of this name";
-    if (fault !== undefined) {
-      drop(own, fault);
-      continue;
-    }
     try {
+      if (listed.filter(({ name }) => name === own).length > 1)
+        throw new Error("the server has several tools of this name");
+      const fault = toolNameFault(server, own);
+      if (fault !== undefined) throw new Error(fault);
       const definition = readDefinition(tool);
       characters += definition.description.length + JSON.stringify(definition.shown).length;
       if (characters > MOST_CHARACTERS)
         throw new Error("the descriptions of this server's tools are too long in total");
-      const effect = isReader(own) ? "read" : "write";
+      const effect = reads.some((pattern) => matchesName(pattern, own)) ? "read" : "write";
       const pin = digestOf([definition.digest, effect]);
       tools.push({ ...definition, name: `${prefixOf(server)}${own}`, own, effect, pin });
     } catch (thrown) {
-      drop(own, messageOf(thrown));
+      faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${messageOf(thrown)}`);
     }
   }
-  for (const pattern of reads) {
-    const matches = nameMatcher([pattern]);
-    if (!listed.some(({ name }) => matches(name)))
+  for (const pattern of reads)
+    if (!listed.some(({ name }) => matchesName(pattern, name)))
       faults.push(`${JSON.stringify(pattern)} of reads matches none of its tools`);
-  }
   return { tools, faults };
 }
 

@@ -31,7 +31,7 @@ export function createServer(options: LinkOptions): McpServer {
       const reached = createLink(options, start);
       link = reached;
       const offering = offer(options, reached).catch(async (thrown: unknown) => {
-        await reached.reset();
+        await reached.close();
         offered = undefined;
         throw thrown;
       });

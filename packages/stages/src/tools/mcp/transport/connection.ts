@@ -6,7 +6,7 @@ import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
 import type { McpSdk } from "./sdk.ts";
-import { isWalled, type ServerWall, wallServer } from "./server-wall.ts";
+import { type ServerWall, wallServer } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
 import { timed } from "./timed.ts";
 import type { Transport } from "./transport.ts";
@@ -55,17 +55,16 @@ export interface Link {
   reach(): Promise<Connection>;
   /** Resets the count of restarts after an answered call. */
   works(): void;
-  /** Closes the connection without counting a restart. */
-  reset(): Promise<void>;
   close(): Promise<void>;
 }
 
 export function createLink(options: LinkOptions, started: McpStart): Link {
   const { settings, unwalled } = options;
+  const { config } = settings;
   // A server that ran in the sandbox is never restarted outside it.
-  const isHeld = "command" in settings.config && isWalled(settings.config, started.wall);
+  const isHeld = "command" in config && config.sandbox !== false && started.wall?.sandbox.wall !== undefined;
   const held = isHeld ? started.wall : undefined;
-  if ("command" in settings.config && !isHeld) unwalled.add(settings.name);
+  if ("command" in config && !isHeld) unwalled.add(settings.name);
   const closing = new AbortController();
   let connection: Connection | undefined;
   let starting: Promise<Connection> | undefined;
@@ -96,11 +95,6 @@ export function createLink(options: LinkOptions, started: McpStart): Link {
     },
     works: () => {
       ends = 0;
-    },
-    reset: async () => {
-      const before = connection;
-      connection = undefined;
-      await before?.close();
     },
     close: async () => {
       closing.abort();
