@@ -4,7 +4,6 @@ import {
   constants,
   type Dirent,
   existsSync,
-  lstatSync,
   openSync,
   readlinkSync,
   realpathSync,
@@ -130,7 +129,7 @@ export async function listFolder(real: string): Promise<Dirent[]> {
 
 /** Opens a folder, creating it and its missing parents one by one from the nearest that exists. */
 export async function withMadeFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
-  if (!exists(real)) {
+  if (!(await exists(real))) {
     await withMadeFolder(dirname(real), async (parent) => {
       try {
         await mkdir(parent.at(basename(real)));
@@ -144,10 +143,13 @@ export async function withMadeFolder<T>(real: string, use: (folder: OpenFolder) 
   return withFolder(real, use);
 }
 
-function exists(real: string): boolean {
+async function exists(real: string): Promise<boolean> {
   try {
-    return lstatSync(real, { throwIfNoEntry: false }) !== undefined;
+    await lstat(real);
+    return true;
   } catch (thrown) {
+    const code = systemCode(thrown);
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
     throw asFault(thrown, basename(real));
   }
 }

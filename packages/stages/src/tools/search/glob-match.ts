@@ -26,23 +26,20 @@ export type GlobVerdict =
  * wildcards match leading dots, and case matters.
  */
 export function compileGlob(pattern: string): GlobVerdict {
-  if (pattern.trim() === "") return { ok: false, reason: "the pattern is empty" };
-  if (pattern.length > MAX_PATTERN)
-    return { ok: false, reason: `the pattern is longer than ${MAX_PATTERN} characters` };
-  if (pattern.includes("\0")) return { ok: false, reason: "the pattern contains a NUL byte" };
-  if (pattern.startsWith("!")) return { ok: false, reason: "negation with ! is not supported" };
+  const refuse = (reason: string): GlobVerdict => ({ ok: false, reason });
+  if (pattern.trim() === "") return refuse("the pattern is empty");
+  if (pattern.length > MAX_PATTERN) return refuse(`the pattern is longer than ${MAX_PATTERN} characters`);
+  if (pattern.includes("\0")) return refuse("the pattern contains a NUL byte");
+  if (pattern.startsWith("!")) return refuse("negation with ! is not supported");
   const alternatives = expandBraces(pattern);
-  if (alternatives === undefined)
-    return { ok: false, reason: `the braces expand to more than ${MAX_ALTERNATIVES} patterns` };
+  if (alternatives === undefined) return refuse(`the braces expand to more than ${MAX_ALTERNATIVES} patterns`);
   const length = alternatives.reduce((sum, alternative) => sum + alternative.length, 0);
-  if (length > MAX_EXPANDED)
-    return { ok: false, reason: `the braces expand to more than ${MAX_EXPANDED} characters of patterns` };
+  if (length > MAX_EXPANDED) return refuse(`the braces expand to more than ${MAX_EXPANDED} characters of patterns`);
   const matchers: PathMatcher[] = [];
   for (const alternative of alternatives) {
-    if (alternative.startsWith("/") || /^[A-Za-z]:[\\/]/.test(alternative))
-      return { ok: false, reason: "the pattern is absolute" };
+    if (alternative.startsWith("/") || /^[A-Za-z]:[\\/]/.test(alternative)) return refuse("the pattern is absolute");
     const names = alternative.split("/").filter((name) => name !== "" && name !== ".");
-    if (names.includes("..")) return { ok: false, reason: "the pattern contains .." };
+    if (names.includes("..")) return refuse("the pattern contains ..");
     if (alternative.endsWith("/")) names.push("**");
     matchers.push(compilePath(names));
   }

@@ -59,16 +59,14 @@ function optionsOf(query: GrepQuery): readonly string[] {
     "--max-columns-preview",
     ...(query.ignoreCase ? ["--ignore-case"] : []),
     ...(query.multiline ? ["--multiline", "--multiline-dotall"] : []),
-    ...modeOptions(query),
+    ...(query.mode === "files_with_matches" ? ["--files-with-matches"] : []),
+    ...(query.mode === "count" ? ["--count"] : []),
+    ...(query.mode === "content"
+      ? ["--line-number", `--before-context=${query.before}`, `--after-context=${query.after}`]
+      : []),
     // One word, so that a pattern may begin with a dash.
     `--regexp=${query.pattern}`,
   ];
-}
-
-function modeOptions(query: GrepQuery): readonly string[] {
-  if (query.mode === "files_with_matches") return ["--files-with-matches"];
-  if (query.mode === "count") return ["--count"];
-  return ["--line-number", `--before-context=${query.before}`, `--after-context=${query.after}`];
 }
 
 /** Added last, since in ripgrep the last matching glob counts. */

@@ -30,24 +30,17 @@ function createBytes(maxBytes: number): Bytes {
   };
 }
 
-export interface LineReader {
-  /** False if a line exceeds the limit. */
-  push(chunk: Uint8Array): boolean;
-}
-
-/** Splits bytes into lines; memory is bounded by one line. */
-export function createLines(maxBytes: number, onLine: (line: string) => void): LineReader {
+/** Splits bytes into lines; memory is bounded by one line. The result takes a chunk, and returns false if a line is too long. */
+export function createLines(maxBytes: number, onLine: (line: string) => void): (chunk: Uint8Array) => boolean {
   const bytes = createBytes(maxBytes);
-  return {
-    push: (chunk) => {
-      let from = 0;
-      for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-        if (!bytes.add(chunk.subarray(from, at))) return false;
-        from = at + 1;
-        onLine(bytes.take().replace(/\r$/, ""));
-      }
-      return bytes.add(chunk.subarray(from));
-    },
+  return (chunk) => {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      if (!bytes.add(chunk.subarray(from, at))) return false;
+      from = at + 1;
+      onLine(bytes.take().replace(/\r$/, ""));
+    }
+    return bytes.add(chunk.subarray(from));
   };
 }
 
@@ -86,7 +79,7 @@ export async function* eventData(
     if (field === "event") name = value;
   });
   for await (const chunk of body) {
-    if (!lines.push(chunk) || size > maxBytes) throw tooLong;
+    if (!lines(chunk) || size > maxBytes) throw tooLong;
     yield* ready.splice(0);
   }
 }

@@ -56,7 +56,7 @@ export class StdioTransport extends Transport {
       if (line.trim() !== "") this.take(line);
     });
     child.stdout?.on("data", (chunk: Buffer) => {
-      if (this.ended === undefined && !lines.push(chunk)) this.tooLarge();
+      if (this.ended === undefined && !lines(chunk)) this.tooLarge();
     });
     const decoder = new TextDecoder();
     child.stderr?.on("data", (chunk: Buffer) => {
