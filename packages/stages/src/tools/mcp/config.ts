@@ -49,9 +49,15 @@ export type McpServerConfig = McpStdioServer | McpHttpServer;
 export type McpServers = Readonly<Record<string, McpServerConfig>>;
 
 /** A server's settings with all defaults. */
-export interface McpSettings extends Required<McpServerLimits> {
+export interface McpSettings {
   readonly name: string;
   readonly config: McpServerConfig;
+  readonly reads: readonly string[];
+  readonly optional: boolean;
+  readonly startTimeoutMs: number;
+  readonly callTimeoutMs: number;
+  readonly maxMessageBytes: number;
+  readonly restarts: number;
 }
 
 const ms = z.int().min(1).max(86_400_000);

@@ -52,7 +52,7 @@ function piecesOf(answer: JsonObject): readonly string[] {
 /** Whether the text contains every value of it. Larger values are not compared. */
 function isRepeated(structured: Json, text: string): boolean {
   const values: string[] = [];
-  JSON.stringify(structured, (_key, value: unknown) => {
+  JSON.stringify(structured, (_key, value: Json) => {
     if (typeof value !== "object") values.push(String(value));
     return value;
   });

@@ -91,12 +91,15 @@ export class HttpTransport extends Transport {
     return this.protocolVersion !== WITHOUT_SESSIONS;
   }
 
-  #fetch(init: RequestInit & { readonly headers?: Readonly<Record<string, string>> }): Promise<Response> {
+  #fetch({
+    headers: more,
+    ...init
+  }: Omit<RequestInit, "headers"> & { headers?: Record<string, string> }): Promise<Response> {
     const headers = {
       ...this.#options.headers,
       ...(this.protocolVersion === undefined ? {} : { "mcp-protocol-version": this.protocolVersion }),
       ...(this.#session === undefined ? {} : { "mcp-session-id": this.#session }),
-      ...init.headers,
+      ...more,
     };
     // Keys in the headers are for this address only.
     return fetch(this.#options.url, { ...init, headers, redirect: "error" });
