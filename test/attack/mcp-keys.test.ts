@@ -14,10 +14,10 @@ class Loose extends Transport {
     this.take(text);
   }
   protected reply(): void {
-    // Nobody hears it.
+    // There is no server to send it to.
   }
   protected cancel(): void {
-    // Nobody hears it.
+    // There is no server to send it to.
   }
   protected leave(): Promise<void> {
     return Promise.resolve();

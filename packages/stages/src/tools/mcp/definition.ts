@@ -39,7 +39,7 @@ export function readDefinition(listed: ListedTool): ToolDefinition {
   const { type = "object" } = sent;
   if (type !== "object") throw new Error("its schema does not describe an object");
   const schema: JsonObject = { ...sent, type };
-  const shown = mapSchema(schema, cleaned);
+  const shown = mapSchema(schema, cleanMember);
   const checked: JsonSchema = { ...mapSchema(schema, checkable), type };
   if (DECEPTIVE.test(JSON.stringify(shown)))
     throw new Error("its schema contains characters that hide or reverse text");
@@ -79,7 +79,7 @@ function keys(text: string): ReadonlySet<string> {
 }
 
 /** Removes invisible characters from the texts in a schema, and shortens them. */
-function cleaned(key: string, value: Json): Json {
+function cleanMember(key: string, value: Json): Json {
   const isText = key === "description" || key === "title" || key === "$comment";
   return isText && typeof value === "string" ? cleanText(value, LONGEST_REMARK) : value;
 }

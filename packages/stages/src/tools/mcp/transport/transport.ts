@@ -177,7 +177,7 @@ export abstract class Transport implements MCPTransport {
     return this.#awaited.delete(id);
   }
 
-  /** Counts a message that nobody asked for, and reports the first one of a kind. */
+  /** Counts an unrequested message, and reports the first one of a kind. */
   #unrequested(kind?: string, notice = ""): void {
     this.#unasked += 1;
     if (this.#unasked > MOST_UNASKED)
