@@ -205,8 +205,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   },
   {
     name: "server-started-unwalled",
-    file: "tools/mcp/transport/link.ts",
-    find: "const held = isHeld ? wall : undefined;",
+    file: "tools/mcp/transport/connection.ts",
+    find: "const held = isHeld ? started.wall : undefined;",
     replace: "const held = undefined;",
   },
 ];

@@ -67,7 +67,7 @@ describe("a hostile glob", () => {
   test("lets others get their turn while many names are tried", async () => {
     const folder = tempFolder();
     for (let at = 0; at < 20; at += 1) folder.put(`${"a".repeat(240)}${at}`, "");
-    const call = stageIn(folder).use(globTool, { pattern: `*${"a".repeat(400)}?b{1..9}` });
+    const call = stageIn(folder).use(globTool, { pattern: `*${"a".repeat(400)}?b{1,2,3,4,5,6,7,8,9}` });
     expect(await turnsDuring(call)).toBeGreaterThan(10);
   });
 

@@ -4,7 +4,7 @@ import { systemClock } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import { type McpServerConfig, readMcpServers } from "../../packages/stages/src/tools/mcp/config.ts";
-import { createLink, type Link } from "../../packages/stages/src/tools/mcp/transport/link.ts";
+import { createLink, type Link } from "../../packages/stages/src/tools/mcp/transport/connection.ts";
 import { loadMcpSdk } from "../../packages/stages/src/tools/mcp/transport/sdk.ts";
 import { EVERYTHING, FILESYSTEM, misbehaving } from "../support/mcp.ts";
 import { hasWall, type WallWorld, wallUsers, wallWorld } from "../support/walls.ts";

@@ -123,6 +123,16 @@ test("LF strings edit a CR LF file, which stays one", async () => {
   expect(folder.text("a")).toBe("1\r\n2\r\n2b\r\nthree\r\n");
 });
 
+test("the lines around an edit far down in a CR LF file are shown", async () => {
+  const folder = tempFolder();
+  folder.put("a", Array.from({ length: 60 }, (_, at) => `line ${at + 1}\r\n`).join(""));
+  expect(
+    textOf(await edit(folder, "a", "line 50", "other"))
+      .split("\n")
+      .slice(1),
+  ).toEqual([47, 48, 49, 50, 51, 52, 53].map((line) => `    ${line}\t${line === 50 ? "other" : `line ${line}`}`));
+});
+
 test("in a file of mixed line ends only what was named changes", async () => {
   const folder = tempFolder();
   folder.put("a", "one\r\ntwo\nthree\r\n");

@@ -5,7 +5,7 @@ import { editTool } from "../tools/files/edit.ts";
 import { readTool } from "../tools/files/read.ts";
 import { writeTool } from "../tools/files/write.ts";
 import type { McpSource } from "../tools/mcp/servers.ts";
-import type { McpStart } from "../tools/mcp/transport/link.ts";
+import type { McpStart } from "../tools/mcp/transport/connection.ts";
 import { globTool } from "../tools/search/glob.ts";
 import { grepTool } from "../tools/search/grep.ts";
 import type { SessionOptions } from "./options.ts";

@@ -1,6 +1,14 @@
 import type { Json, JsonObject, ToolCall, ToolResult } from "@sluice/core";
 import { displayPath, judgedPath } from "./paths.ts";
-import { checkIntent, faultIntent, type Present, readPresent, replaceFile, staleFile } from "./replace-file.ts";
+import {
+  checkIntent,
+  faultIntent,
+  type Present,
+  readPresent,
+  replaceFile,
+  staleFile,
+  type WriteIntent,
+} from "./replace-file.ts";
 import { asFault, asResult, fault } from "./results.ts";
 import {
   addsRedaction,
@@ -25,20 +33,18 @@ interface Rewritten {
 }
 
 interface Plan {
-  readonly real: string;
+  readonly intent: WriteIntent;
   readonly shown: string;
   readonly present: Present | undefined;
   readonly before: string;
   readonly rewritten: Rewritten;
   readonly bytes: Buffer;
-  readonly hash: string;
 }
 
 /** Hashes before and after, or why the change is impossible. Recorded before anything is written. */
 export async function prepareChange(path: string, rewrite: Rewrite, call: ToolCall): Promise<Json> {
   try {
-    const plan = await planChange(path, rewrite, call);
-    return { ...intentOf(plan) };
+    return { ...(await planChange(path, rewrite, call)).intent };
   } catch (thrown) {
     return faultIntent(asFault(thrown, path));
   }
@@ -46,29 +52,26 @@ export async function prepareChange(path: string, rewrite: Rewrite, call: ToolCa
 
 export function executeChange(path: string, rewrite: Rewrite, call: ToolCall): Promise<ToolResult> {
   return asResult(async () => {
-    const plan = await planChange(path, rewrite, call);
-    checkIntent(intentOf(plan), call.intent, plan.shown);
-    if (plan.present?.hash !== plan.hash) await replaceFile(plan.real, plan.bytes, plan.present, call);
-    const delta = lineDelta(plan.before, plan.rewritten.after.text);
+    const { intent, shown, present, before, rewritten, bytes } = await planChange(path, rewrite, call);
+    const { real, after } = intent;
+    checkIntent(intent, call.intent, shown);
+    if (intent.before !== after) await replaceFile(real, bytes, present, call);
+    const delta = lineDelta(before, rewritten.after.text);
     return {
       ok: true,
-      output: plan.rewritten.report(delta),
-      notes: { [plan.real]: plan.hash },
+      output: rewritten.report(delta),
+      notes: { [real]: after },
       facts: {
-        path: plan.shown,
-        created: plan.present === undefined,
+        path: shown,
+        created: present === undefined,
         ...delta,
-        bytes: plan.bytes.length,
-        before: plan.present?.hash ?? null,
-        after: plan.hash,
-        ...plan.rewritten.facts,
+        bytes: bytes.length,
+        before: intent.before,
+        after,
+        ...rewritten.facts,
       },
     };
   });
-}
-
-function intentOf(plan: Plan): { real: string; before: string | null; after: string } {
-  return { real: plan.real, before: plan.present?.hash ?? null, after: plan.hash };
 }
 
 async function planChange(path: string, rewrite: Rewrite, call: ToolCall): Promise<Plan> {
@@ -95,7 +98,8 @@ async function planChange(path: string, rewrite: Rewrite, call: ToolCall): Promi
   if (bytes.length > MAX_FILE_BYTES) {
     throw fault("file_too_large", `The new content has ${bytes.length} bytes; the limit is ${MAX_FILE_BYTES}.`);
   }
-  return { real, shown, present, before: before?.text ?? "", rewritten, bytes, hash: sha256(bytes) };
+  const intent = { real, before: present?.hash ?? null, after: sha256(bytes) };
+  return { intent, shown, present, before: before?.text ?? "", rewritten, bytes };
 }
 
 function textOf(present: Present, shown: string): FileText {

@@ -4,7 +4,7 @@ import { executeChange, prepareChange, type Rewrite } from "./change.ts";
 import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { count, fault, firstCharacters } from "./results.ts";
-import { type FileText, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
+import { isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
 
 /** Lines shown before and after a change. */
 const SNIPPET_CONTEXT = 3;
@@ -43,62 +43,39 @@ function rewriting(edit: EditInput): Rewrite {
     if (before === undefined) {
       throw fault("not_found", `There is no file at ${shown}. Use Glob to find the right path, or Write to create it.`);
     }
-    const { text, places } = replaced(before, edit, shown);
-    const where = places.length === 1 ? "1 replacement" : `${places.length} replacements; the first is shown`;
+    // The model reads and writes LF, so a CR LF file is matched and changed as LF.
+    const crlf = isCrlf(before.text);
+    const asRead = (text: string): string => (crlf ? toLf(text) : text);
+    const [old, now] = [asRead(edit.old_string), asRead(edit.new_string)];
+    const text = asRead(before.text);
+    const found = occurrences(text, old, edit.replace_all === true, shown);
+    const edited = text.split(old).join(now);
+    const where = found.length === 1 ? "1 replacement" : `${found.length} replacements; the first is shown`;
     return {
-      after: { text, bom: before.bom },
+      after: { text: crlf ? toCrlf(edited) : edited, bom: before.bom },
       report: ({ added, removed }) =>
-        `Edited ${shown}: ${where}, ${count(added, "line")} added, ${count(removed, "line")} removed.\n${snippet(text, places[0] ?? 0, edit.new_string)}`,
-      facts: { replacements: places.length },
+        `Edited ${shown}: ${where}, ${count(added, "line")} added, ${count(removed, "line")} removed.\n${snippet(edited, found[0] ?? 0, now)}`,
+      facts: { replacements: found.length },
     };
   };
 }
 
-/** The edited text, and the position of each replacement in it. */
-function replaced(before: FileText, edit: EditInput, shown: string): { text: string; places: readonly number[] } {
-  // The model reads and writes LF, so a CR LF file is matched and changed as LF.
-  if (isCrlf(before.text)) {
-    const { text, places } = replaceIn(toLf(before.text), toLf(edit.old_string), toLf(edit.new_string), edit, shown);
-    return { text: toCrlf(text), places };
-  }
-  return replaceIn(before.text, edit.old_string, edit.new_string, edit, shown);
-}
-
-function replaceIn(
-  text: string,
-  old: string,
-  now: string,
-  edit: EditInput,
-  shown: string,
-): { text: string; places: readonly number[] } {
-  const found = occurrences(text, old);
-  if (found.length === 0) throw notFound(text, old, shown);
-  const first = found[0] ?? 0;
-  // An occurrence that overlaps the first is just as ambiguous.
-  const overlap = found.length === 1 ? text.indexOf(old, first + 1) : -1;
-  if (edit.replace_all !== true && (found.length > 1 || overlap !== -1)) {
-    const places = overlap === -1 ? found : [first, overlap];
-    const lines = lineNumbers(text, places.slice(0, LINE_NUMBERS));
-    throw fault(
-      "old_string_not_unique",
-      `old_string occurs ${places.length} times in ${shown} (lines ${lines.join(", ")}${places.length > LINE_NUMBERS ? ", …" : ""}). Add surrounding lines until it is unique, or set replace_all.`,
-      { occurrences: places.length, lines },
-    );
-  }
-  const pieces: string[] = [];
-  let end = 0;
-  for (const at of found) {
-    pieces.push(text.slice(end, at));
-    end = at + old.length;
-  }
-  pieces.push(text.slice(end));
-  return { text: pieces.join(now), places: found.map((at, index) => at + index * (now.length - old.length)) };
-}
-
-function occurrences(text: string, needle: string): readonly number[] {
+/** Where a text occurs without overlaps. Throws the model's mistakes: nowhere, or not once although only one is meant. */
+function occurrences(text: string, old: string, all: boolean, shown: string): readonly number[] {
   const found: number[] = [];
-  for (let at = text.indexOf(needle); at !== -1; at = text.indexOf(needle, at + needle.length)) found.push(at);
-  return found;
+  for (let at = text.indexOf(old); at !== -1; at = text.indexOf(old, at + old.length)) found.push(at);
+  const [first] = found;
+  if (first === undefined) throw notFound(text, old, shown);
+  // An occurrence that overlaps the first is just as ambiguous.
+  const next = text.indexOf(old, first + 1);
+  if (all || next === -1) return found;
+  const places = found.length === 1 ? [first, next] : found;
+  const lines = lineNumbers(text, places.slice(0, LINE_NUMBERS));
+  throw fault(
+    "old_string_not_unique",
+    `old_string occurs ${places.length} times in ${shown} (lines ${lines.join(", ")}${places.length > LINE_NUMBERS ? ", …" : ""}). Add surrounding lines until it is unique, or set replace_all.`,
+    { occurrences: places.length, lines },
+  );
 }
 
 function notFound(text: string, old: string, shown: string): Error {
@@ -113,17 +90,15 @@ function notFound(text: string, old: string, shown: string): Error {
 }
 
 function lineNumbers(text: string, places: readonly number[]): number[] {
-  const numbers: number[] = [];
   let line = 1;
   let from = 0;
-  for (const place of places) {
-    for (let at = text.indexOf("\n", from); at !== -1 && at < place; at = text.indexOf("\n", at + 1)) {
+  return places.map((place) => {
+    for (let at = text.indexOf("\n", from); at !== -1 && at < place; at = text.indexOf("\n", from)) {
       line += 1;
       from = at + 1;
     }
-    numbers.push(line);
-  }
-  return numbers;
+    return line;
+  });
 }
 
 function snippet(text: string, place: number, inserted: string): string {

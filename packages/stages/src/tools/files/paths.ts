@@ -58,7 +58,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
     if (typeof stats === "object" && stats.isSymbolicLink()) {
       links += 1;
       if (links > MAX_LINKS) return refuse("too many links, or a cycle of links");
-      const target = readLink(next);
+      const target = withFallback(() => readlinkSync(next), undefined);
       if (target === undefined) return refuse("a link that cannot be read");
       if (isAbsolute(target)) current = parse(target).root;
       pending.unshift(...parts(isAbsolute(target) ? target.slice(current.length) : target));
@@ -103,10 +103,6 @@ function look(path: string): Stats | string {
     if (code === "ENOENT" || code === "ENOTDIR") return "missing";
     return `a path that cannot be inspected (${code ?? messageOf(thrown)})`;
   }
-}
-
-function readLink(path: string): string | undefined {
-  return withFallback(() => readlinkSync(path), undefined);
 }
 
 /** The real path; undefined if it does not exist or is not visible to this process. */

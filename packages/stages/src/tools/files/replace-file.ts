@@ -1,5 +1,5 @@
-import { type BigIntStats, constants } from "node:fs";
-import { access, type FileHandle, lstat, open, rename, rm } from "node:fs/promises";
+import { type BigIntStats, constants, lstatSync } from "node:fs";
+import { access, type FileHandle, open, rename, rm } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import {
   isJsonObject,
@@ -9,8 +9,9 @@ import {
   type SluiceError,
   type ToolCall,
 } from "@sluice/core";
-import { type OpenFolder, readUpTo, withFile, withFolder, withMadeFolder } from "./open.ts";
-import { asFault, checkAborted, fault, systemCode } from "./results.ts";
+import { z } from "zod";
+import { readUpTo, withFile, withFolder, withMadeFolder } from "./open.ts";
+import { asFault, checkAborted, fault } from "./results.ts";
 import { MAX_FILE_BYTES, sha256 } from "./text.ts";
 
 /** The current content of a file. */
@@ -21,11 +22,8 @@ export interface Present {
 }
 
 /** The effect of an Edit or a Write, recorded before it happens. `null` stands for no file. */
-export interface WriteIntent {
-  readonly real: string;
-  readonly before: string | null;
-  readonly after: string;
-}
+const writeIntent = z.object({ real: z.string(), before: z.string().nullable(), after: z.string() });
+export type WriteIntent = z.infer<typeof writeIntent>;
 
 /** The content of a judged path; undefined if there is no file. */
 export async function readPresent(real: string): Promise<Present | undefined> {
@@ -64,7 +62,7 @@ export async function replaceFile(
       const temporary = folder.at(temporaryName(call));
       try {
         await writeTemporary(temporary, bytes, present?.stats);
-        await checkUnchanged(folder.at(basename(real)), real, present?.stats);
+        checkUnchanged(folder.at(basename(real)), real, present?.stats);
         checkAborted(call.signal);
         await rename(temporary, folder.at(basename(real)));
       } finally {
@@ -103,21 +101,9 @@ async function keepModeAndOwner(handle: FileHandle, old: BigIntStats): Promise<v
 }
 
 /** The last check before the rename, so that no other change is lost. */
-async function checkUnchanged(path: string, real: string, old: BigIntStats | undefined): Promise<void> {
-  let now: BigIntStats | undefined;
-  try {
-    now = await lstat(path, { bigint: true });
-  } catch (thrown) {
-    if (systemCode(thrown) !== "ENOENT") throw thrown;
-  }
-  const same =
-    now === undefined || old === undefined
-      ? now === old
-      : now.ino === old.ino &&
-        now.dev === old.dev &&
-        now.size === old.size &&
-        now.mtimeNs === old.mtimeNs &&
-        now.ctimeNs === old.ctimeNs;
+function checkUnchanged(path: string, real: string, old: BigIntStats | undefined): void {
+  const now = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  const same = (["ino", "dev", "size", "mtimeNs", "ctimeNs"] as const).every((key) => now?.[key] === old?.[key]);
   if (!same) throw staleFile(basename(real), "it changed while this call ran");
 }
 
@@ -127,7 +113,7 @@ export function staleFile(shown: string, why: string): Error {
 
 /** Finds out from the file's hash whether an interrupted Edit or Write took effect, and removes its temporary file. */
 export async function recoverWrite(intent: Json, call: ToolCall): Promise<RecoverAnswer> {
-  const write = readIntent(intent);
+  const { data: write } = writeIntent.safeParse(intent);
   // Without hashes the call could only have failed.
   if (write === undefined) return "not_started";
   try {
@@ -146,7 +132,7 @@ export async function recoverWrite(intent: Json, call: ToolCall): Promise<Recove
 
 async function removeTemporary(real: string, call: ToolCall): Promise<void> {
   try {
-    await withFolder(dirname(real), async (folder: OpenFolder) => rm(folder.at(temporaryName(call)), { force: true }));
+    await withFolder(dirname(real), async (folder) => rm(folder.at(temporaryName(call)), { force: true }));
   } catch (thrown) {
     if (asFault(thrown).code !== "not_found") throw thrown;
   }
@@ -168,11 +154,4 @@ export function checkIntent(planned: WriteIntent, intent: Json | undefined, show
   if (intent.real !== real || intent.before !== before || intent.after !== after) {
     throw staleFile(shown, "it changed after the call was recorded");
   }
-}
-
-function readIntent(intent: Json | undefined): WriteIntent | undefined {
-  if (!isJsonObject(intent)) return undefined;
-  const { real, before, after } = intent;
-  if (typeof real !== "string" || typeof after !== "string") return undefined;
-  return before === null || typeof before === "string" ? { real, before, after } : undefined;
 }

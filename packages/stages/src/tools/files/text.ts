@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { diffLines } from "diff";
+import { diffArrays } from "diff";
 
 /** Larger files are neither edited nor written nor shown completely. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
@@ -103,8 +103,7 @@ export function lineDelta(before: string, after: string): LineDelta {
   const coarse = { added: newPart.length, removed: oldPart.length };
   const lines = oldPart.length + newPart.length;
   if (lines > MAX_DIFF_LINES) return coarse;
-  const ended = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
-  const changes = diffLines(ended(oldPart), ended(newPart), {
+  const changes = diffArrays(oldPart, newPart, {
     maxEditLength: Math.min(MAX_DIFF_LENGTH, Math.ceil(MAX_DIFF_WORK / Math.max(lines, 1))),
   });
   if (changes === undefined) return coarse;

@@ -2,22 +2,19 @@ import type { ToolEffect, ToolResult } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { failure } from "../files/results.ts";
 import { cleanText } from "./definition.ts";
-import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/inbox.ts";
+import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/transport.ts";
 
 const LONGEST_MESSAGE = 2_000;
 /** Errors before a connection exists: the server saw nothing of the call. */
 const NEVER_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
 
-export interface FailedCall {
-  readonly server: string;
-  readonly tool: { readonly name: string; readonly effect: ToolEffect };
-  /** Why the connection ended, if it did. */
-  readonly end: End | undefined;
-  readonly thrown: unknown;
-}
+type CalledTool = { readonly name: string; readonly effect: ToolEffect };
 
-/** What the model reads about a call without an answer, above all whether it may have taken effect. */
-export function callFailure({ server, tool, end, thrown }: FailedCall): ToolResult {
+/**
+ * What the model reads about a call without an answer, above all whether it may have taken effect. `end` says why the
+ * connection ended, if it did.
+ */
+export function callFailure(server: string, tool: CalledTool, end: End | undefined, thrown: unknown): ToolResult {
   const { code, statusCode } = numbersOf(thrown);
   if (end !== undefined) {
     if (end.code === "too_large")
@@ -42,7 +39,7 @@ export function callFailure({ server, tool, end, thrown }: FailedCall): ToolResu
 }
 
 /** A reading call can be repeated; a writing call has an unknown outcome. */
-function lost(server: string, { name, effect }: FailedCall["tool"], why: string): ToolResult {
+function lost(server: string, { name, effect }: CalledTool, why: string): ToolResult {
   const message = cleanText(why, LONGEST_MESSAGE);
   if (effect === "read")
     return failure(

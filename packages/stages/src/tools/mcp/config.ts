@@ -62,18 +62,18 @@ export interface McpSettings {
 
 const ms = z.int().min(1).max(86_400_000);
 const text = z.string().refine((value) => !value.includes("\0"), "contains a NUL character");
-const limits = {
-  reads: z.array(z.string().min(1).max(128)).max(500).optional(),
-  optional: z.boolean().optional(),
-  startTimeoutMs: ms.optional(),
-  callTimeoutMs: ms.optional(),
+const limits = z.object({
+  reads: z.array(z.string().min(1).max(128)).max(500).default([]),
+  optional: z.boolean().default(false),
+  startTimeoutMs: ms.default(60_000),
+  callTimeoutMs: ms.default(120_000),
   maxMessageBytes: z
     .int()
     .min(1_024)
     .max(256 * 1024 * 1024)
-    .optional(),
-  restarts: z.int().min(0).max(100).optional(),
-};
+    .default(8 * 1024 * 1024),
+  restarts: z.int().min(0).max(100).default(3),
+});
 const stdio = z.strictObject({
   command: text.min(1),
   args: z.array(text).optional(),
@@ -86,7 +86,7 @@ const stdio = z.strictObject({
   cwd: text.min(1).optional(),
   sandbox: z.boolean().optional(),
   network: z.boolean().optional(),
-  ...limits,
+  ...limits.shape,
 });
 const http = z.strictObject({
   url: z.string().refine((url) => readHttpAddress(url).ok, "is not an http(s) URL without a user name and password"),
@@ -96,7 +96,7 @@ const http = z.strictObject({
       z.string().refine((value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value), "is not a header value"),
     )
     .optional(),
-  ...limits,
+  ...limits.shape,
 });
 
 /** The settings of each server. Throws Validation `mcp_servers_invalid` with all problems, but never with a value. */
@@ -109,16 +109,7 @@ export function readMcpServers(servers: McpServers): readonly McpSettings[] {
       problems.push({ path: `mcpServers.${[name, ...path].join(".")}`, message });
   }
   if (problems.length > 0) throw problemsError("mcp_servers_invalid", "These MCP servers cannot be used:", problems);
-  return Object.entries(servers).map(([name, config]) => ({
-    name,
-    config,
-    reads: config.reads ?? [],
-    optional: config.optional ?? false,
-    startTimeoutMs: config.startTimeoutMs ?? 60_000,
-    callTimeoutMs: config.callTimeoutMs ?? 120_000,
-    maxMessageBytes: config.maxMessageBytes ?? 8 * 1024 * 1024,
-    restarts: config.restarts ?? 3,
-  }));
+  return Object.entries(servers).map(([name, config]) => ({ name, config, ...limits.parse(config) }));
 }
 
 function faultsOf(config: unknown): readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] {

@@ -6,13 +6,8 @@ const LONGEST_KEPT = 2 * KEPT_HALF;
 const LONGEST_WORD = 300;
 /** Values of a structured answer that are compared with its text. */
 const MOST_LEAVES = 200;
-
-/** One piece of an answer as a model reads it. */
-interface Shown {
-  readonly text: string;
-  /** Part of it is not text. */
-  readonly leftOut: boolean;
-}
+/** Ends the line about a part that is not text. */
+const NOT_SHOWN = ": not shown]";
 
 /**
  * Converts an answer of a server to a result: text as it is, other content as a line that describes it. The journal keeps
@@ -25,10 +20,10 @@ export function readAnswer(tool: string, answer: unknown): ToolResult {
       "The server sent an answer that violates the protocol. It is unknown whether the call took effect.",
     );
   const pieces = piecesOf(answer);
-  const text = pieces.map((piece) => piece.text).join("\n");
+  const text = pieces.join("\n");
   const shown = headTail(SHOWN_HALF);
   shown.push(text);
-  const leftOut = pieces.some((piece) => piece.leftOut);
+  const leftOut = pieces.some((piece) => piece.endsWith(NOT_SHOWN));
   const facts = { characters: text.length, cut: shown.cut, parts: pieces.length };
   const rest = { ...(shown.cut || leftOut ? { full: whole(answer, text) } : {}), facts };
   if (answer.isError === true)
@@ -43,30 +38,25 @@ function whole(answer: JsonObject, text: string): Json {
   return kept.text();
 }
 
-function piecesOf(answer: JsonObject): readonly Shown[] {
+/** What a model reads of each part of an answer. */
+function piecesOf(answer: JsonObject): readonly string[] {
   const { content, structuredContent, toolResult } = answer;
   const pieces = Array.isArray(content) ? content.map(shownPart) : [];
-  if (toolResult !== undefined)
-    pieces.push(plain(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
+  if (toolResult !== undefined) pieces.push(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult));
   // Servers repeat it as text, in various forms, for clients that read only text.
-  if (structuredContent !== undefined && !isRepeated(structuredContent, pieces))
-    pieces.push(plain(JSON.stringify(structuredContent)));
+  if (structuredContent !== undefined && !isRepeated(structuredContent, pieces.join("\n")))
+    pieces.push(JSON.stringify(structuredContent));
   return pieces;
 }
 
-/** Whether the texts contain every value of it. Larger values are not compared. */
-function isRepeated(structured: Json, pieces: readonly Shown[]): boolean {
-  const text = pieces.map((piece) => piece.text).join("\n");
-  const values = leaves(structured, []);
+/** Whether the text contains every value of it. Larger values are not compared. */
+function isRepeated(structured: Json, text: string): boolean {
+  const values: string[] = [];
+  JSON.stringify(structured, (_key, value: Json) => {
+    if (typeof value !== "object") values.push(String(value));
+    return value;
+  });
   return values.length <= MOST_LEAVES && values.every((value) => text.includes(value) || text.includes(quoted(value)));
-}
-
-/** Collects at most one more value than are compared. */
-function leaves(value: Json, found: string[]): readonly string[] {
-  if (found.length > MOST_LEAVES || value === null) return found;
-  if (typeof value === "object") for (const member of Object.values(value)) leaves(member, found);
-  else found.push(String(value));
-  return found;
 }
 
 /** As it appears inside JSON. */
@@ -74,11 +64,11 @@ function quoted(value: string): string {
   return JSON.stringify(value).slice(1, -1);
 }
 
-function shownPart(part: Json): Shown {
+function shownPart(part: Json): string {
   if (!isJsonObject(part)) return note("content that violates the protocol");
   switch (part.type) {
     case "text":
-      return typeof part.text === "string" ? plain(part.text) : note("a text without text");
+      return typeof part.text === "string" ? part.text : note("a text without text");
     case "image":
     case "audio":
       return note(`${part.type} ${word(part.mimeType)}, ${bytesOf(part.data)}`);
@@ -87,32 +77,26 @@ function shownPart(part: Json): Shown {
     case "resource_link": {
       const { uri, name, mimeType, description } = part;
       const about = [word(name), word(mimeType), word(description)].filter((each) => each !== "");
-      return plain(`[link to the resource ${word(uri)}: ${about.join(", ")}]`);
+      return `[link to the resource ${word(uri)}: ${about.join(", ")}]`;
     }
     default:
       return note(`content of type ${word(part.type) || "unknown"}`);
   }
 }
 
-function shownResource({ uri, mimeType, text, blob }: JsonObject): Shown {
+function shownResource({ uri, mimeType, text, blob }: JsonObject): string {
   const name = [word(uri), word(mimeType)].filter((each) => each !== "").join(", ");
-  if (typeof text === "string") return plain(`[resource ${name}]\n${text}`);
+  if (typeof text === "string") return `[resource ${name}]\n${text}`;
   return note(`resource ${name}, ${bytesOf(blob)}`);
 }
 
-function plain(text: string): Shown {
-  return { text, leftOut: false };
-}
-
-function note(what: string): Shown {
-  return { text: `[${what}: not shown]`, leftOut: true };
+function note(what: string): string {
+  return `[${what}${NOT_SHOWN}`;
 }
 
 /** The length of the data in base64. */
 function bytesOf(data: Json | undefined): string {
-  if (typeof data !== "string") return "no data";
-  const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
-  return `${Math.max(0, Math.floor((data.length * 3) / 4) - padding)} bytes`;
+  return typeof data === "string" ? `${Buffer.byteLength(data, "base64")} bytes` : "no data";
 }
 
 function word(value: Json | undefined): string {

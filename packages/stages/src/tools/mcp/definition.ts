@@ -39,8 +39,8 @@ export function readDefinition(listed: ListedTool): ToolDefinition {
   const { type = "object" } = sent;
   if (type !== "object") throw new Error("its schema does not describe an object");
   const schema: JsonObject = { ...sent, type };
-  const shown = cleanSchema(schema, 0);
-  const checked: JsonSchema = { ...checkable(schema, 0), type };
+  const shown = mapSchema(schema, cleanMember);
+  const checked: JsonSchema = { ...mapSchema(schema, checkable), type };
   if (DECEPTIVE.test(JSON.stringify(shown)))
     throw new Error("its schema contains characters that hide or reverse text");
   // A provider may refuse a whole request for one invalid schema.
@@ -78,13 +78,10 @@ function keys(text: string): ReadonlySet<string> {
   return new Set(text.split(" "));
 }
 
-/** Removes invisible characters from every text in a schema, and shortens it. */
-function cleanSchema(schema: JsonObject, depth: number): JsonObject {
-  return mapSchema(schema, depth, cleanSchema, (key, value) =>
-    (key === "description" || key === "title" || key === "$comment") && typeof value === "string"
-      ? cleanText(value, LONGEST_REMARK)
-      : value,
-  );
+/** Removes invisible characters from the texts in a schema, and shortens them. */
+function cleanMember(key: string, value: Json): Json {
+  const isText = key === "description" || key === "title" || key === "$comment";
+  return isText && typeof value === "string" ? cleanText(value, LONGEST_REMARK) : value;
 }
 
 /** Members that are dropped: without their parts they could refuse a valid value. */
@@ -98,24 +95,22 @@ const REFERENCES = ["$ref", "$dynamicRef", "$recursiveRef"];
  * Removes what a hostile schema could use to block the process: regular expressions, and references, whose branches multiply.
  * The result accepts at least the same values; the server checks the rest.
  */
-function checkable(schema: JsonObject, depth: number): JsonObject {
-  if (REFERENCES.some((key) => Object.hasOwn(schema, key))) return {};
-  const open = Object.hasOwn(schema, "patternProperties");
-  return mapSchema(schema, depth, checkable, (key, value) =>
-    UNCHECKED.has(key) || (open && key === "additionalProperties") ? undefined : value,
-  );
+function checkable(key: string, value: Json, schema: JsonObject): Json | undefined {
+  const refers = REFERENCES.some((reference) => Object.hasOwn(schema, reference));
+  const isOpen = key === "additionalProperties" && Object.hasOwn(schema, "patternProperties");
+  return refers || isOpen || UNCHECKED.has(key) ? undefined : value;
 }
 
+/** Replaces the members of a schema and of all schemas in it; drops those that become undefined. */
 function mapSchema(
   schema: JsonObject,
-  depth: number,
-  inner: (schema: JsonObject, depth: number) => JsonObject,
-  own: (key: string, value: Json) => Json | undefined,
+  map: (key: string, value: Json, schema: JsonObject) => Json | undefined,
+  depth = 0,
 ): JsonObject {
   if (depth >= DEEPEST) throw new Error(`its schema is nested deeper than ${DEEPEST} levels`);
-  const each = (value: Json): Json => (isJsonObject(value) ? inner(value, depth + 1) : value);
+  const each = (value: Json): Json => (isJsonObject(value) ? mapSchema(value, map, depth + 1) : value);
   const entries = Object.entries(schema).flatMap(([key, value]): [string, Json][] => {
-    const kept = own(key, value);
+    const kept = map(key, value, schema);
     if (kept === undefined) return [];
     if (LISTS.has(key) && Array.isArray(kept)) return [[key, kept.map(each)]];
     if (NAMED.has(key) && isJsonObject(kept))

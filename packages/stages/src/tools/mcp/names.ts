@@ -1,4 +1,5 @@
 import type { PipelineSpec, StateSpec } from "@sluice/core";
+import { matchWildcards } from "../search/glob-match.ts";
 
 /** The longest name that every provider accepts. */
 const LONGEST_NAME = 64;
@@ -45,11 +46,12 @@ function couldCover(pattern: string, prefix: string): boolean {
   return head.startsWith(prefix) || prefix.startsWith(head);
 }
 
-/** Tests names against patterns in which `*` matches any characters. */
-export function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
-  const tests = patterns.map((pattern) => {
-    const parts = pattern.split(/\*+/).map((part) => part.replaceAll(/[^A-Za-z0-9_]/g, "\\$&"));
-    return new RegExp(`^${parts.join("[^]*")}$`);
-  });
-  return (name) => tests.some((test) => test.test(name));
+/** Whether a name matches a pattern in which `*` matches any characters. */
+export function matchesName(pattern: string, name: string): boolean {
+  return matchWildcards(
+    pattern.length,
+    name.length,
+    (at) => pattern[at] === "*",
+    (at, index) => pattern[at] === name[index],
+  );
 }

@@ -2,7 +2,7 @@ import type { ToolEffect } from "@sluice/core";
 import { digestOf, messageOf } from "@sluice/core/runtime";
 import type { McpSettings } from "./config.ts";
 import { definitionDigest, type ListedTool, readDefinition, type ToolDefinition } from "./definition.ts";
-import { nameMatcher, prefixOf, toolNameFault } from "./names.ts";
+import { matchesName, prefixOf, toolNameFault } from "./names.ts";
 
 /** Characters that the schemas and descriptions of a server may add to every model request. */
 const MOST_CHARACTERS = 400_000;
@@ -25,73 +25,46 @@ export function offeredOf(
 ): { readonly tools: readonly OfferedTool[]; readonly faults: readonly string[] } {
   const tools: OfferedTool[] = [];
   const faults: string[] = [];
-  const drop = (own: string, why: string): void => {
-    faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${why}`);
-  };
-  const times = countNames(listed);
-  const isReader = nameMatcher(reads);
   let characters = 0;
   for (const tool of listed) {
     const own = tool.name;
-    const fault = times.get(own) === 1 ? toolNameFault(server, own) : "the server has several tools of this name";
-    if (fault !== undefined) {
-      drop(own, fault);
-      continue;
-    }
     try {
+      if (listed.filter(({ name }) => name === own).length > 1)
+        throw new Error("the server has several tools of this name");
+      const fault = toolNameFault(server, own);
+      if (fault !== undefined) throw new Error(fault);
       const definition = readDefinition(tool);
       characters += definition.description.length + JSON.stringify(definition.shown).length;
       if (characters > MOST_CHARACTERS)
         throw new Error("the descriptions of this server's tools are too long in total");
-      const effect = isReader(own) ? "read" : "write";
+      const effect = reads.some((pattern) => matchesName(pattern, own)) ? "read" : "write";
       const pin = digestOf([definition.digest, effect]);
       tools.push({ ...definition, name: `${prefixOf(server)}${own}`, own, effect, pin });
     } catch (thrown) {
-      drop(own, messageOf(thrown));
+      faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${messageOf(thrown)}`);
     }
   }
-  for (const pattern of reads) {
-    const matches = nameMatcher([pattern]);
-    if (!listed.some(({ name }) => matches(name)))
+  for (const pattern of reads)
+    if (!listed.some(({ name }) => matchesName(pattern, name)))
       faults.push(`${JSON.stringify(pattern)} of reads matches none of its tools`);
-  }
   return { tools, faults };
 }
 
-function countNames(listed: readonly ListedTool[]): ReadonlyMap<string, number> {
-  const times = new Map<string, number>();
-  for (const { name } of listed) times.set(name, (times.get(name) ?? 0) + 1);
-  return times;
+/** How offered tools differ from a later list, to complete a sentence, by the server's names. */
+export function differences(
+  tools: readonly OfferedTool[],
+  listed: readonly ListedTool[],
+): readonly (readonly [own: string, how: string])[] {
+  return tools.flatMap(({ own, digest }) => {
+    const how = difference(own, digest, listed);
+    return how === undefined ? [] : [[own, how] as const];
+  });
 }
 
-/** Detects tools that differ from what the session first saw. A changed tool stays changed. */
-export interface Pins {
-  /** How the tool differs, to complete a sentence; undefined if it does not. */
-  difference(own: string): string | undefined;
-  compare(listed: readonly ListedTool[]): void;
-}
-
-export function createPins(tools: readonly OfferedTool[], onChanged: (own: string, how: string) => void): Pins {
-  const differences = new Map<string, string>();
-  return {
-    difference: (own) => differences.get(own),
-    compare: (listed) => {
-      const times = countNames(listed);
-      const present = new Map(listed.map((tool) => [tool.name, tool]));
-      for (const { own, digest } of tools) {
-        if (differences.has(own)) continue;
-        const tool = present.get(own);
-        const how = tool === undefined ? "was removed" : differs(tool, digest, times.get(own) === 1);
-        if (how === undefined) continue;
-        differences.set(own, how);
-        onChanged(own, how);
-      }
-    },
-  };
-}
-
-function differs(tool: ListedTool, digest: string, once: boolean): string | undefined {
-  if (!once) return "was listed twice";
+function difference(own: string, digest: string, listed: readonly ListedTool[]): string | undefined {
+  const [tool, twin] = listed.filter(({ name }) => name === own);
+  if (tool === undefined) return "was removed";
+  if (twin !== undefined) return "was listed twice";
   try {
     if (definitionDigest(tool) === digest) return undefined;
   } catch {

@@ -1,6 +1,5 @@
-import { type AnyPipeline, type Clock, done, pipeline, stage, systemClock } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { z } from "zod";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import type { McpServers } from "./config.ts";
 import { prefixOf } from "./names.ts";
@@ -29,7 +28,6 @@ export async function probeMcpServers(servers: McpServers, options: McpProbeOpti
   const { cwd, env, secrets = [], passEnv = [], clock = systemClock } = options;
   // Loaded on demand, as in a session.
   const { createMcpSource } = await import("./servers.ts");
-  const all = callsEverything();
   return await Promise.all(
     Object.entries(servers).map(async ([name, config]): Promise<McpProbe> => {
       const faults: string[] = [];
@@ -42,7 +40,7 @@ export async function probeMcpServers(servers: McpServers, options: McpProbeOpti
       const given = source.keys;
       const { filter, childEnv } = sessionSecrets(env, { named: secrets, passed: passEnv, values: [], given });
       try {
-        const tools = await source.toolsFor(all.spec, { runId: "doctor", env: childEnv, secrets: filter });
+        const tools = await source.toolsFor(undefined, { runId: "doctor", env: childEnv, secrets: filter });
         return { name, tools: tools.map((tool) => tool.name.slice(prefixOf(name).length)), faults };
       } catch (thrown) {
         return { name, tools: undefined, faults: [...faults, messageOf(thrown)] };
@@ -51,17 +49,4 @@ export async function probeMcpServers(servers: McpServers, options: McpProbeOpti
       }
     }),
   );
-}
-
-/** Servers start only for pipelines that could call them. */
-function callsEverything(): AnyPipeline {
-  const everything = stage({
-    prompt: "This stage never runs.",
-    allowedTools: [{ tool: "mcp__*", optional: true }],
-    completionTool: "finish",
-    completionSchema: z.object({}),
-    turnCap: 1,
-  });
-  const next = { everything: () => done(null) };
-  return pipeline({ id: "probe", input: z.object({}), stages: { everything }, initial: "everything", next });
 }

@@ -1,11 +1,11 @@
 import { type Clock, type PipelineSpec, SluiceError, type Tool } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
+import { type McpServers, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
-import { createServer, type McpServer } from "./server.ts";
-import type { McpStart } from "./transport/link.ts";
-import { loadMcpSdk, type McpSdk } from "./transport/sdk.ts";
+import { createServer } from "./server.ts";
+import type { McpStart } from "./transport/connection.ts";
+import { loadMcpSdk } from "./transport/sdk.ts";
 
 /** A problem of an MCP server that does not stop the run. */
 export interface McpFault {
@@ -27,10 +27,10 @@ export interface McpSource {
   /** The names of keys in the servers' settings, by their values. */
   readonly keys: ReadonlyMap<string, string>;
   /**
-   * The tools of the servers that a stage of this pipeline could call; starts these servers concurrently. Errors: Validation
-   * `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
+   * The tools of the servers that a stage of this pipeline could call, of all servers without a pipeline; starts these servers
+   * concurrently. Errors: Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
    */
-  toolsFor(spec: PipelineSpec, start: McpStart): Promise<readonly Tool[]>;
+  toolsFor(spec: PipelineSpec | undefined, start: McpStart): Promise<readonly Tool[]>;
   /** Names of servers whose processes have run outside a sandbox. */
   readonly unwalled: ReadonlySet<string>;
   /** Stops the servers and everything they started. */
@@ -41,12 +41,6 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   const settings = readMcpServers(servers);
   const kills = new Set<() => void>();
   const unwalled = new Set<string>();
-  const running = new Map<string, McpServer>();
-  let sdk: Promise<McpSdk> | undefined;
-  const loaded = (): Promise<McpSdk> => {
-    sdk ??= loadMcpSdk();
-    return sdk;
-  };
   // At process exit nothing can be awaited, and the servers' process groups would stay alive.
   const killAll = (): void => {
     for (const kill of kills) kill();
@@ -54,25 +48,13 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   /** Redacts with the secrets of the latest run, since messages of servers belong to no run. */
   let clean = (text: string): string => text;
   const reported = new Set<string>();
-  let watching = false;
   let closed = false;
 
-  const serverOf = (one: McpSettings): McpServer => {
-    const known = running.get(one.name);
-    if (known !== undefined) return known;
+  const all = settings.map((one) => {
     const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
-    const made = createServer({
-      settings: one,
-      sdk: loaded,
-      clock,
-      workspace: root,
-      kills,
-      unwalled,
-      onFault: onServerFault,
-    });
-    running.set(one.name, made);
-    return made;
-  };
+    const shared = { sdk: loadMcpSdk, clock, workspace: root, kills, unwalled };
+    return { ...one, server: createServer({ ...shared, settings: one, onFault: onServerFault }) };
+  });
 
   /** Whether a tool's definition contains no key; model providers would receive it. */
   const isClean = (server: string, { name, description, inputSchema }: Tool): boolean => {
@@ -88,14 +70,14 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     keys: keysOf(settings),
     unwalled,
     toolsFor: async (spec, start) => {
-      const needed = settings.filter(({ name }) => mayNeed(spec, name));
+      const needed = all.filter(({ name }) => spec === undefined || mayNeed(spec, name));
       if (needed.length === 0) return [];
       if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");
       clean = (text) => start.secrets.text(text);
-      await loaded();
-      if (!watching) process.on("exit", killAll);
-      watching = true;
-      const starts = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
+      await loadMcpSdk();
+      // Registered once, however often servers start.
+      process.off("exit", killAll).on("exit", killAll);
+      const starts = await Promise.allSettled(needed.map(({ server }) => server.tools(start)));
       const failures: string[] = [];
       const tools = starts.flatMap((one, at): readonly Tool[] => {
         const { name, optional } = needed[at] ?? { name: "", optional: false };
@@ -109,7 +91,7 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     },
     close: async () => {
       closed = true;
-      await Promise.all([...running.values()].map((server) => server.close()));
+      await Promise.all(all.map(({ server }) => server.close()));
       process.off("exit", killAll);
     },
   };

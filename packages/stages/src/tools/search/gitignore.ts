@@ -33,21 +33,9 @@ export interface Ignores {
   readonly room: number;
 }
 
-function parseGitignore(text: string, room: number): readonly Rule[] {
-  const rules: Rule[] = [];
-  let left = room;
-  for (const line of text.replace(/^\uFEFF/, "").split("\n")) {
-    const rule = line.length > MAX_RULE ? undefined : parseRule(line.replace(/\r$/, ""));
-    if (rule === undefined) continue;
-    left -= rule.length;
-    if (left < 0) break;
-    rules.push(rule);
-  }
-  return rules;
-}
-
 function parseRule(line: string): Rule | undefined {
-  let pattern = withoutTrailingSpaces(line);
+  // Spaces at the end do not count unless they are quoted.
+  let pattern = line.replace(/(\\.)| +$/g, "$1");
   if (pattern === "" || pattern.startsWith("#")) return undefined;
   const negated = pattern.startsWith("!");
   if (negated) pattern = pattern.slice(1);
@@ -62,17 +50,6 @@ function parseRule(line: string): Rule | undefined {
   if (anchored) return { negated, foldersOnly, length, match: compilePath(names) };
   const matchName = compilePath([pattern]);
   return { negated, foldersOnly, length, match: (path) => matchName(path.slice(-1)) };
-}
-
-function withoutTrailingSpaces(line: string): string {
-  let end = line.length;
-  while (end > 0 && line[end - 1] === " ") {
-    let quotes = 0;
-    while (line[end - 2 - quotes] === "\\") quotes += 1;
-    if (quotes % 2 === 1) break;
-    end -= 1;
-  }
-  return line.slice(0, end);
 }
 
 /** Whether git ignores this entry, given that it does not ignore its folder. */
@@ -115,8 +92,15 @@ export function ignoresIn(folder: string, around: Ignores, depth: number): Ignor
 
 function withRules(around: Ignores, text: string | undefined, depth: number): Ignores {
   if (text === undefined) return around;
-  const rules = parseGitignore(text, around.room);
-  const room = rules.reduce((left, rule) => left - rule.length, around.room);
+  const rules: Rule[] = [];
+  let { room } = around;
+  for (const line of text.replace(/^\uFEFF/, "").split("\n")) {
+    const rule = line.length > MAX_RULE ? undefined : parseRule(line.replace(/\r$/, ""));
+    if (rule === undefined) continue;
+    if (rule.length > room) break;
+    room -= rule.length;
+    rules.push(rule);
+  }
   return { top: around.top, scopes: [...around.scopes, { depth, rules }], room };
 }
 

@@ -2,11 +2,10 @@ import { basename } from "node:path";
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { withFolder } from "../files/open.ts";
-import { displayPath, fileSubjects, judgedPath, namesBetween } from "../files/paths.ts";
+import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
 import { asResult, count, failure, withRemarks } from "../files/results.ts";
-import { takeTurns } from "../turns.ts";
 import { compileGlob } from "./glob-match.ts";
-import { MAX_ENTRIES, walk } from "./walk.ts";
+import { findFiles, MAX_ENTRIES } from "./walk.ts";
 
 const MAX_RESULTS = 1_000;
 
@@ -37,39 +36,23 @@ export const globTool: ToolSpec<GlobInput> = {
         return failure("invalid_pattern", `Glob cannot use ${JSON.stringify(glob.pattern)}: ${compiled.reason}.`);
       // Reports a problem with the folder itself; unreadable folders below it are only counted.
       await withFolder(start, () => Promise.resolve());
-      const found: string[] = [];
-      let seen = 0;
-      let unreadable = 0;
-      const depth = namesBetween(call.workspace.root, start).length;
-      const nodeModules = `${glob.path ?? ""}/${glob.pattern}`.includes("node_modules");
-      const turns = takeTurns(call.signal);
-      const entries = walk({
+      const { files, more, stopped, unreadable } = await findFiles({
         workspace: call.workspace,
         start,
-        nodeModules,
+        nodeModules: `${glob.path ?? ""}/${glob.pattern}`.includes("node_modules"),
         signal: call.signal,
-        unreadable: () => (unreadable += 1),
+        most: MAX_RESULTS,
+        links: true,
+        glob: compiled,
       });
-      for await (const entry of entries) {
-        seen += 1;
-        if (seen > MAX_ENTRIES || found.length > MAX_RESULTS) break;
-        if (entry.kind !== "file" && entry.kind !== "link") continue;
-        const turn = turns.spend(compiled.length * entry.path.length);
-        if (turn !== undefined) await turn;
-        if (compiled.match(entry.names.slice(depth))) {
-          found.push(displayPath(entry.path, call.workspace));
-        }
-      }
-      const more = found.length > MAX_RESULTS;
-      const shown = found.slice(0, MAX_RESULTS);
       const remarks = [
         ...(more ? [`Only the first ${MAX_RESULTS} files are listed. Use a narrower pattern or path.`] : []),
-        ...(seen > MAX_ENTRIES ? [`The search stopped after ${MAX_ENTRIES} entries. Use a narrower path.`] : []),
+        ...(stopped ? [`The search stopped after ${MAX_ENTRIES} entries. Use a narrower path.`] : []),
         ...(unreadable > 0 ? [`${count(unreadable, "folder")} could not be read.`] : []),
       ];
-      const listing =
-        shown.length === 0 ? [`No file below ${basename(displayPath(start, call.workspace))} matches.`] : shown;
-      const output = withRemarks(listing.join("\n"), remarks);
-      return { ok: true, output, facts: { files: shown.length, cut: more || seen > MAX_ENTRIES } };
+      const listing = files.map(({ path }) => displayPath(path, call.workspace)).join("\n");
+      const none = `No file below ${basename(displayPath(start, call.workspace))} matches.`;
+      const output = withRemarks(listing || none, remarks);
+      return { ok: true, output, facts: { files: files.length, cut: more || stopped } };
     }),
 };

@@ -1,12 +1,10 @@
 import { Worker } from "node:worker_threads";
-import type { ToolCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { fault } from "../files/results.ts";
-import { takeTurns } from "../turns.ts";
 import { compileGlob, type PathMatcher } from "./glob-match.ts";
-import { type GrepEnd, type GrepQuery, type GrepSearch, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+import { type GrepEnd, type GrepSearch, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
 import type { GrepReport, GrepWork } from "./grep-worker.ts";
-import { walk } from "./walk.ts";
+import { findFiles } from "./walk.ts";
 
 const MAX_FILES = 100_000;
 const MEMORY_MB = 256;
@@ -17,46 +15,25 @@ const MEMORY_MB = 256;
  */
 export async function searchBuiltIn(search: GrepSearch): Promise<GrepEnd> {
   const { real, isFolder, query, call } = search;
-  const { files, complete } = isFolder
-    ? await filesBelow(real, query, call)
-    : { files: [{ path: real, name: "" }], complete: true };
-  const end = await searchFiles({ files, query }, search);
-  return complete ? end : { ...end, incomplete: true };
-}
-
-async function filesBelow(
-  start: string,
-  query: GrepQuery,
-  call: ToolCall,
-): Promise<{ files: GrepWork["files"]; complete: boolean }> {
-  const { length, match } = globFilter(query.glob);
-  const turns = takeTurns(call.signal);
-  const files: GrepWork["files"][number][] = [];
-  let complete = true;
-  let depth: number | undefined;
-  const entries = walk({
-    workspace: call.workspace,
-    start,
+  if (!isFolder) return await searchFiles({ files: [{ path: real, name: "" }], query }, search);
+  const glob = query.glob === undefined ? {} : { glob: globFilter(query.glob) };
+  const { workspace, signal } = call;
+  const found = await findFiles({
+    workspace,
+    start: real,
     nodeModules: true,
-    signal: call.signal,
-    unreadable: () => (complete = false),
+    signal,
+    most: MAX_FILES,
+    links: false,
+    ...glob,
   });
-  for await (const { path, names, kind } of entries) {
-    // The first entry is a direct child of the folder.
-    depth ??= names.length - 1;
-    const below = names.slice(depth);
-    if (kind !== "file") continue;
-    const turn = turns.spend(length * path.length);
-    if (turn !== undefined) await turn;
-    if (match(below)) files.push({ path, name: below.join("/") });
-    if (files.length >= MAX_FILES) return { files, complete: false };
-  }
-  return { files, complete };
+  const files = found.files.map(({ path, names }) => ({ path, name: names.join("/") }));
+  const end = await searchFiles({ files, query }, search);
+  return found.more || found.stopped || found.unreadable > 0 ? { ...end, incomplete: true } : end;
 }
 
 /** Like ripgrep, matches a glob without a slash against names in any folder. */
-function globFilter(glob: string | undefined): { readonly length: number; readonly match: PathMatcher } {
-  if (glob === undefined) return { length: 0, match: () => true };
+function globFilter(glob: string): { readonly length: number; readonly match: PathMatcher } {
   const compiled = compileGlob(glob.includes("/") ? glob.replace(/^\//, "") : `**/${glob}`);
   if (!compiled.ok)
     throw fault("invalid_pattern", `Grep cannot use the glob ${JSON.stringify(glob)}: ${compiled.reason}.`);

@@ -14,13 +14,12 @@ import {
 } from "./grep-search.ts";
 
 const MAX_FILE_BYTES = 100 * 1024 * 1024;
-/** Separates groups of lines. No record begins like this, since paths begin with `./` or `<`. */
-const GAP = /^--\r?\n/;
 const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
 
 const OPTIONS = (
   "--no-config --no-follow --hidden --no-ignore-global --no-ignore-dot --no-require-git " +
-  "--no-messages --sort=path --color=never --no-heading --with-filename --null --crlf"
+  "--no-messages --sort=path --color=never --no-heading --with-filename --null --crlf " +
+  "--no-context-separator"
 ).split(" ");
 
 /** The ripgrep that the package includes for this platform, never one from PATH; undefined if there is none. */
@@ -60,16 +59,14 @@ function optionsOf(query: GrepQuery): readonly string[] {
     "--max-columns-preview",
     ...(query.ignoreCase ? ["--ignore-case"] : []),
     ...(query.multiline ? ["--multiline", "--multiline-dotall"] : []),
-    ...modeOptions(query),
+    ...(query.mode === "files_with_matches" ? ["--files-with-matches"] : []),
+    ...(query.mode === "count" ? ["--count"] : []),
+    ...(query.mode === "content"
+      ? ["--line-number", `--before-context=${query.before}`, `--after-context=${query.after}`]
+      : []),
     // One word, so that a pattern may begin with a dash.
     `--regexp=${query.pattern}`,
   ];
-}
-
-function modeOptions(query: GrepQuery): readonly string[] {
-  if (query.mode === "files_with_matches") return ["--files-with-matches"];
-  if (query.mode === "count") return ["--count"];
-  return ["--line-number", `--before-context=${query.before}`, `--after-context=${query.after}`];
 }
 
 /** Added last, since in ripgrep the last matching glob counts. */
@@ -117,7 +114,7 @@ async function run(
   return { stopped: "finished", incomplete: end.exitCode === 2 };
 }
 
-/** Reads ripgrep's output: `path NUL line:text`, `path NUL line-text`, `path NUL count`, `path NUL` alone, `--` between groups. */
+/** Reads ripgrep's output: `path NUL line:text`, `path NUL line-text`, `path NUL count`, `path NUL` alone. */
 function parser(mode: GrepQuery["mode"], onHit: GrepSearch["onHit"]): (text: string) => boolean {
   let rest = "";
   const end = mode === "files_with_matches" ? "\0" : "\n";
@@ -125,12 +122,6 @@ function parser(mode: GrepQuery["mode"], onHit: GrepSearch["onHit"]): (text: str
     rest += text;
     let from = 0;
     for (;;) {
-      const gap = mode === "content" ? GAP.exec(rest.slice(from, from + 4))?.[0] : undefined;
-      if (gap !== undefined) {
-        if (!onHit({ kind: "gap" })) return false;
-        from += gap.length;
-        continue;
-      }
       // A name may contain a line break, so the NUL after it is searched first.
       const nul = mode === "files_with_matches" ? from : rest.indexOf("\0", from);
       const close = nul === -1 ? -1 : rest.indexOf(end, nul);
@@ -154,13 +145,10 @@ function withoutRemarks(record: string): string {
 }
 
 function readRecord(record: string, mode: GrepQuery["mode"]): GrepHit | undefined {
-  const nul = record.indexOf("\0");
-  const name = nul === -1 ? record : record.slice(0, nul);
+  const [, name = "", value = ""] = /^([^\0]*)\0?([\s\S]*?)\r?$/.exec(record) ?? [];
   const path = name === "<stdin>" ? "" : name.replace(/^\.\//, "");
-  if (mode === "files_with_matches") return { kind: "file", path };
-  const value = record.slice(nul + 1).replace(/\r$/, "");
-  if (mode === "count") return { kind: "count", path, count: Number(value) };
-  const found = /^(\d+)([:-])([\s\S]*)$/.exec(value);
-  if (found === null) return undefined;
-  return { kind: "line", path, line: Number(found[1]), text: found[3] ?? "", isMatch: found[2] === ":" };
+  if (mode === "files_with_matches") return { path, mark: "", text: "" };
+  if (mode === "count") return { path, mark: ":", text: value };
+  const [, line, mark, text = ""] = /^(\d+)([:-])([\s\S]*)$/.exec(value) ?? [];
+  return line === undefined ? undefined : { path, mark: mark === ":" ? ":" : "-", line: Number(line), text };
 }

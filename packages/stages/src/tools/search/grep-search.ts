@@ -14,17 +14,14 @@ export interface GrepQuery {
 }
 
 /** One line of a result. */
-export type GrepHit =
-  | {
-      readonly kind: "line";
-      readonly path: string;
-      readonly line: number;
-      readonly text: string;
-      readonly isMatch: boolean;
-    }
-  | { readonly kind: "gap" }
-  | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "count"; readonly path: string; readonly count: number };
+export interface GrepHit {
+  readonly path: string;
+  /** What separates the parts of a line: `:` in a match and a count, `-` in a line of context, "" after a path alone. */
+  readonly mark: ":" | "-" | "";
+  /** The number of the line. */
+  readonly line?: number;
+  readonly text: string;
+}
 
 /** A search of a judged path. */
 export interface GrepSearch {

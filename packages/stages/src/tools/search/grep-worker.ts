@@ -27,15 +27,11 @@ function main(work: GrepWork): void {
     return;
   }
   let incomplete = false;
-  let sentBefore = false;
   for (const { path, name } of work.files) {
     const text = readText(path);
     if (text === undefined) incomplete = true;
     const hits = text === undefined || text.includes("\0") ? [] : hitsIn(text, name, pattern, work.query);
-    if (hits.length === 0) continue;
-    const grouped = work.query.mode === "content" && work.query.before + work.query.after > 0 && sentBefore;
-    send({ kind: "hits", hits: grouped ? [{ kind: "gap" }, ...hits] : hits });
-    sentBefore = true;
+    if (hits.length > 0) send({ kind: "hits", hits });
   }
   send({ kind: "done", incomplete });
 }
@@ -64,18 +60,15 @@ function hitsIn(text: string, path: string, pattern: RegExp, query: GrepQuery): 
   if (lines.at(-1) === "") lines.pop();
   const { matched, count } = query.multiline ? linesAcross(text, pattern) : linesAlone(lines, pattern);
   if (count === 0) return [];
-  if (query.mode === "files_with_matches") return [{ kind: "file", path }];
-  if (query.mode === "count") return [{ kind: "count", path, count }];
+  if (query.mode === "files_with_matches") return [{ path, mark: "", text: "" }];
+  if (query.mode === "count") return [{ path, mark: ":", text: String(count) }];
   const hits: GrepHit[] = [];
-  let shownTo = -1;
+  let shown = 0;
   for (const match of [...matched].sort((a, b) => a - b)) {
-    const from = Math.max(match - query.before, shownTo + 1);
-    if (shownTo !== -1 && from > shownTo + 1 && query.before + query.after > 0) hits.push({ kind: "gap" });
-    const to = Math.min(match + query.after, lines.length - 1);
-    for (let at = from; at <= to; at += 1) {
-      hits.push({ kind: "line", path, line: at + 1, text: clip(lines[at] ?? ""), isMatch: matched.has(at) });
-    }
-    shownTo = Math.max(shownTo, to);
+    const to = Math.min(match + query.after + 1, lines.length);
+    for (let at = Math.max(match - query.before, shown); at < to; at += 1)
+      hits.push({ path, mark: matched.has(at) ? ":" : "-", line: at + 1, text: clip(lines[at] ?? "") });
+    shown = Math.max(shown, to);
   }
   return hits;
 }
@@ -91,20 +84,17 @@ function linesAlone(lines: readonly string[], pattern: RegExp): { matched: Reado
 
 function linesAcross(text: string, pattern: RegExp): { matched: ReadonlySet<number>; count: number } {
   const matched = new Set<number>();
+  const breaks = (from: number, to: number): number => text.slice(from, to).split("\n").length - 1;
   let count = 0;
   let line = 0;
   let from = 0;
-  const advance = (to: number): void => {
-    for (let at = text.indexOf("\n", from); at !== -1 && at < to; at = text.indexOf("\n", from)) {
-      line += 1;
-      from = at + 1;
-    }
-  };
-  for (const found of text.matchAll(pattern)) {
+  for (const { 0: found, index } of text.matchAll(pattern)) {
     count += 1;
-    advance(found.index);
+    const last = index + Math.max(found.length - 1, 0);
+    line += breaks(from, index);
     const first = line;
-    advance(found.index + Math.max(found[0].length - 1, 0));
+    line += breaks(index, last);
+    from = last;
     for (let at = first; at <= line; at += 1) matched.add(at);
   }
   return { matched, count };

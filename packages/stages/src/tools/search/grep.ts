@@ -73,23 +73,24 @@ export function grepTool(options: GrepOptions = {}): ToolSpec<GrepInput> {
 async function search(grep: GrepInput, call: ToolCall, options: GrepOptions): Promise<ToolResult> {
   const real = judgedPath(grep.path ?? ".", "read", call);
   const shown = displayPath(real, call.workspace);
-  const page = collector(grep, (path) => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`));
-  const query: GrepSearch = {
+  const query = queryOf(grep);
+  const page = collector(grep, query, (path) => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`));
+  const work: GrepSearch = {
     real,
     isFolder: isFolderAt(real, shown),
-    query: queryOf(grep),
+    query,
     call,
     clock: options.clock ?? systemClock,
     onHit: page.take,
   };
   const ripgrep = options.ripgrep === undefined ? await carriedRipgrep() : (options.ripgrep ?? undefined);
-  if (ripgrep === undefined) return page.result(await searchBuiltIn(query));
+  if (ripgrep === undefined) return page.result(await searchBuiltIn(work));
   try {
-    return page.result(await searchWithRipgrep(ripgrep, query));
+    return page.result(await searchWithRipgrep(ripgrep, work));
   } catch (thrown) {
     // Built for another system, or on a disk that does not allow programs.
     if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
-    return page.result(await searchBuiltIn(query));
+    return page.result(await searchBuiltIn(work));
   }
 }
 
@@ -119,22 +120,28 @@ interface Collector {
   result(end: GrepEnd): ToolResult;
 }
 
-function collector(grep: GrepInput, nameOf: (path: string) => string): Collector {
+function collector(grep: GrepInput, query: GrepQuery, nameOf: (path: string) => string): Collector {
   const limit = grep.head_limit ?? DEFAULT_LINES;
   const lines: string[] = [];
+  const isGrouped = query.mode === "content" && query.before + query.after > 0;
+  const numbers = grep["-n"] !== false;
+  let last: GrepHit | undefined;
   let characters = 0;
   let cut = false;
-  const numbers = grep["-n"] !== false;
+  const add = (line: string): boolean => {
+    cut ||= lines.length >= limit || characters + line.length > ALL_CHARACTERS;
+    if (cut) return false;
+    lines.push(line);
+    characters += line.length + 1;
+    return true;
+  };
   return {
     take(hit) {
-      const line = lineOf(hit, nameOf, numbers);
-      if (lines.length >= limit || characters + line.length > ALL_CHARACTERS) {
-        cut = true;
-        return false;
-      }
-      lines.push(line);
-      characters += line.length + 1;
-      return true;
+      const { path, mark, line, text } = hit;
+      const isApart = last !== undefined && (path !== last.path || (line ?? 0) > (last.line ?? 0) + 1);
+      last = hit;
+      if (isGrouped && isApart && !add("--")) return false;
+      return add(`${nameOf(path)}${mark}${numbers && line !== undefined ? `${line}${mark}` : ""}${text}`);
     },
     result(end) {
       while (lines.at(-1) === "--") lines.pop();
@@ -151,19 +158,4 @@ function collector(grep: GrepInput, nameOf: (path: string) => string): Collector
       return { ok: true, output, facts: { lines: lines.length, cut: cut || end.stopped === "timeout" } };
     },
   };
-}
-
-function lineOf(hit: GrepHit, nameOf: (path: string) => string, numbers: boolean): string {
-  switch (hit.kind) {
-    case "gap":
-      return "--";
-    case "file":
-      return nameOf(hit.path);
-    case "count":
-      return `${nameOf(hit.path)}:${hit.count}`;
-    case "line": {
-      const mark = hit.isMatch ? ":" : "-";
-      return `${nameOf(hit.path)}${mark}${numbers ? `${hit.line}${mark}` : ""}${hit.text}`;
-    }
-  }
 }

@@ -6,6 +6,7 @@ import { contains, displayPath, namesBetween } from "../files/paths.ts";
 import { asFault, checkAborted, systemCode } from "../files/results.ts";
 import { type Turns, takeTurns } from "../turns.ts";
 import { type Ignores, ignoresAt, ignoresIn, isIgnored } from "./gitignore.ts";
+import type { PathMatcher } from "./glob-match.ts";
 
 /** Entries of a listing; bounds the work in a huge tree. */
 export const MAX_ENTRIES = 300_000;
@@ -94,6 +95,45 @@ function kindOf(entry: Dirent): WalkEntry["kind"] {
   return entry.isFile() ? "file" : "other";
 }
 
+/** The files below a folder. */
+export interface FoundFiles {
+  /** In path order; `names` lead to the file from the folder. */
+  readonly files: readonly Pick<WalkEntry, "path" | "names">[];
+  /** Whether there are more files than wanted. */
+  readonly more: boolean;
+  /** Whether the folder has more than MAX_ENTRIES entries, so the rest was not looked at. */
+  readonly stopped: boolean;
+  /** Number of folders that cannot be read. */
+  readonly unreadable: number;
+}
+
+/** At most `most` files of such a walk, with links if wanted, whose names below the start match the glob. */
+export async function findFiles(
+  options: WalkOptions & {
+    readonly most: number;
+    readonly links: boolean;
+    readonly glob?: { readonly match: PathMatcher; readonly length: number };
+  },
+): Promise<FoundFiles> {
+  const { workspace, start, most, links, glob } = options;
+  const depth = namesBetween(workspace.root, start).length;
+  const turns = takeTurns(options.signal);
+  const files: Pick<WalkEntry, "path" | "names">[] = [];
+  let seen = 0;
+  let unreadable = 0;
+  const entries = walk({ ...options, unreadable: () => (unreadable += 1) });
+  for await (const { path, names, kind } of entries) {
+    seen += 1;
+    if (seen > MAX_ENTRIES || files.length > most) break;
+    if (kind !== "file" && !(links && kind === "link")) continue;
+    const below = names.slice(depth);
+    const turn = glob === undefined ? undefined : turns.spend(glob.length * path.length);
+    if (turn !== undefined) await turn;
+    if (glob === undefined || glob.match(below)) files.push({ path, names: below });
+  }
+  return { files: files.slice(0, most), more: files.length > most, stopped: seen > MAX_ENTRIES, unreadable };
+}
+
 /** The files of a workspace, for a person to choose from. */
 export interface WorkspaceFiles {
   /** Relative to the workspace, with `/`, in path order. */
@@ -109,12 +149,6 @@ export async function workspaceFiles(
   workspace: Workspace,
   options: { readonly most: number; readonly signal: AbortSignal },
 ): Promise<WorkspaceFiles> {
-  const files: string[] = [];
-  let seen = 0;
-  for await (const entry of walk({ workspace, start: workspace.root, nodeModules: false, signal: options.signal })) {
-    seen += 1;
-    if (seen > MAX_ENTRIES || files.length > options.most) break;
-    if (entry.kind === "file" || entry.kind === "link") files.push(displayPath(entry.path, workspace));
-  }
-  return { files: files.slice(0, options.most), cut: seen > MAX_ENTRIES || files.length > options.most };
+  const found = await findFiles({ workspace, start: workspace.root, nodeModules: false, links: true, ...options });
+  return { files: found.files.map(({ path }) => displayPath(path, workspace)), cut: found.more || found.stopped };
 }

@@ -9,49 +9,38 @@ interface Bytes {
 }
 
 function createBytes(maxBytes: number): Bytes {
-  let held = Buffer.alloc(0);
+  const held = new ArrayBuffer(0, { maxByteLength: maxBytes });
   let length = 0;
   return {
     add: (piece) => {
       const needed = length + piece.length;
       if (needed > maxBytes) return false;
-      if (needed > held.length) {
-        const grown = Buffer.alloc(Math.min(maxBytes, Math.max(needed, held.length * 2, 4_096)));
-        held.copy(grown, 0, 0, length);
-        held = grown;
-      }
-      held.set(piece, length);
+      if (needed > held.byteLength) held.resize(Math.min(maxBytes, Math.max(needed, length * 2, 4_096)));
+      new Uint8Array(held).set(piece, length);
       length = needed;
       return true;
     },
     take: () => {
-      const text = held.toString("utf8", 0, length);
+      const text = Buffer.from(held, 0, length).toString("utf8");
       length = 0;
       // Release the memory of a long message.
-      if (held.length > 65_536) held = Buffer.alloc(0);
+      if (held.byteLength > 65_536) held.resize(0);
       return text;
     },
   };
 }
 
-export interface LineReader {
-  /** False if a line exceeds the limit. */
-  push(chunk: Uint8Array): boolean;
-}
-
-/** Splits bytes into lines; memory is bounded by one line. */
-export function createLines(maxBytes: number, onLine: (line: string) => void): LineReader {
+/** Splits bytes into lines; memory is bounded by one line. The result takes a chunk, and returns false if a line is too long. */
+export function createLines(maxBytes: number, onLine: (line: string) => void): (chunk: Uint8Array) => boolean {
   const bytes = createBytes(maxBytes);
-  return {
-    push: (chunk) => {
-      let from = 0;
-      for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-        if (!bytes.add(chunk.subarray(from, at))) return false;
-        from = at + 1;
-        onLine(bytes.take().replace(/\r$/, ""));
-      }
-      return bytes.add(chunk.subarray(from));
-    },
+  return (chunk) => {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      if (!bytes.add(chunk.subarray(from, at))) return false;
+      from = at + 1;
+      onLine(bytes.take().replace(/\r$/, ""));
+    }
+    return bytes.add(chunk.subarray(from));
   };
 }
 
@@ -90,7 +79,7 @@ export async function* eventData(
     if (field === "event") name = value;
   });
   for await (const chunk of body) {
-    if (!lines.push(chunk) || size > maxBytes) throw tooLong;
+    if (!lines(chunk) || size > maxBytes) throw tooLong;
     yield* ready.splice(0);
   }
 }

@@ -1,139 +1,178 @@
 import { isAbsolute, resolve } from "node:path";
 import type { MCPClient } from "@ai-sdk/mcp";
 import type { Clock } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, type SecretFilter } from "@sluice/core/runtime";
 import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
-import type { End, TransportOptions } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
 import { type ServerWall, wallServer } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
+import { timed } from "./timed.ts";
+import type { Transport } from "./transport.ts";
 
 /** Pages of a tool list; the limit stops endless lists. */
 const MOST_PAGES = 50;
 const MOST_TOOLS = 1_000;
 
-export interface ConnectionOptions {
+/** What a server's start takes from the run that needs it first. */
+export interface McpStart {
+  /** The server's child processes are found by this run. */
+  readonly runId: string;
+  /** The environment of the server's process, without the session's secrets. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Redacts the server's messages. */
+  readonly secrets: Pick<SecretFilter, "text">;
+  /** The session's sandbox for servers. */
+  readonly wall?: ServerWall;
+}
+
+export interface LinkOptions {
   readonly settings: McpSettings;
-  readonly sdk: McpSdk;
+  readonly sdk: () => Promise<McpSdk>;
   readonly clock: Clock;
   readonly workspace: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly runId: string;
   /** Functions that kill running servers at once. */
   readonly kills: Set<() => void>;
-  readonly notice: (message: string) => void;
-  /** Aborts when the session closes. */
-  readonly signal: AbortSignal;
-  /** Undefined for a server outside the sandbox. */
-  readonly wall: ServerWall | undefined;
+  /** Collects the names of servers that run outside the sandbox. */
+  readonly unwalled: Set<string>;
+  readonly onFault: (message: string) => void;
 }
 
 /** A connection to a server after its handshake. */
 export interface Connection {
-  /** Why the connection ended; undefined while it is open. */
-  readonly end: End | undefined;
-  /** Number of messages received. */
-  readonly heard: number;
-  /** Whether the list of tools may have changed since it was last requested. */
-  isStale(): boolean;
+  readonly transport: Transport;
   list(signal: AbortSignal): Promise<readonly ListedTool[]>;
   call(name: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<unknown>;
-  /** Closes the connection for this reason without waiting. */
-  drop(end: End): void;
   close(): Promise<void>;
 }
 
-/** Connects to a server within its start timeout. Rejects with Error. */
-export async function connect(options: ConnectionOptions): Promise<Connection> {
-  const { settings, sdk, clock, signal } = options;
-  let end: End | undefined;
-  let stale = true;
-  const common = {
-    maxMessageBytes: settings.maxMessageBytes,
-    validate: sdk.validateJSONRPCMessage,
-    notice: options.notice,
-    changed: (): void => {
-      stale = true;
-    },
-    ended: (why: End): void => {
-      end = why;
-    },
+/** The single connection to a server, opened on demand. */
+export interface Link {
+  /** Aborts when the session closes. */
+  readonly closed: AbortSignal;
+  /** Returns the open connection, or opens one for all concurrent callers. Rejects with Error. */
+  reach(): Promise<Connection>;
+  /** Resets the count of restarts after an answered call. */
+  works(): void;
+  close(): Promise<void>;
+}
+
+export function createLink(options: LinkOptions, started: McpStart): Link {
+  const { settings, unwalled } = options;
+  const { config } = settings;
+  // A server that ran in the sandbox is never restarted outside it.
+  const isHeld = "command" in config && config.sandbox !== false && started.wall?.sandbox.wall !== undefined;
+  const held = isHeld ? started.wall : undefined;
+  if ("command" in config && !isHeld) unwalled.add(settings.name);
+  const closing = new AbortController();
+  let connection: Connection | undefined;
+  let starting: Promise<Connection> | undefined;
+  let ends = 0;
+
+  const start = async (): Promise<Connection> => {
+    if (connection !== undefined) {
+      if (ends >= settings.restarts) throw new Error(`it ended ${often(ends + 1)} and is not restarted`);
+      ends += 1;
+      // The next process may need resources of the last one.
+      await connection.close();
+    }
+    const sdk = await options.sdk();
+    if (closing.signal.aborted) throw new Error("the session was closed");
+    const transport = await transportTo(options, started, sdk, held);
+    connection = await connect(options, transport, sdk, closing.signal);
+    return connection;
   };
-  const transport = await transportTo(options, common);
-  const kill = (): void => {
-    if (transport instanceof StdioTransport) transport.kill();
-  };
-  options.kills.add(kill);
-  const close = async (): Promise<void> => {
-    await transport.close();
-    options.kills.delete(kill);
-  };
-  const stop = new AbortController();
-  const onClose = (): void => stop.abort(new Error("the session was closed"));
-  signal.addEventListener("abort", onClose, { once: true });
-  if (signal.aborted) onClose();
-  const disarm = clock.after(settings.startTimeoutMs, () =>
-    stop.abort(new Error(`it did not answer within ${settings.startTimeoutMs} ms`)),
-  );
-  let client: MCPClient;
-  try {
-    client = await sdk.createMCPClient({
-      transport,
-      clientName: "sluice",
-      initializationOptions: { signal: stop.signal },
-      // The transport has already answered or counted invalid messages.
-      onUncaughtError: () => undefined,
-    });
-  } catch (thrown) {
-    // The client closes the connection after a failure; that is not the cause.
-    const before = end?.code === "closed" ? undefined : end?.message;
-    const why = stop.signal.aborted ? messageOf(stop.signal.reason) : before;
-    await close();
-    const log =
-      transport instanceof StdioTransport && transport.stderr !== "" ? `; its error output: ${transport.stderr}` : "";
-    throw new Error(`${why ?? messageOf(thrown)}${log}`, { cause: thrown });
-  } finally {
-    disarm();
-    signal.removeEventListener("abort", onClose);
-  }
 
   return {
-    get end() {
-      return end;
+    closed: closing.signal,
+    reach: async () => {
+      if (connection !== undefined && connection.transport.ended === undefined) return connection;
+      starting ??= start().finally(() => {
+        starting = undefined;
+      });
+      return await starting;
     },
-    get heard() {
-      return transport.heard;
+    works: () => {
+      ends = 0;
     },
-    isStale: () => stale,
-    list: async (signal) => {
-      // Reset before the request, so that a change during the answer counts.
-      stale = false;
-      try {
-        return await listAll(client, signal);
-      } catch (thrown) {
-        stale = true;
-        throw thrown;
-      }
+    close: async () => {
+      closing.abort();
+      await starting?.catch(() => undefined); // reported to its caller
+      await connection?.close();
     },
-    call: (name, input, signal) => client.callTool({ name, arguments: { ...input }, options: { signal } }),
-    drop: (why) => transport.end(why),
-    close,
   };
 }
 
+function often(times: number): string {
+  return times === 1 ? "once" : `${times} times in a row`;
+}
+
 async function transportTo(
-  { settings: { config }, sdk, workspace, env, runId, wall }: ConnectionOptions,
-  common: TransportOptions,
-): Promise<StdioTransport | HttpTransport> {
+  { settings: { config, maxMessageBytes }, workspace, onFault: notice }: LinkOptions,
+  { env, runId }: McpStart,
+  sdk: McpSdk,
+  wall: ServerWall | undefined,
+): Promise<Transport> {
+  const common = { maxMessageBytes, validate: sdk.validateJSONRPCMessage, notice };
   if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
   const { command, args = [], cwd = ".", env: added = {} } = config;
   // A path is relative to the workspace; a bare name is looked up in PATH.
   const file = command.includes("/") && !isAbsolute(command) ? resolve(workspace, command) : command;
   const own = { file, args, cwd: resolve(workspace, cwd), env: { ...env, ...added } };
-  const started = wall === undefined ? own : await wallServer(own, config, { root: workspace, wall });
-  return new StdioTransport({ ...common, ...started, command: started.file, runId });
+  const process = wall === undefined ? own : await wallServer(own, config, { root: workspace, wall });
+  return new StdioTransport({ ...common, ...process, runId });
+}
+
+/** Connects to a server within its start timeout. Rejects with Error. */
+async function connect(
+  { settings, clock, kills }: LinkOptions,
+  transport: Transport,
+  sdk: McpSdk,
+  closed: AbortSignal,
+): Promise<Connection> {
+  const { startTimeoutMs } = settings;
+  const kill = (): void => transport.kill();
+  kills.add(kill);
+  const close = async (): Promise<void> => {
+    await transport.close();
+    kills.delete(kill);
+  };
+  const opened = await timed(clock, startTimeoutMs, [closed], (signal) =>
+    sdk.createMCPClient({
+      transport,
+      clientName: "sluice",
+      initializationOptions: { signal },
+      // The transport has already answered or counted invalid messages.
+      onUncaughtError: () => undefined,
+    }),
+  );
+  if (!opened.ok) {
+    const end = transport.ended;
+    await close();
+    const log = transport.stderr.trim();
+    // The client closes the connection after a failure; that is not the cause.
+    let why = end === undefined || end.code === "closed" ? messageOf(opened.thrown) : end.message;
+    if (closed.aborted) why = "the session was closed";
+    if (opened.late) why = `it did not answer within ${startTimeoutMs} ms`;
+    throw new Error(`${why}${log === "" ? "" : `; its error output: ${log}`}`, { cause: opened.thrown });
+  }
+  const client = opened.value;
+  return {
+    transport,
+    list: async (signal) => {
+      // Reset before the request, so that a change during the answer counts.
+      transport.isStale = false;
+      try {
+        return await listAll(client, signal);
+      } catch (thrown) {
+        transport.isStale = true;
+        throw thrown;
+      }
+    },
+    call: (name, input, signal) => client.callTool({ name, arguments: { ...input }, options: { signal } }),
+    close,
+  };
 }
 
 async function listAll(client: MCPClient, signal: AbortSignal): Promise<readonly ListedTool[]> {

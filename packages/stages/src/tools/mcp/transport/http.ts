@@ -1,10 +1,10 @@
-import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
+import type { JSONRPCMessage, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { isJsonObject, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { systemCode } from "../../files/results.ts";
 import { bodyText, eventData } from "./bytes.ts";
-import { createInbox, type End, type Inbox, NO_ANSWER, type TransportOptions } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
+import { NO_ANSWER, Transport, type TransportOptions } from "./transport.ts";
 
 /** For the last messages to a server. */
 const GOODBYE_MS = 1_000;
@@ -22,51 +22,21 @@ export interface HttpOptions extends TransportOptions {
  * A server behind streamable HTTP. Replaces the SDK's transport, which accepts answers of any length, leaves a call waiting
  * when its stream ends early, never cancels a request, and keeps a timer after it is closed.
  */
-export class HttpTransport implements MCPTransport {
-  readonly supportsProtocolVersionDiscovery = true;
+export class HttpTransport extends Transport {
   readonly waitsForProtocolVersionDiscovery = true;
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: (message: JSONRPCMessage) => void;
   protocolVersion?: string;
 
   readonly #options: HttpOptions;
-  readonly #inbox: Inbox;
   readonly #closing = new AbortController();
   #session: string | undefined;
   /** The stream for notifications. */
   #listening: "not yet" | "open" | "lost" | "never" = "not yet";
-  #end: End | undefined;
-  #gone: Promise<void> | undefined;
-  readonly #sending = new Set<Promise<void>>();
+  /** The messages that are still sent while the connection closes. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: HttpOptions) {
+    super(options);
     this.#options = options;
-    const post = (message: JSONRPCMessage): void => {
-      // A failure has no consequence: these messages need no answer.
-      this.#post(message).then(discard, () => undefined);
-    };
-    this.#inbox = createInbox({
-      validate: options.validate,
-      changed: options.changed,
-      notice: options.notice,
-      deliver: (message) => this.onmessage?.(message),
-      reply: post,
-      cancel: (requestId) => {
-        // Without sessions, closing the answer's stream cancels the request.
-        if (this.#hasSessions())
-          this.#sendLast({
-            jsonrpc: "2.0",
-            method: "notifications/cancelled",
-            params: { requestId, reason: "stopped" },
-          });
-      },
-      end: (end) => this.end(end),
-    });
-  }
-
-  get heard(): number {
-    return this.#inbox.heard;
   }
 
   async start(): Promise<void> {
@@ -74,9 +44,9 @@ export class HttpTransport implements MCPTransport {
   }
 
   async send(message: JSONRPCMessage, options: MCPTransportSendOptions = {}): Promise<void> {
-    if (this.#end !== undefined) throw new Error("the connection is closed");
+    if (this.ended !== undefined) throw new Error("the connection is closed");
     const id = "method" in message && "id" in message && typeof message.id === "number" ? message.id : undefined;
-    this.#inbox.asked(message, options.signal);
+    this.asked(message, options.signal);
     if (this.#listening === "lost") this.#listen();
     const response = await this.#post(message, options);
     this.#session ??= this.#hasSessions() ? (response.headers.get("mcp-session-id") ?? undefined) : undefined;
@@ -89,50 +59,50 @@ export class HttpTransport implements MCPTransport {
       if ("method" in message && message.method === "notifications/initialized") this.#listen();
       return;
     }
-    const type = response.headers.get("content-type") ?? "";
-    if (type.includes("text/event-stream") && response.body !== null) {
+    if (response.body !== null && isStream(response)) {
       void this.#readAnswer(response.body, id);
       return;
     }
     const text = await bodyText(response.body, this.#options.maxMessageBytes);
-    if (text === undefined) this.#tooLarge();
-    else this.#inbox.take(text);
-    this.#inbox.fail(id, NO_ANSWER, "it sent something other than the answer");
+    if (text === undefined) this.tooLarge();
+    else this.take(text);
+    this.fail(id, NO_ANSWER, "it sent something other than the answer");
   }
 
-  async close(): Promise<void> {
-    this.end({ code: "closed", message: "it was closed" });
-    await this.#gone;
+  protected reply(message: JSONRPCMessage): void {
+    // A failure has no consequence: these messages need no answer.
+    this.#post(message).then(discard, () => undefined);
   }
 
-  /** Closes the connection and cancels everything in flight. The first reason is kept. */
-  end(end: End): void {
-    if (this.#end !== undefined) return;
-    this.#end = end;
+  protected cancel(message: JSONRPCMessage): void {
+    // Without sessions, closing the answer's stream cancels the request.
+    if (!this.#hasSessions()) return;
+    this.#last = Promise.all([this.#last, this.#inTime((signal) => this.#request(message, {}, signal))]);
+  }
+
+  protected async leave(): Promise<void> {
     this.#closing.abort();
-    this.#gone = this.#leave();
-    this.#options.ended(end);
-    this.#inbox.close();
-    this.onclose?.();
+    await this.#last;
+    if (this.#session === undefined || this.ended?.code === "forgotten") return;
+    await this.#inTime((signal) => this.#fetch({ method: "DELETE", signal }));
   }
 
   #hasSessions(): boolean {
     return this.protocolVersion !== WITHOUT_SESSIONS;
   }
 
-  #headers(): Record<string, string> {
-    return {
+  #fetch({
+    headers: more,
+    ...init
+  }: Omit<RequestInit, "headers"> & { headers?: Record<string, string> }): Promise<Response> {
+    const headers = {
       ...this.#options.headers,
       ...(this.protocolVersion === undefined ? {} : { "mcp-protocol-version": this.protocolVersion }),
       ...(this.#session === undefined ? {} : { "mcp-session-id": this.#session }),
+      ...more,
     };
-  }
-
-  /** Sends a message even while the connection is closing. */
-  #sendLast(message: JSONRPCMessage): void {
-    const sending = this.#inTime((signal) => this.#request(message, {}, signal));
-    this.#sending.add(sending);
-    void sending.then(() => this.#sending.delete(sending));
+    // Keys in the headers are for this address only.
+    return fetch(this.#options.url, { ...init, headers, redirect: "error" });
   }
 
   /** Sends a message that needs no answer, within a time limit. */
@@ -162,19 +132,12 @@ export class HttpTransport implements MCPTransport {
   }
 
   #request(message: JSONRPCMessage, options: MCPTransportSendOptions, signal: AbortSignal): Promise<Response> {
-    return fetch(this.#options.url, {
-      method: "POST",
-      headers: {
-        ...this.#headers(),
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        ...(this.#hasSessions() ? {} : { ...options.headers, ...routingHeaders(message) }),
-      },
-      body: JSON.stringify(message),
-      signal,
-      // Keys in the headers are for this address only.
-      redirect: "error",
-    });
+    const headers = {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...(this.#hasSessions() ? {} : { ...options.headers, ...routingHeaders(message) }),
+    };
+    return this.#fetch({ method: "POST", headers, body: JSON.stringify(message), signal });
   }
 
   async #refused(response: Response, id: number | undefined): Promise<void> {
@@ -182,8 +145,8 @@ export class HttpTransport implements MCPTransport {
     const text = (await bodyText(response.body, LONGEST_ERROR)) ?? "";
     const parsed = parseJson(text);
     if (id !== undefined && parsed.ok && isJsonObject(parsed.value) && isJsonObject(parsed.value.error)) {
-      this.#inbox.take(JSON.stringify({ ...parsed.value, id: parsed.value.id ?? id }));
-      if (!this.#inbox.awaits(id)) return;
+      this.take(JSON.stringify({ ...parsed.value, id: parsed.value.id ?? id }));
+      if (!this.awaits(id)) return;
     }
     if (status === 404 && this.#session !== undefined)
       this.end({ code: "forgotten", message: "it no longer knows this session" });
@@ -194,10 +157,10 @@ export class HttpTransport implements MCPTransport {
 
   async #readAnswer(body: ReadableStream<Uint8Array>, id: number): Promise<void> {
     try {
-      await this.#read(body, () => this.#inbox.awaits(id));
-      this.#inbox.fail(id, NO_ANSWER, "the stream of its answer ended before the answer");
+      await this.#read(body, () => this.awaits(id));
+      this.fail(id, NO_ANSWER, "the stream of its answer ended before the answer");
     } catch (thrown) {
-      this.#inbox.fail(id, NO_ANSWER, `the stream of its answer broke: ${messageOf(thrown)}`);
+      this.fail(id, NO_ANSWER, `the stream of its answer broke: ${messageOf(thrown)}`);
     }
   }
 
@@ -208,13 +171,14 @@ export class HttpTransport implements MCPTransport {
     const lost = (): void => {
       this.#listening = "lost";
       // Notifications may have been missed.
-      this.#options.changed();
+      this.isStale = true;
     };
     const listen = async (): Promise<void> => {
-      const headers = { ...this.#headers(), accept: "text/event-stream" };
-      const response = await fetch(this.#options.url, { headers, signal: this.#closing.signal, redirect: "error" });
-      const type = response.headers.get("content-type") ?? "";
-      if (!response.ok || response.body === null || !type.includes("text/event-stream")) {
+      const response = await this.#fetch({
+        headers: { accept: "text/event-stream" },
+        signal: this.#closing.signal,
+      });
+      if (!response.ok || response.body === null || !isStream(response)) {
         this.#listening = "never";
         discard(response);
         return;
@@ -228,29 +192,19 @@ export class HttpTransport implements MCPTransport {
   async #read(body: ReadableStream<Uint8Array>, continues: () => boolean): Promise<void> {
     try {
       for await (const text of eventData(body, this.#options.maxMessageBytes)) {
-        this.#inbox.take(text);
+        this.take(text);
         // Leaving the loop closes the stream, even if the server never would.
         if (!continues()) return;
       }
     } catch (thrown) {
-      if (thrown instanceof RangeError) this.#tooLarge();
+      if (thrown instanceof RangeError) this.tooLarge();
       throw thrown;
     }
   }
+}
 
-  #tooLarge(): void {
-    this.end({
-      code: "too_large",
-      message: `it sent a message of more than ${this.#options.maxMessageBytes} bytes`,
-    });
-  }
-
-  async #leave(): Promise<void> {
-    await Promise.all(this.#sending);
-    if (this.#session === undefined || this.#end?.code === "forgotten") return;
-    const headers = this.#headers();
-    await this.#inTime((signal) => fetch(this.#options.url, { method: "DELETE", headers, signal, redirect: "error" }));
-  }
+function isStream(response: Response): boolean {
+  return response.headers.get("content-type")?.includes("text/event-stream") === true;
 }
 
 /** Headers of newer protocol versions, for proxies between client and server. */

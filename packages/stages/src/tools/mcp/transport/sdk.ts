@@ -7,9 +7,9 @@ export type McpSdk = Pick<
 >;
 
 /** Loads the MCP package, only if a server is needed. */
-export async function loadMcpSdk(load: () => Promise<McpSdk> = () => import("@ai-sdk/mcp")): Promise<McpSdk> {
+export async function loadMcpSdk(): Promise<McpSdk> {
   try {
-    return await load();
+    return await import("@ai-sdk/mcp");
   } catch (cause) {
     const missing =
       cause instanceof Error &&

@@ -24,11 +24,6 @@ const CODE = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb"
 /** Files at the top of a project. */
 const PROJECTS = ["package.json", "pyproject.toml", "go.mod", "Cargo.toml", "Gemfile", "composer.json"];
 
-/** Whether a server runs in the sandbox. Decided at its first start. */
-export function isWalled({ sandbox }: McpStdioServer, wall: ServerWall | undefined): boolean {
-  return sandbox !== false && wall?.sandbox.wall !== undefined;
-}
-
 /**
  * The process of a server in the sandbox. It can write the workspace and the paths in its settings, but not its own code.
  * Rejects with Error if it cannot be started like that.

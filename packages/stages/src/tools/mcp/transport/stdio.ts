@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
+import type { JSONRPCMessage, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import {
@@ -16,7 +16,8 @@ import {
 import { coveredDescriptors } from "../../files/descriptors.ts";
 import { systemCode } from "../../files/results.ts";
 import { createLines } from "./bytes.ts";
-import { createInbox, type End, type Inbox, type TransportOptions } from "./inbox.ts";
+import type { ServerProcess } from "./server-wall.ts";
+import { Transport, type TransportOptions } from "./transport.ts";
 
 /** For a server to end after its input was closed. */
 const GOODBYE_MS = 300;
@@ -26,12 +27,8 @@ const LAST_OUTPUT_MS = 500;
 const MOST_BACKLOG = 32 * 1024 * 1024;
 const KEPT_STDERR = 2_000;
 
-export interface StdioOptions extends TransportOptions {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly cwd: string;
-  /** The child environment of the session, and the server's own variables. */
-  readonly env: Readonly<Record<string, string>>;
+/** A server's process; its environment is the session's child environment with the server's own variables. */
+export interface StdioOptions extends TransportOptions, ServerProcess {
   /** The run that needed the server first; in its processes the command refuses to answer, cancel and resume. */
   readonly runId: string;
 }
@@ -40,59 +37,30 @@ export interface StdioOptions extends TransportOptions {
  * A server as a child process. Replaces the SDK's transport, which passes on variables of this process, prints errors to the
  * terminal, does not limit lines, and stops only the process itself.
  */
-export class StdioTransport implements MCPTransport {
-  readonly supportsProtocolVersionDiscovery = true;
-  // Set by the client.
-  onclose?: () => void;
-  onerror?: (error: Error) => void;
-  onmessage?: (message: JSONRPCMessage) => void;
-
+export class StdioTransport extends Transport {
   readonly #options: StdioOptions;
-  readonly #inbox: Inbox;
   /** Real time: an injected clock that stands still must not keep processes alive. */
   readonly #clock: Clock = systemClock;
   readonly #mark = `mcp-${randomUUID()}`;
   #child: ChildProcess | undefined;
-  #stderr = "";
-  #end: End | undefined;
-  #gone: Promise<void> | undefined;
 
   constructor(options: StdioOptions) {
+    super(options);
     this.#options = options;
-    this.#inbox = createInbox({
-      validate: options.validate,
-      changed: options.changed,
-      notice: options.notice,
-      deliver: (message) => this.onmessage?.(message),
-      reply: (message) => this.#write(message),
-      cancel: (requestId) =>
-        this.#write({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason: "stopped" } }),
-      end: (end) => this.end(end),
-    });
-  }
-
-  get heard(): number {
-    return this.#inbox.heard;
-  }
-  /** The end of its error output. */
-  get stderr(): string {
-    return this.#stderr.trim();
   }
 
   async start(): Promise<void> {
     const child = await this.#spawn();
     this.#child = child;
     const lines = createLines(this.#options.maxMessageBytes, (line) => {
-      if (line.trim() !== "") this.#inbox.take(line);
+      if (line.trim() !== "") this.take(line);
     });
     child.stdout?.on("data", (chunk: Buffer) => {
-      if (this.#end !== undefined || lines.push(chunk)) return;
-      const message = `it sent a message of more than ${this.#options.maxMessageBytes} bytes`;
-      this.end({ code: "too_large", message });
+      if (this.ended === undefined && !lines(chunk)) this.tooLarge();
     });
     const decoder = new TextDecoder();
     child.stderr?.on("data", (chunk: Buffer) => {
-      this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-KEPT_STDERR);
+      this.stderr = (this.stderr + decoder.decode(chunk, { stream: true })).slice(-KEPT_STDERR);
     });
     // The end of the process reports more than a broken pipe.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => undefined);
@@ -110,7 +78,7 @@ export class StdioTransport implements MCPTransport {
     // Another process may keep the pipe open, and a process that closed its output may continue to run.
     const soon = (): void => {
       cancel();
-      if (this.#end === undefined) cancel = this.#clock.after(LAST_OUTPUT_MS, over);
+      if (this.ended === undefined) cancel = this.#clock.after(LAST_OUTPUT_MS, over);
     };
     child.stdout?.once("close", soon);
     child.once("exit", (code, signal) => {
@@ -121,28 +89,16 @@ export class StdioTransport implements MCPTransport {
   }
 
   async send(message: JSONRPCMessage, options?: MCPTransportSendOptions): Promise<void> {
-    if (this.#end !== undefined || this.#child === undefined) throw new Error("the server has ended");
-    this.#inbox.asked(message, options?.signal);
-    this.#write(message);
+    if (this.ended !== undefined || this.#child === undefined) throw new Error("the server has ended");
+    this.asked(message, options?.signal);
+    this.reply(message);
   }
 
-  async close(): Promise<void> {
-    this.end({ code: "closed", message: "it was ended" });
-    await this.#gone;
+  protected cancel(message: JSONRPCMessage): void {
+    this.reply(message);
   }
 
-  /** Closes the connection and stops the process with everything it started. The first reason is kept. */
-  end(end: End): void {
-    if (this.#end !== undefined) return;
-    this.#end = end;
-    this.#gone = this.#leave();
-    this.#options.ended(end);
-    this.#inbox.close();
-    this.onclose?.();
-  }
-
-  /** Kills the process at once, for when this process exits. */
-  kill(): void {
+  override kill(): void {
     const child = this.#child;
     // The number of an ended process may be reused.
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null)
@@ -150,9 +106,9 @@ export class StdioTransport implements MCPTransport {
     killSurvivors(this.#mark);
   }
 
-  #write(message: JSONRPCMessage): void {
+  protected reply(message: JSONRPCMessage): void {
     const stdin = this.#child?.stdin;
-    if (this.#end !== undefined || stdin === null || stdin === undefined) return;
+    if (this.ended !== undefined || stdin === null || stdin === undefined) return;
     if (stdin.writableLength > MOST_BACKLOG) {
       this.end({ code: "stalled", message: "it does not read its input" });
       return;
@@ -160,7 +116,7 @@ export class StdioTransport implements MCPTransport {
     stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  async #leave(): Promise<void> {
+  protected async leave(): Promise<void> {
     const child = this.#child;
     if (child?.pid === undefined) return;
     const { pid } = child;
@@ -168,7 +124,7 @@ export class StdioTransport implements MCPTransport {
     const exit = exited ? Promise.resolve() : new Promise<void>((resolve) => child.once("exit", () => resolve()));
     child.stdin?.end();
     // A server that may still respond gets time to end by itself.
-    if (this.#end?.code === "closed" || this.#end?.code === "hung") await within(GOODBYE_MS, exit, this.#clock);
+    if (this.ended?.code === "closed" || this.ended?.code === "hung") await within(GOODBYE_MS, exit, this.#clock);
     // Processes that left the group still carry the mark.
     await Promise.all([
       groupLives(pid) ? endGroup(pid, this.#clock) : undefined,
@@ -179,13 +135,13 @@ export class StdioTransport implements MCPTransport {
   }
 
   #spawn(): Promise<ChildProcess> {
-    const { command, args, cwd, env, runId } = this.#options;
+    const { file, args, cwd, env, runId } = this.#options;
     return new Promise((resolve, reject) => {
       const failed = (thrown: unknown): void =>
-        reject(new Error(`${command} could not be started in ${cwd}: ${systemCode(thrown) ?? messageOf(thrown)}`));
+        reject(new Error(`${file} could not be started in ${cwd}: ${systemCode(thrown) ?? messageOf(thrown)}`));
       const covered = coveredDescriptors(3);
       try {
-        const child = spawn(command, args, {
+        const child = spawn(file, args, {
           cwd,
           env: { ...env, [RUN_VARIABLE]: runId, [CALL_VARIABLE]: this.#mark },
           detached: process.platform !== "win32",

@@ -12,29 +12,21 @@ export async function timed<T>(
   signals: readonly AbortSignal[],
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<Timed<T>> {
-  const stop = new AbortController();
-  let late = false;
-  const onAbort = (): void => stop.abort();
-  for (const signal of signals) signal.addEventListener("abort", onAbort, { once: true });
-  if (signals.some((signal) => signal.aborted)) stop.abort();
-  const disarm = clock.after(ms, () => {
-    late = true;
-    stop.abort();
-  });
+  const deadline = new AbortController();
+  const disarm = clock.after(ms, () => deadline.abort());
   try {
-    return { ok: true, value: await work(stop.signal) };
+    return { ok: true, value: await work(AbortSignal.any([...signals, deadline.signal])) };
   } catch (thrown) {
-    return { ok: false, thrown, late };
+    return { ok: false, thrown, late: deadline.signal.aborted };
   } finally {
     disarm();
-    for (const signal of signals) signal.removeEventListener("abort", onAbort);
   }
 }
 
 /** The result of the work, or a rejection if the signal aborts first; the work itself continues. */
-export async function raceAbort<T>(work: Promise<T>, signal: AbortSignal, aborted: () => Error): Promise<T> {
+export async function raceAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const abort = Promise.withResolvers<never>();
-  const onAbort = (): void => abort.reject(aborted());
+  const onAbort = (): void => abort.reject(signal.reason);
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   try {
