@@ -147,15 +147,15 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "printf-counts",
     file: `${BASH}/language/builtins.ts`,
-    find: "[sdiuoxXfeEgGcbq])/g",
-    replace: "[sdiuoxXfeEgGcbqn])/g",
+    find: "[sdiuoxXfeEgGcbq]))*",
+    replace: "[sdiuoxXfeEgGcbqn]))*",
     tests: LINES,
   },
   {
     name: "options-are-abbreviated",
     file: `${BASH}/readers/options.ts`,
-    find: "const kind = takes.get(name);",
-    replace: "const kind = takes.get([...takes.keys()].find((one) => one.startsWith(name)) ?? name);",
+    find: "const kind = kinds.get(name);",
+    replace: "const kind = kinds.get([...kinds.keys()].find((one) => one.startsWith(name)) ?? name);",
     tests: SPECS,
   },
   {

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import { findProducer, type PathProducer } from "../readers/find.ts";
-import { parseOptions } from "../readers/options.ts";
+import { ownWords, parseOptions } from "../readers/options.ts";
 import { READERS } from "../readers/reader-table.ts";
 import { readCommand } from "../readers/readers.ts";
 import { type CommandPlace, FOUND_MARK, words } from "../readers/reading.ts";
@@ -17,35 +17,16 @@ export interface XargsLine {
   readonly nul: boolean;
 }
 
+const XARGS_FLAG = /^(?:-0|--null|-r|-t|--no-run-if-empty|-[nP][0-9]{1,4}|-I(?:\{\}|%|@))$/;
+const XARGS_PAIR = /^(?:-[nP] [0-9]{1,4}|-I (?:\{\}|%|@)|-d (?:\n|\\n))$/;
+
 /** Undefined if it is not certain what xargs runs. */
-export function readXargs(argv: readonly string[]): XargsLine | undefined {
-  const own: string[] = [];
-  let replaces: string | undefined;
-  let nul = false;
-  let at = 1;
-  for (; argv[at]?.startsWith("-") === true; at++) {
-    const word = argv[at] ?? "";
-    const value = argv[at + 1] ?? "";
-    if (word === "-0" || word === "--null") nul = true;
-    else if (/^-[nPI]$/.test(word) || word === "-d") {
-      if (
-        word === "-I"
-          ? !/^(?:\{\}|%|@)$/.test(value)
-          : word === "-d"
-            ? !/^(?:\n|\\n)$/.test(value)
-            : !/^[0-9]{1,4}$/.test(value)
-      )
-        return undefined;
-      if (word === "-I") replaces = value;
-      own.push(word, value);
-      at += 1;
-      continue;
-    } else if (/^-I(?:\{\}|%|@)$/.test(word)) replaces = word.slice(2);
-    else if (!/^(?:-r|-t|--no-run-if-empty|-[nP][0-9]{1,4})$/.test(word)) return undefined;
-    own.push(word);
-  }
-  const command = argv.slice(at);
-  return command.length === 0 ? undefined : { own, command, replaces, nul };
+export function readXargs([, ...args]: readonly string[]): XargsLine | undefined {
+  const count = ownWords(args, XARGS_FLAG, XARGS_PAIR);
+  if (typeof count === "string" || count >= args.length) return undefined;
+  const own = args.slice(0, count);
+  const replaces = [...own.join(" ").matchAll(/-I ?(\{\}|%|@)/g)].at(-1)?.[1];
+  return { own, command: args.slice(count), replaces, nul: own.includes("-0") || own.includes("--null") };
 }
 
 /** The rewritten words of a command that feeds xargs, or of xargs itself with paths for its input. */

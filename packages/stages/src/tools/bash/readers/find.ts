@@ -1,6 +1,6 @@
 import { basename, relative, resolve } from "node:path";
 import { contains, realPath } from "../../files/paths.ts";
-import { type CommandPlace, FOUND_MARK, type NamedPath, type Reading, readPath, unknown, words } from "./reading.ts";
+import { type CommandPlace, FOUND_MARK, type Reading, unknown, words } from "./reading.ts";
 
 const FLAGS = words(
   "-daystart -depth -d -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -empty -executable -false " +
@@ -94,7 +94,7 @@ function parseExec(args: readonly string[], from: number): Exec | string {
 export function readFind(args: readonly string[], place: CommandPlace): Reading {
   const search = parse(args);
   if (typeof search === "string") return unknown(`find ${search}`);
-  const paths: NamedPath[] = [...search.starts, ...search.files].map(readPath);
+  const paths = [...search.starts, ...search.files];
   const expression: string[] = [];
   const withoutStore = leavesOutStore(search.starts, place);
   for (const word of search.expression) {
@@ -119,7 +119,7 @@ const MOST_STARTS = 32;
 function readExec({ command, end }: Exec, starts: readonly string[], place: CommandPlace): Reading {
   if (starts.length > MOST_STARTS) return unknown("find -exec with too many start folders");
   let judged: readonly string[] | undefined;
-  const paths: NamedPath[] = [];
+  const paths: string[] = [];
   for (const start of starts) {
     const folder = start.endsWith("/") ? start : `${start}/`;
     const found = [`${folder}${FOUND_MARK}found1`, `${folder}${FOUND_MARK}found2`];
@@ -135,7 +135,7 @@ function readExec({ command, end }: Exec, starts: readonly string[], place: Comm
     if (judged !== undefined && judged.join("\0") !== argv.join("\0"))
       return unknown("find -exec has different effects in its start folders");
     judged = argv;
-    paths.push(...inner.paths.filter(({ path }) => !path.includes(FOUND_MARK)));
+    paths.push(...inner.paths.filter((path) => !path.includes(FOUND_MARK)));
   }
   return { kind: "reads", argv: judged ?? [], paths };
 }

@@ -4,7 +4,7 @@ import { linkedFolders, workTree } from "../../search/git-settings.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
 import { type GitOperands, isExclusion, parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
 import { type Options, parseOptions } from "./options.ts";
-import { type CommandPlace, type NamedPath, type Reading, readPath, unknown, words } from "./reading.ts";
+import { type CommandPlace, type Reading, unknown, words } from "./reading.ts";
 
 /** Settings that override those with which git runs programs or writes; git-settings.ts checks for others. */
 const NEUTRAL = [
@@ -93,7 +93,7 @@ interface Scene extends GitLine {
 
 interface Run {
   readonly words: readonly string[];
-  readonly paths: readonly NamedPath[];
+  readonly paths: readonly string[];
 }
 
 /** The words after the subcommand and what they open; or why they are refused. */
@@ -116,7 +116,7 @@ function readOperands(scene: Scene): Run | string {
       const bound = specs.pathspecs.some((one) => !isExclusion(one)) || name === "check-ignore" ? [] : boundary(scene);
       return {
         words: [...added, ...words, "--", ...specs.pathspecs, ...bound],
-        paths: positive(specs).map((one) => readPath(pathOf(one, cwd, place.cwd))),
+        paths: positive(specs).map((one) => pathOf(one, cwd, place.cwd)),
       };
     }
     case "revisions": {
@@ -152,8 +152,8 @@ function showsContents({ spec, options }: Scene): boolean {
   return spec.contents === true || spec.contents?.(options) === true;
 }
 
-function objectPath(path: string, { top, cwd }: Scene): NamedPath {
-  return readPath(resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path));
+function objectPath(path: string, { top, cwd }: Scene): string {
+  return resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path);
 }
 
 /** Content that no pathspec limits: a named path in a revision, or anything in the repository. */
@@ -165,7 +165,7 @@ function withContents(scene: Scene, operands: readonly string[], words: readonly
   if (paths.length > 0 && known.length === paths.length)
     return { ...run, paths: known.map((path) => objectPath(path, scene)) };
   if (isOuter(scene.top, scene.place)) return "it may show files outside of the workspace: name REV:path";
-  return { ...run, paths: [readPath(scene.top)] };
+  return { ...run, paths: [scene.top] };
 }
 
 const SAFE_KEY =
@@ -181,7 +181,7 @@ function readConfig(scene: Scene): Run | string {
   const getter = ["get", "get-all", "get-regexp", "list", "l"].some((name) => seen.has(name)) ? [] : ["--get"];
   return {
     words: [...local, ...getter, ...words, ...operands],
-    paths: plain ? [] : [readPath(resolve(top, ".git/config"))],
+    paths: plain ? [] : [resolve(top, ".git/config")],
   };
 }
 
@@ -236,16 +236,16 @@ function readWalk(scene: Scene): Run | string {
   const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
   const without = left.map((path) => `:(exclude,top,literal)${path}`);
   const paths = [
-    ...named.map((one) => readPath(pathOf(one, cwd, place.cwd))),
+    ...named.map((one) => pathOf(one, cwd, place.cwd)),
     ...objects.map(({ path = "" }) => objectPath(path, scene)),
   ];
   const isWhole = contents && (wanders !== undefined || (named.length === 0 && !onlyObjects));
-  if (isWhole) paths.push(readPath(outer ? place.workspace.root : top));
+  if (isWhole) paths.push(outer ? place.workspace.root : top);
   const { files } = options;
   const searchWords = searched === 1 && pattern !== undefined ? ["-e", pattern] : [];
   const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
   return {
     words: [...words, "--", ...pathspecs, ...bounds, ...without],
-    paths: [...paths, ...files.map((file) => readPath(cwd === place.cwd ? file : resolve(cwd, file)))],
+    paths: [...paths, ...files.map((file) => (cwd === place.cwd ? file : resolve(cwd, file)))],
   };
 }
