@@ -21,15 +21,15 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "escapes-in-double-quotes-stay",
     file: READER,
-    find: 'if (this.#peek(1) !== "\\n") text += this.#peek(1);',
-    replace: "text += `\\\\${this.#peek(1)}`;",
+    find: '.replace(/\\\\(?:([$`"\\\\])|\\n)/g, "$1");',
+    replace: ";",
     tests: WORDS,
   },
   {
     name: "single-quotes-are-expanded",
     file: READER,
-    find: 'this.#at = end + 1;\n    return { kind: "text", text, quoted: true };',
-    replace: 'this.#at = end + 1;\n    return { kind: "text", text, quoted: false };',
+    find: "text(this.#match(SINGLE_QUOTED)?.[1], true,",
+    replace: "text(this.#match(SINGLE_QUOTED)?.[1], false,",
     tests: WORDS,
   },
   {
@@ -57,14 +57,14 @@ export const LINE_BUGS: readonly LineBug[] = [
     name: "backquotes-are-letters",
     file: READER,
     find: 'else if (next === "`") throw outside("a command substitution");',
-    replace: 'else if (next === "`") { parts.push({ kind: "text", text: next, quoted: false }); this.#at += 1; }',
+    replace: 'else if (next === "`") parts.push(text(this.#match(/`/y)?.[0], false, next));',
     tests: LINES,
   },
   {
     name: "a-name-goes-on-in-the-next-line",
     file: READER,
-    find: 'if (next === "" || next === "\\n") throw outside("a line that ends in a backslash without a blank before it");',
-    replace: 'if (next === "") throw outside("a line that ends in a backslash without a blank before it");',
+    find: "const ESCAPED = /\\\\([^\\n])/y;",
+    replace: "const ESCAPED = /\\\\([^])/y;",
     tests: WORDS,
   },
   {
@@ -161,8 +161,8 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "git-shows-the-repository-around",
     file: `${BASH}/readers/git.ts`,
-    find: "return isOuter(top, place) ? [",
-    replace: 'return isOuter(top, place) && top === "" ? [',
+    find: "return isOuter ? [",
+    replace: 'return isOuter && cwd === "" ? [',
     tests: SPECS,
   },
   {

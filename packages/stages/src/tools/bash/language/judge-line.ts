@@ -8,34 +8,25 @@ import { type AndOr, type List, outside, type Pipeline, type Redirect, type Simp
 import { readLine } from "./read-line.ts";
 import { feedsXargs, pathProducer } from "./xargs.ts";
 
-/** The context in which a line is judged. */
-export interface LineScene {
-  readonly workspace: Workspace;
-  /** The exact environment of the child. */
-  readonly env: Readonly<Record<string, string>>;
-  /** Variables that a line may set, in addition to the harmless ones. */
-  readonly variables: readonly string[];
-}
-
-/** A line of the plain command language, fully expanded. */
-export interface JudgedLine {
-  /** The line rewritten from what was judged, which is what runs. */
-  readonly text: string;
-  readonly subjects: readonly Subject[];
-}
-
 /** Commands that the commands of a line may run. */
 const MOST_INNER = 48;
 
 /** Redirections to these touch no file. */
 const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
-/** Reads, expands, judges and rewrites a line. Throws OutsideLanguage. */
-export function judgeLine(text: string, scene: LineScene): JudgedLine {
+/**
+ * Reads, expands, judges and rewrites a line; the last subject is the line as it runs. `env` is the exact environment of the
+ * child, `variables` may be set in addition to the harmless ones. Throws OutsideLanguage.
+ */
+export function judgeLine(
+  line: string,
+  workspace: Workspace,
+  env: Shell["env"],
+  variables: readonly string[],
+): readonly Subject[] {
   const walk = new LineWalk();
-  const printed = walk.line(text, walk.shell(scene));
-  const subjects = [...distinct(walk.commands), ...distinct(walk.paths)];
-  return { text: printed, subjects: [...subjects, { kind: "line", text: printed }] };
+  const text = walk.line(line, walk.shell(workspace, env, variables));
+  return [...distinct(walk.commands), ...distinct(walk.paths), { kind: "line", text }];
 }
 
 /** One walk over a line: its findings, and the limits that its shells share. */
@@ -49,7 +40,7 @@ class LineWalk {
   #depth = 0;
 
   /** The shell that runs the whole line. */
-  shell({ workspace, env, variables }: LineScene): Shell {
+  shell(workspace: Workspace, env: Shell["env"], variables: readonly string[]): Shell {
     return {
       cwd: workspace.root,
       workspace,

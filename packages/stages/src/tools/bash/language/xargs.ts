@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { isAbsolute, resolve } from "node:path";
+import { resolve } from "node:path";
 import { findProducer, type PathProducer } from "../readers/find.ts";
 import { ownWords, parseOptions } from "../readers/options.ts";
 import { READERS } from "../readers/reader-table.ts";
@@ -84,53 +84,46 @@ function leavesLinesOut(argv: readonly string[] | undefined): boolean {
   }
 }
 
+/** Searches that can print only paths, with words that exclude names with a newline. Neither follows links below a folder. */
+const SEARCHES = new Map([
+  ["rg", ["--iglob=!*\n*"]],
+  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
+]);
+/** Options with which they do; `L` is another option of rg, which is refused. */
+const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
+const PRINTS_MORE = words(
+  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
+);
+
 /**
  * Rewrites `find …`, `rg -l …`, `rg --files …` or `grep -rl …` so that its output is safe for `xargs -0` (if `nul` is set) or
  * `xargs -d '\n'`: every path begins with one of `starts`, is not a link, and contains no newline unless `nul`. The command must
  * still be judged by `readCommand`. Undefined if it may print anything else.
  */
 export function pathProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
-  if (argv[0] === "find") return findProducer(argv.slice(1), place);
-  return argv[0] === "rg" || argv[0] === "grep" ? searchProducer(argv, place) : undefined;
-}
-
-/** Options that make a search print only paths. */
-const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
-const PRINTS_MORE = words(
-  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
-);
-const ENDS_IN_NUL = new Map([
-  ["rg", words("0 null")],
-  ["grep", words("Z null")],
-]);
-/** Excludes names that contain a newline. */
-const ONE_LINE = new Map([
-  ["rg", ["--iglob=!*\n*"]],
-  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
-]);
-
-/** Neither follows links below a folder, so the searched folders must not be links. */
-function searchProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
   const [name = "", ...args] = argv;
+  if (name === "find") return findProducer(args, place);
+  const oneLine = SEARCHES.get(name);
   const spec = READERS.get(name);
+  if (oneLine === undefined || spec === undefined) return undefined;
+  const options = parseOptions(args, spec);
   const reading = readCommand(argv, place);
-  const options = spec === undefined ? "" : parseOptions(args, spec);
-  if (typeof options === "string" || spec === undefined || reading?.kind !== "reads") return undefined;
-  const recursive = name === "rg" || options.seen.has("r") || options.seen.has("recursive");
+  if (typeof options === "string" || reading?.kind !== "reads") return undefined;
   const seen = [...options.seen.keys()];
-  const isL = (option: string): boolean => PRINTS_PATHS.has(option) && (name === "grep" || option !== "L");
-  if (!recursive || !seen.some(isL) || seen.some((option) => PRINTS_MORE.has(option))) return undefined;
+  const isRecursive = name === "rg" || seen.includes("r") || seen.includes("recursive");
+  if (!isRecursive || !seen.some((one) => PRINTS_PATHS.has(one)) || seen.some((one) => PRINTS_MORE.has(one)))
+    return undefined;
   const patternGiven = spec.patternBy?.some((option) => options.seen.has(option)) === true;
-  const folders = patternGiven ? options.operands : options.operands.slice(1);
+  const pattern = patternGiven ? [] : options.operands.slice(0, 1);
+  const folders = options.operands.slice(pattern.length);
   const isFolder = (path: string): boolean =>
     !path.startsWith("-") &&
     !path.includes("\n") &&
-    lstatSync(isAbsolute(path) ? path : resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
+    lstatSync(resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
   if (!folders.every(isFolder)) return undefined;
   // All added options come before the operands.
   const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");
-  const pattern = patternGiven ? [] : options.operands.slice(0, 1);
   const starts = folders.length === 0 ? ["."] : folders;
-  const nul = seen.some((option) => ENDS_IN_NUL.get(name)?.has(option) === true);
-  return { argv: [...head, ...(nul ? [] : (ONE_LINE.get(name) ?? [])), "--", ...pattern, ...starts], starts, nul };
+  const nul = seen.includes("null") || seen.includes(name === "rg" ? "0" : "Z");
+  return { argv: [...head, ...(nul ? [] : oneLine), "--", ...pattern, ...starts], starts, nul };
 }
