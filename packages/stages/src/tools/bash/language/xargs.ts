@@ -67,21 +67,20 @@ export function feedsXargs(
   });
 }
 
-/** Whether its output consists of unchanged lines of its input. */
-function leavesLinesOut(argv: readonly string[] | undefined): boolean {
-  const [name, ...args] = argv ?? [];
-  switch (name) {
-    case "head":
-    case "tail":
-      return args.length === 0 || /^-(?:n ?)?[0-9]+$/.test(args.join(" "));
-    case "sort":
-    case "uniq":
-      return args.every((arg) => /^-[ru]+$/.test(arg));
-    case "grep":
-      return /^[^-]/.test(args.at(-1) ?? "") && args.slice(0, -1).every((arg) => /^-[vEFiwx]+$/.test(arg));
-    default:
-      return false;
-  }
+const FIRST_OR_LAST = /^(?:\0-(?:n\0?)?[0-9]+)?$/;
+const SORTS = /^(?:\0-[ru]+)*$/;
+
+/** Words with which the output of a command consists of unchanged lines of its input, with a NUL before each word. */
+const FILTERS = new Map([
+  ["head", FIRST_OR_LAST],
+  ["tail", FIRST_OR_LAST],
+  ["sort", SORTS],
+  ["uniq", SORTS],
+  ["grep", /^(?:\0-[vEFiwx]+)*\0[^-\0][^\0]*$/],
+]);
+
+function leavesLinesOut([name = "", ...args]: readonly string[] = []): boolean {
+  return FILTERS.get(name)?.test(args.map((word) => `\0${word}`).join("")) === true;
 }
 
 /** Searches that can print only paths, with words that exclude names with a newline. Neither follows links below a folder. */
