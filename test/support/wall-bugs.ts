@@ -200,7 +200,7 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "memory-unwatched",
     file: "tools/bash/process-usage.ts",
-    find: 'if (used.memoryBytes > most.memory) over("memory");\n    else ',
+    find: 'if (used.memory > most.memory) over("memory");\n    else ',
     replace: "",
   },
   {

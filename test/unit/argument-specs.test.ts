@@ -526,7 +526,7 @@ describe("what only reads, and which paths it opens", () => {
   test.each(READS)("%s", (line, paths) => {
     const reading = here.judge(words(line));
     expect(reading).toMatchObject({ kind: "reads" });
-    const named = reading?.kind === "reads" ? reading.paths.map(({ path }) => path.replace(here.root, "@")) : [];
+    const named = reading?.kind === "reads" ? reading.paths.map((path) => path.replace(here.root, "@")) : [];
     expect(named.join(" ")).toBe(paths);
     if (reading?.kind === "reads" && !/^(?:npm|tree|node)$/.test(reading.argv[0] ?? "") && !line.includes("@{u}")) {
       const wrong = /unknown option|unrecognized|invalid option|usage:|ambiguous argument|not a valid|fatal: bad/i;
@@ -768,7 +768,7 @@ describe("a workspace below the top of its repository", () => {
     (line) => {
       const here = outer();
       const reading = here.judge(words(line));
-      const named = reading?.kind === "reads" ? reading.paths.map(({ path }) => path) : [];
+      const named = reading?.kind === "reads" ? reading.paths : [];
       expect(named).toEqual([join(here.base, "secret.txt")]);
     },
   );

@@ -70,6 +70,7 @@ describe("what is not of the plain language is outside of it", () => {
     ["id || cd sub; ls", "a cd that may not happen"],
     ["cd sub | ls", "a cd inside a pipeline"],
     ["ls 3> x", "redirection of an unusual form"],
+    ["ls 80000000> x", "redirection of an unusual form"],
     ["ls <> x", "redirection"],
     ["ls >& x", "redirection of an unusual form"],
     ["echo $UNSET", "known only when the line runs"],

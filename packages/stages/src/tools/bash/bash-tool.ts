@@ -199,7 +199,6 @@ function verdict(
   text: string,
   changes: WorkspaceChanges | undefined,
 ): ToolResult {
-  const how = ending(end);
   const changed = changes === undefined || changes.files.length === 0 ? undefined : named(changes);
   const detail = { exit_code: end.exitCode, output: text };
   if (end.by === "abort") return failure("cancelled", "The command was cancelled before it finished.", detail);
@@ -211,28 +210,25 @@ function verdict(
   if (end.movedAway !== undefined && end.movedAway.length > 0) {
     const message =
       "This command created files that a later git or Sluice command would obey. They were moved out of the workspace; its other changes remain.";
-    return failure("moved_away", message, {
-      moved: end.movedAway.map(({ path, to }) => `${path} -> ${to}`),
-      ...detail,
-    });
+    const moved = end.movedAway.map(({ path, to }) => `${path} -> ${to}`);
+    return failure("moved_away", message, { moved, ...detail });
   }
   const limit = LIMIT_MESSAGES.get(end.by);
   if (limit !== undefined) return failure("limit_reached", limit, detail);
   const note = changed === undefined ? "" : `\n[The workspace changed while this ran: ${changed.join(", ")}]`;
   if (end.by === "timeout") {
     const ms = bash.timeout ?? DEFAULT_TIMEOUT_MS;
-    return failure("timeout", `The command did not end within ${ms} ms and was stopped with everything it started.`, {
-      ...detail,
-      output: text + note,
-    });
+    const message = `The command did not end within ${ms} ms and was stopped with everything it started.`;
+    return failure("timeout", message, { ...detail, output: text + note });
   }
-  const readOnlyNote = how !== undefined && call.reach.writes.length === 0 && /Read-only file system|EROFS/.test(text);
-  const output = [
-    ...(how === undefined ? [] : [how]),
-    ...(text === "" ? [] : [text]),
-    ...(readOnlyNote ? ["[The sandbox keeps the workspace read-only in this stage.]"] : []),
-  ].join("\n");
-  return { ok: how === undefined, output: (output === "" ? "(no output)" : output) + note };
+  const ok = end.exitCode === 0 && end.killed === null;
+  const lines = text === "" ? [] : [text];
+  if (!ok) {
+    lines.unshift(end.killed === null ? `Exit code ${end.exitCode}` : `Ended by ${end.killed}`);
+    if (call.reach.writes.length === 0 && /Read-only file system|EROFS/.test(text))
+      lines.push("[The sandbox keeps the workspace read-only in this stage.]");
+  }
+  return { ok, output: (lines.length === 0 ? "(no output)" : lines.join("\n")) + note };
 }
 
 const LIMIT_MESSAGES = new Map<string, string>([
@@ -240,12 +236,6 @@ const LIMIT_MESSAGES = new Map<string, string>([
   ["memory", "The command used more than 4 GiB of memory and was stopped."],
   ["cpu", "The command used too much CPU time and was stopped."],
 ]);
-
-/** How a failed command ended. */
-function ending(end: ProcessEnd): string | undefined {
-  if (end.killed !== null) return `Ended by ${end.killed}`;
-  return end.exitCode === 0 ? undefined : `Exit code ${end.exitCode}`;
-}
 
 function onlyReads(call: ToolCall): boolean {
   return call.judged.every((subject) => {

@@ -37,21 +37,16 @@ export function watchUsage({ pid, inside, limits, clock, over }: Watched): () =>
   let cancel = (): void => undefined;
   const look = (): void => {
     const used = usageOf(inside === undefined ? groupOf(pid) : namespaceOf(inside()));
-    if (used.memoryBytes > most.memory) over("memory");
-    else if (used.cpuSeconds > most.cpu) over("cpu");
+    if (used.memory > most.memory) over("memory");
+    else if (used.cpu > most.cpu) over("cpu");
     cancel = clock.after(inside === undefined ? POLL_MS : WALLED_POLL_MS, look);
   };
   cancel = clock.after(WALLED_POLL_MS, look);
   return () => cancel();
 }
 
-interface Usage {
-  readonly memoryBytes: number;
-  readonly cpuSeconds: number;
-}
-
-/** The usage of processes, given by their folders in /proc. */
-function usageOf(folders: readonly string[]): Usage {
+/** The bytes and seconds that processes use, given their folders in /proc. */
+function usageOf(folders: readonly string[]): Record<UsageLimit, number> {
   let kilobytes = 0;
   let ticks = 0;
   for (const folder of folders) {
@@ -61,7 +56,7 @@ function usageOf(folders: readonly string[]): Usage {
     // Its own time, and that of its children that have been waited for.
     for (const value of statOf(folder).slice(11, 15)) ticks += Number(value);
   }
-  return { memoryBytes: kilobytes * 1024, cpuSeconds: ticks / TICKS_PER_SECOND };
+  return { memory: kilobytes * 1024, cpu: ticks / TICKS_PER_SECOND };
 }
 
 /** All processes of a group and their descendants. */

@@ -14,12 +14,18 @@ const READER_VARIABLES =
 const GIT_VARIABLES = /^GIT_(?!CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)$|CEILING_DIRECTORIES$)/;
 
 /** Settings that override the repository's in a read-only stage, so that git starts no program. */
-const READING_GIT = {
-  "core.fsmonitor": "false",
-  "core.hooksPath": "/dev/null",
-  "log.showSignature": "false",
-  "safe.bareRepository": "explicit",
-};
+const READING_GIT = Object.fromEntries(
+  [
+    ["core.fsmonitor", "false"],
+    ["core.hooksPath", "/dev/null"],
+    ["log.showSignature", "false"],
+    ["safe.bareRepository", "explicit"],
+  ].flatMap(([key, value], at) => [
+    [`GIT_CONFIG_KEY_${at}`, key],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+    ["GIT_CONFIG_COUNT", String(at + 1)],
+  ]),
+);
 
 /** Locales in which bash reads the letters that were judged; in some others a backslash can be half of a letter. */
 const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
@@ -53,7 +59,7 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
     GIT_PAGER: "cat",
     GIT_TERMINAL_PROMPT: "0",
     // Reading a repository's state refreshes its index, and may start a program that its settings name.
-    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...gitSettings() }),
+    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...READING_GIT }),
   };
 }
 
@@ -62,14 +68,6 @@ function outsideFirst(path: string, root: string): string {
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
   const inside = folders.filter((folder) => contains(root, folder));
   return [...folders.filter((folder) => !inside.includes(folder)), ...inside].join(delimiter);
-}
-
-function gitSettings(): Readonly<Record<string, string>> {
-  const entries = Object.entries(READING_GIT).flatMap(([key, value], at) => [
-    [`GIT_CONFIG_KEY_${at}`, key],
-    [`GIT_CONFIG_VALUE_${at}`, value],
-  ]);
-  return { GIT_CONFIG_COUNT: String(Object.keys(READING_GIT).length), ...Object.fromEntries(entries) };
 }
 
 /** Whether setting this variable has no effect on what the line does. `variables` are allowed with plain values. */

@@ -1,8 +1,6 @@
-import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
-import { entriesIn } from "../../files/paths.ts";
-import { withFallback } from "../../files/results.ts";
-import { matchWildcards } from "../../search/glob-match.ts";
+import { entriesIn, exists } from "../../files/paths.ts";
+import { compilePath } from "../../search/glob-match.ts";
 import { outside, type Word, type WordPart } from "./line.ts";
 
 /** Words of a line, after globs and braces are expanded. */
@@ -49,7 +47,8 @@ export function expandWord(word: Word, scene: ExpansionScene): readonly string[]
     if (alternative.length === 0 && (!quotedEmpty || alternatives.length > 1))
       throw outside("a word that may be empty");
     refuseTilde(alternative);
-    return alternative.some(isGlobCharacter) && !isBracketCommand(alternative)
+    // The command `[` is not a pattern.
+    return alternative.some(isWildcard) && textOf(alternative) !== "["
       ? expandGlob(alternative, scene)
       : [textOf(alternative)];
   });
@@ -61,8 +60,7 @@ export function expandWord(word: Word, scene: ExpansionScene): readonly string[]
 export function expandSingle(word: Word, scene: ExpansionScene): string {
   const tokens = word.flatMap((part) => tokensOf(part, scene));
   if (tokens.some((token) => token.text === EXIT_CODE)) throw outside("$? in an unusual position");
-  if (tokens.some((token) => isGlobCharacter(token) || (!token.plain && /[{}~]/.test(token.text))))
-    throw outside("an expansion in a redirection or assignment");
+  if (tokens.some((token) => isSpecial(token, "*?[{}~"))) throw outside("an expansion in a redirection or assignment");
   return textOf(tokens);
 }
 
@@ -89,20 +87,19 @@ function environmentValue(name: string, { env, changed }: ExpansionScene): strin
 
 function refuseTilde(tokens: readonly Token[]): void {
   for (const [at, token] of tokens.entries()) {
-    if (token.plain || token.text !== "~") continue;
     const before = tokens[at - 1];
-    if (before === undefined || (!before.plain && (before.text === "=" || before.text === ":")))
+    if (isSpecial(token, "~") && (before === undefined || isSpecial(before, "=:")))
       throw outside("a tilde; write the whole path");
   }
 }
 
-function isGlobCharacter(token: Token): boolean {
-  return !token.plain && (token.text === "*" || token.text === "?" || token.text === "[");
+/** Whether a token is one of these signs, with its special meaning. */
+function isSpecial(token: Token, signs: string): boolean {
+  return !token.plain && signs.includes(token.text);
 }
 
-/** Whether a word is the command `[`. */
-function isBracketCommand(tokens: readonly Token[]): boolean {
-  return tokens.length === 1 && tokens[0]?.text === "[";
+function isWildcard(token: Token): boolean {
+  return isSpecial(token, "*?[");
 }
 
 function textOf(tokens: readonly Token[]): string {
@@ -112,18 +109,15 @@ function textOf(tokens: readonly Token[]): string {
 /** Expands braces to one or more words. Ranges are refused, since their length is unbounded. */
 function braces(tokens: readonly Token[], depth = 0): readonly (readonly Token[])[] {
   if (depth > 16) throw outside("too many braces");
-  const open = tokens.findIndex(isOpen);
+  const open = tokens.findIndex((token) => isSpecial(token, "{"));
   if (open === -1) return [tokens];
-  const close = closing(tokens, open);
-  if (close === undefined) {
-    if (tokens.slice(open + 1).some((token) => isOpen(token) || isComma(token)))
-      throw outside("braces that do not close");
-    return [tokens];
-  }
-  const parts = split(tokens.slice(open + 1, close));
-  const inside = textOf(tokens.slice(open + 1, close));
+  const found = partsFrom(tokens, open);
+  const isNested = tokens.slice(open + 1).some((token) => isSpecial(token, "{,"));
+  if (found === undefined && isNested) throw outside("braces that do not close");
+  if (found === undefined) return [tokens];
+  const { parts, close } = found;
   if (parts.length === 1) {
-    if (inside.includes("..") || tokens.slice(open + 1).some((token) => isOpen(token) || isComma(token)))
+    if (isNested || textOf(tokens.slice(open, close)).includes(".."))
       throw outside("a range or braces of an unusual form");
     return [tokens];
   }
@@ -139,63 +133,40 @@ function braces(tokens: readonly Token[], depth = 0): readonly (readonly Token[]
   return words;
 }
 
-function isOpen(token: Token): boolean {
-  return !token.plain && token.text === "{";
-}
-function isComma(token: Token): boolean {
-  return !token.plain && token.text === ",";
-}
-
-function closing(tokens: readonly Token[], open: number): number | undefined {
-  let depth = 0;
-  for (let at = open; at < tokens.length; at++) {
-    const token = tokens[at];
-    if (token === undefined || token.plain) continue;
-    if (token.text === "{") depth += 1;
-    if (token.text === "}") depth -= 1;
-    if (depth === 0) return at;
+/** What stands between the commas of a brace, and where it closes; undefined if it does not. */
+function partsFrom(
+  tokens: readonly Token[],
+  open: number,
+): { readonly parts: readonly (readonly Token[])[]; readonly close: number } | undefined {
+  const parts: Token[][] = [[]];
+  let depth = 1;
+  for (let close = open + 1; close < tokens.length; close++) {
+    const token = tokens[close];
+    if (token === undefined) break;
+    if (isSpecial(token, "{")) depth += 1;
+    if (isSpecial(token, "}")) depth -= 1;
+    if (depth === 0) return { parts, close };
+    if (depth === 1 && isSpecial(token, ",")) parts.push([]);
+    else parts.at(-1)?.push(token);
   }
   return undefined;
 }
-
-function split(tokens: readonly Token[]): readonly (readonly Token[])[] {
-  const parts: Token[][] = [[]];
-  let depth = 0;
-  for (const token of tokens) {
-    if (!token.plain && token.text === "{") depth += 1;
-    if (!token.plain && token.text === "}") depth -= 1;
-    if (depth === 0 && isComma(token)) parts.push([]);
-    else parts.at(-1)?.push(token);
-  }
-  return parts;
-}
-
-/** One piece of a name's pattern. */
-type Piece =
-  | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "any" }
-  | { readonly kind: "one"; readonly fits: (character: string) => boolean };
 
 /** The files that a glob matches, sorted by bytes; the pattern itself if there is none, as in bash. */
 function expandGlob(tokens: readonly Token[], scene: ExpansionScene): readonly string[] {
   const components = foldersOf(tokens);
   let paths: string[] = [""];
   for (const [at, component] of components.entries()) {
-    const last = at === components.length - 1;
-    const tail = last ? "" : "/";
-    if (!component.some(isGlobCharacter)) {
-      const name = textOf(component);
-      paths = paths.map((path) => path + name + tail);
-      continue;
-    }
-    const pieces = piecesOf(component);
-    paths = paths.flatMap((path) => matching(path, pieces, scene).map((name) => path + name + tail));
+    const tail = at === components.length - 1 ? "" : "/";
+    const namesIn = component.some(isWildcard) ? matcher(component, scene) : () => [textOf(component)];
+    paths = paths.flatMap((path) => namesIn(path).map((name) => path + name + tail));
     if (paths.length > MOST_WORDS) throw outside(`a glob that matches more than ${MOST_WORDS} files`);
   }
-  const found = paths.filter((path) => isThere(resolve(scene.cwd, path), path.endsWith("/")));
+  const found = paths.filter((path) => exists(resolve(scene.cwd, path) + (path.endsWith("/") ? "/." : "")));
   if (found.some((path) => path.startsWith("-")))
     throw outside("a glob that matches a name which begins with -; put ./ before it");
-  return found.length === 0 ? [textOf(tokens)] : found.sort(byCharacters);
+  if (found.length === 0) return [textOf(tokens)];
+  return found.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
 }
 
 function foldersOf(tokens: readonly Token[]): readonly (readonly Token[])[] {
@@ -212,88 +183,56 @@ function foldersOf(tokens: readonly Token[]): readonly (readonly Token[])[] {
   return components;
 }
 
-function piecesOf(component: readonly Token[]): readonly Piece[] {
+/** A pattern of one name in which only what bash does not read as text is special. */
+function patternOf(component: readonly Token[]): string {
   if (component.length > MAX_NAME) throw outside("a glob that is longer than any file name");
-  const pieces: Piece[] = [];
+  let pattern = "";
   for (let at = 0; at < component.length; at++) {
     const token = component[at];
     if (token === undefined) break;
-    if (token.plain || !isGlobCharacter(token)) pieces.push({ kind: "text", text: token.text });
-    else if (token.text === "*") pieces.push({ kind: "any" });
-    else if (token.text === "?") pieces.push({ kind: "one", fits: () => true });
+    if (!isWildcard(token)) pattern += `\\${token.text}`;
+    else if (token.text !== "[") pattern += token.text;
     else {
       const end = component.findIndex((one, index) => index > at + 1 && one.text === "]");
       const inside = component.slice(at + 1, end);
-      if (end === -1) throw outside("a bracket of an unusual form");
-      pieces.push({ kind: "one", fits: setOf(inside) });
+      if (end === -1 || !isPlainSet(inside)) throw outside("a bracket of an unusual form");
+      pattern += `[${textOf(inside)}]`;
       at = end;
     }
   }
-  const first = component[0];
   // It depends on the version of bash whether `.*` matches `.` and `..`.
-  if (first?.text.startsWith(".") === true && /^\.?$/.test(textOf(component.slice(1)).replace(/[*?]/g, "")))
-    throw outside("a glob that may match . and ..");
-  return pieces;
+  if (/^\.[*?]*\.?[*?]*$/.test(textOf(component))) throw outside("a glob that may match . and ..");
+  return pattern;
 }
 
 /** `[abc]`, `[a-z]` and `[!a]` of letters, digits and a few signs; all else depends on locale and version. */
-function setOf(tokens: readonly Token[]): (character: string) => boolean {
+function isPlainSet(tokens: readonly Token[]): boolean {
   const text = textOf(tokens);
-  if (tokens.some((token) => token.plain)) throw outside("a bracket of an unusual form");
-  const [, negated, body] = /^([!^]?)((?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[_.,])+)$/.exec(text) ?? [];
-  if (body === undefined) throw outside("a bracket of an unusual form");
-  const ranges = [...body.matchAll(/(.)-(.)|(.)/g)].map(([, from, to, one]) => [from ?? one ?? "", to ?? one ?? ""]);
-  if (ranges.some(([from = "", to = ""]) => kindOf(from) !== kindOf(to) || from > to))
-    throw outside("a bracket of an unusual form");
-  return (character) =>
-    ranges.some(([from = "", to = ""]) => character >= from && character <= to) !== (negated !== "");
+  const isPlain = /^[!^]?(?:[0-9]-[0-9]|[A-Z]-[A-Z]|[a-z]-[a-z]|[A-Za-z0-9_.,])+$/.test(text);
+  const isOrdered = [...text.matchAll(/(.)-(.)/g)].every(([, from = "", to = ""]) => from <= to);
+  return isPlain && isOrdered && !tokens.some((token) => token.plain);
 }
 
-function kindOf(character: string): string {
-  if (/[0-9]/.test(character)) return "digit";
-  if (/[A-Z]/.test(character)) return "upper";
-  return /[a-z]/.test(character) ? "lower" : character;
-}
-
-function matching(parent: string, pieces: readonly Piece[], scene: ExpansionScene): readonly string[] {
-  const [first] = pieces;
-  const showsHidden = first?.kind === "text" && first.text.startsWith(".");
-  const names: string[] = [];
-  const folder = resolve(scene.cwd, parent === "" ? "." : parent);
-  scene.listed(folder);
-  scene.seen.folders += 1;
-  if (scene.seen.folders > MOST_FOLDERS) throw outside("globs that have to look at too many folders");
-  for (const { name } of entriesIn(folder)) {
-    scene.seen.entries += 1;
-    if (scene.seen.entries > MOST_ENTRIES) throw outside("globs that have to look at too many files");
-    if (name.startsWith(".") && !showsHidden) continue;
-    // Bytes that are not text, or letters whose length depends on the locale.
-    const odd = name.includes("\uFFFD") || (/[^\0-\x7f]/.test(name) && pieces.some(({ kind }) => kind === "one"));
-    if (odd || /\p{Cc}/u.test(name)) throw outside("a glob over names that are not plain text");
-    if (fits(name, pieces)) names.push(name);
-  }
-  return names;
-}
-
-function fits(name: string, pieces: readonly Piece[]): boolean {
-  const characters = [...name];
-  return matchWildcards(
-    pieces.length,
-    characters.length,
-    (at) => pieces[at]?.kind === "any",
-    (at, index) => {
-      const piece = pieces[at];
-      const character = characters[index] ?? "";
-      if (piece?.kind === "text") return piece.text === character;
-      return piece?.kind === "one" && piece.fits(character);
-    },
-  );
-}
-
-function byCharacters(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
-}
-
-function isThere(path: string, asFolder: boolean): boolean {
-  return withFallback(() => lstatSync(asFolder ? `${path}/.` : path) !== undefined, false);
+/** Lists the names in a folder that fit a component of a glob. */
+function matcher(component: readonly Token[], scene: ExpansionScene): (folder: string) => readonly string[] {
+  const fits = compilePath([patternOf(component)]);
+  const showsHidden = component[0]?.text === ".";
+  const takesOne = component.some((token) => isSpecial(token, "?["));
+  return (parent) => {
+    const names: string[] = [];
+    const folder = resolve(scene.cwd, parent === "" ? "." : parent);
+    scene.listed(folder);
+    scene.seen.folders += 1;
+    if (scene.seen.folders > MOST_FOLDERS) throw outside("globs that have to look at too many folders");
+    for (const { name } of entriesIn(folder)) {
+      scene.seen.entries += 1;
+      if (scene.seen.entries > MOST_ENTRIES) throw outside("globs that have to look at too many files");
+      if (name.startsWith(".") && !showsHidden) continue;
+      // Bytes that are not text, or letters whose length depends on the locale.
+      const isOdd = name.includes("\uFFFD") || (takesOne && /[^\0-\x7f]/.test(name));
+      if (isOdd || /\p{Cc}/u.test(name)) throw outside("a glob over names that are not plain text");
+      if (fits([name])) names.push(name);
+    }
+    return names;
+  };
 }

@@ -19,13 +19,24 @@ import {
 
 const MAX_DEPTH = 8;
 const MAX_COMMANDS = 32;
-const BLANK = new Set([" ", "\t"]);
 /** Characters that end a word in bash. No other character does, whatever Unicode says. */
 const ENDS_WORD = new Set([" ", "\t", "\n", ";", "&", "|", "<", ">", "(", ")"]);
 const RESERVED = new Set(
   "if then else elif fi case esac for select while until do done in function time coproc { } ! [[ ]]".split(" "),
 );
-const NAME = /[A-Za-z_][A-Za-z0-9_]*/y;
+
+// What may stand at a position of a line.
+const BLANKS = /(?:[ \t]+|\\\n|#[^\n]*)*/y;
+const BLANKS_AND_NEWLINES = /(?:[ \t\n]+|\\\n|#[^\n]*)*/y;
+/** Digits before `<` or `>` are a descriptor only if they form a whole word. */
+const REDIRECTION = /([0-9]*)(>>|>&|>|<)|(&>>?)/y;
+const LETTERS = /[^ \t\n;&|<>()'"\\`$]+/y;
+const SINGLE_QUOTED = /'([^']*)'/y;
+const IN_DOUBLE_QUOTES = /(?:[^"\\`$]+|\\.)+/sy;
+/** Bash joins lines before it parses them, even within an operator or a name. */
+const ESCAPED = /\\([^\n])/y;
+const VARIABLE = /\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}|\?)/y;
+
 const ASSIGNED = /^[A-Za-z_][A-Za-z0-9_]*(?:=|\+=|\[)/;
 
 /** Parses a line. Throws OutsideLanguage. */
@@ -59,17 +70,21 @@ class LineReader {
     return true;
   }
 
+  #sees(pattern: RegExp): boolean {
+    pattern.lastIndex = this.#at;
+    return pattern.test(this.#text);
+  }
+
+  #match(pattern: RegExp): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text) ?? undefined;
+    this.#at += found?.[0].length ?? 0;
+    return found;
+  }
+
   /** Skips blanks, joined lines and comments, and newlines where a command may continue on the next line. */
   #skip(newlines: boolean): void {
-    for (;;) {
-      const next = this.#peek();
-      if (BLANK.has(next) || (newlines && next === "\n")) this.#at += 1;
-      else if (next === "\\" && this.#peek(1) === "\n") this.#at += 2;
-      else if (next === "#") {
-        const end = this.#text.indexOf("\n", this.#at);
-        this.#at = end === -1 ? this.#text.length : end;
-      } else return;
-    }
+    this.#match(newlines ? BLANKS_AND_NEWLINES : BLANKS);
   }
 
   #list(): List {
@@ -102,10 +117,10 @@ class LineReader {
   }
 
   #pipeline(): Pipeline {
-    let negated = false;
-    let timed = false;
-    if (this.#keyword("time")) timed = true;
-    if (this.#keyword("!")) negated = true;
+    const timed = this.#match(/time[ \t]/y) !== undefined;
+    this.#skip(false);
+    const negated = this.#match(/![ \t]/y) !== undefined;
+    this.#skip(false);
     const commands: Pipeline["commands"][number][] = [];
     for (;;) {
       const command = this.#command();
@@ -117,15 +132,6 @@ class LineReader {
       if (!isPipe) return { negated, timed, commands };
       this.#skip(true);
     }
-  }
-
-  /** Consumes a reserved word. */
-  #keyword(word: string): boolean {
-    const end = this.#at + word.length;
-    if (!this.#text.startsWith(word, this.#at) || !BLANK.has(this.#text.charAt(end))) return false;
-    this.#at = end;
-    this.#skip(false);
-    return true;
   }
 
   #command(): Command {
@@ -143,7 +149,7 @@ class LineReader {
     if (!this.#takes(")")) throw outside("a parenthesis that is not closed");
     this.#depth -= 1;
     const redirects: Redirect[] = [];
-    for (this.#skip(false); this.#atRedirect(); this.#skip(false)) redirects.push(this.#redirect());
+    for (this.#skip(false); this.#sees(REDIRECTION); this.#skip(false)) redirects.push(this.#redirect());
     const next = this.#peek();
     if (next !== "" && !"\n;&|)".includes(next)) throw outside("words after a subshell");
     return { kind: "subshell", list, redirects };
@@ -154,7 +160,7 @@ class LineReader {
     const words: Word[] = [];
     const redirects: Redirect[] = [];
     for (this.#skip(false); ; this.#skip(false)) {
-      if (this.#atRedirect()) {
+      if (this.#sees(REDIRECTION)) {
         redirects.push(this.#redirect());
         continue;
       }
@@ -162,7 +168,7 @@ class LineReader {
       if (next === "(") throw outside("a parenthesis inside a command");
       if (ENDS_WORD.has(next) || next === "") break;
       const word = this.#word();
-      if (this.#atRedirect(true) && isText(word, /^\{/)) throw outside("a descriptor in a variable");
+      if (this.#sees(/[<>]/y) && isText(word, /^\{/)) throw outside("a descriptor in a variable");
       const first = words.length === 0;
       if (first && isText(word, ASSIGNED)) assignments.push(assignment(word));
       else if (first && RESERVED.has(plainText(word) ?? "")) throw outside(`the shell keyword ${plainText(word)}`);
@@ -172,33 +178,23 @@ class LineReader {
     return { kind: "simple", assignments, words, redirects };
   }
 
-  /** Digits before `<` or `>` are a descriptor only if they form a whole word. */
-  #atRedirect(joined = false): boolean {
-    const rest = this.#text.slice(this.#at, this.#at + 8);
-    return (joined ? /^[<>]/ : /^(?:[0-9]*[<>]|&>)/).test(rest);
-  }
-
   #redirect(): Redirect {
-    const digits = /^[0-9]*/.exec(this.#text.slice(this.#at, this.#at + 8))?.[0] ?? "";
-    this.#at += digits.length;
-    if (digits === "" && this.#takes("&>")) {
-      if (this.#peek() === "&") throw outside("a redirection of an unusual form");
-      return { from: "both", to: this.#file(this.#takes(">") ? "append" : "write") };
+    const [, digits = "", plain, both = ""] = this.#match(REDIRECTION) ?? [];
+    const operator = plain ?? both;
+    const isUsual = operator === "<" ? digits === "" || digits === "0" : /^[12]?$/.test(digits);
+    if (!isUsual) throw outside("a redirection of an unusual form");
+    if (operator === "<") {
+      if (this.#peek() === "<") throw outside("a here-document or here-string");
+      return { from: 0, to: this.#file("read") };
     }
-    if (this.#takes(">&")) {
-      const descriptor = this.#peek();
-      const after = this.#peek(1);
-      if ((descriptor !== "1" && descriptor !== "2") || (after !== "" && !ENDS_WORD.has(after)))
-        throw outside("a redirection of an unusual form");
-      this.#at += 1;
-      return { from: outputOf(digits), to: { kind: "descriptor", descriptor: descriptor === "1" ? 1 : 2 } };
+    const from = digits === "2" ? 2 : 1;
+    if (operator === ">&") {
+      const descriptor = this.#match(/[12](?![^ \t\n;&|<>()])/y)?.[0];
+      if (descriptor === undefined) throw outside("a redirection of an unusual form");
+      return { from, to: { kind: "descriptor", descriptor: descriptor === "1" ? 1 : 2 } };
     }
-    if (this.#takes(">>")) return { from: outputOf(digits), to: this.#file("append") };
-    if (this.#takes(">")) return { from: outputOf(digits), to: this.#file("write") };
-    if (digits !== "" && digits !== "0") throw outside("a redirection of an unusual form");
-    this.#at += 1;
-    if (this.#peek() === "<") throw outside("a here-document or here-string");
-    return { from: 0, to: this.#file("read") };
+    const to = this.#file(operator.endsWith(">>") ? "append" : "write");
+    return { from: plain === undefined ? "both" : from, to };
   }
 
   #file(how: "read" | "write" | "append"): Redirect["to"] {
@@ -211,102 +207,59 @@ class LineReader {
 
   #word(): Word {
     const parts: WordPart[] = [];
-    for (;;) {
-      const next = this.#peek();
-      if (next === "" || ENDS_WORD.has(next)) break;
-      if (next === "'") parts.push(this.#singleQuoted());
+    for (let next = this.#peek(); next !== "" && !ENDS_WORD.has(next); next = this.#peek()) {
+      if (next === "'") parts.push(text(this.#match(SINGLE_QUOTED)?.[1], true, "a quote that is not closed"));
       else if (next === '"') parts.push(...this.#doubleQuoted());
-      else if (next === "\\") this.#escaped(parts);
+      else if (next === "\\")
+        parts.push(text(this.#match(ESCAPED)?.[1], true, "a line that ends in a backslash without a blank before it"));
       else if (next === "`") throw outside("a command substitution");
       else if (next === "$") parts.push(this.#dollar(false));
-      else {
-        let end = this.#at + 1;
-        while (end < this.#text.length && !/[\s;&|<>()'"\\`$]/.test(this.#text.charAt(end))) end += 1;
-        parts.push({ kind: "text", text: this.#text.slice(this.#at, end), quoted: false });
-        this.#at = end;
-      }
+      else parts.push(text(this.#match(LETTERS)?.[0], false, `an unexpected ${next}`));
     }
     return parts;
-  }
-
-  #singleQuoted(): WordPart {
-    const end = this.#text.indexOf("'", this.#at + 1);
-    if (end === -1) throw outside("a quote that is not closed");
-    const text = this.#text.slice(this.#at + 1, end);
-    this.#at = end + 1;
-    return { kind: "text", text, quoted: true };
-  }
-
-  #escaped(parts: WordPart[]): void {
-    const next = this.#peek(1);
-    // Bash joins lines before it parses them, even within an operator or a name.
-    if (next === "" || next === "\n") throw outside("a line that ends in a backslash without a blank before it");
-    this.#at += 2;
-    parts.push({ kind: "text", text: next, quoted: true });
   }
 
   #doubleQuoted(): readonly WordPart[] {
     this.#at += 1;
     const parts: WordPart[] = [];
-    let text = "";
-    for (;;) {
-      const next = this.#peek();
-      if (next === "") throw outside("a quote that is not closed");
-      if (next === '"') break;
-      if (next === "`") throw outside("a command substitution");
-      if (next === "$") {
-        if (text !== "") parts.push({ kind: "text", text, quoted: true });
-        text = "";
-        parts.push(this.#dollar(true));
-        continue;
+    while (!this.#takes('"')) {
+      if (this.#peek() === "`") throw outside("a command substitution");
+      if (this.#peek() === "$") parts.push(this.#dollar(true));
+      else {
+        const letters = this.#match(IN_DOUBLE_QUOTES)?.[0].replace(/\\(?:([$`"\\])|\n)/g, "$1");
+        parts.push(text(letters, true, "a quote that is not closed"));
       }
-      if (next === "\\" && '$`"\\\n'.includes(this.#peek(1)) && this.#peek(1) !== "") {
-        if (this.#peek(1) !== "\n") text += this.#peek(1);
-        this.#at += 2;
-        continue;
-      }
-      text += next;
-      this.#at += 1;
     }
-    this.#at += 1;
-    return [...parts, { kind: "text", text, quoted: true }];
+    return parts.length === 0 ? [{ kind: "text", text: "", quoted: true }] : parts;
   }
 
   #dollar(quoted: boolean): WordPart {
-    this.#at += 1;
-    const braced = this.#peek() === "{";
-    if (braced) this.#at += 1;
-    NAME.lastIndex = this.#at;
-    const name = NAME.exec(this.#text)?.[0];
-    if (name !== undefined) {
-      this.#at += name.length;
-      if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that continues on the next line");
-      if (braced && !this.#takes("}")) throw outside("a parameter expansion");
-      return { kind: "variable", name, quoted, braced };
-    }
-    if (braced) throw outside("a parameter expansion");
-    if (this.#takes("?")) return { kind: "variable", name: "?", quoted, braced: true };
+    const found = this.#match(VARIABLE);
+    if (found === undefined) this.#at += 1;
+    const [, plain, braced] = found ?? [];
+    if (this.#text.startsWith("\\\n", this.#at) && (found === undefined || plain !== undefined))
+      throw outside("a name that continues on the next line");
+    if (found !== undefined)
+      return { kind: "variable", name: plain ?? braced ?? "?", quoted, braced: plain === undefined };
     const next = this.#peek();
-    if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that continues on the next line");
+    if (next === "{") throw outside("a parameter expansion");
     const isPlain = quoted ? next !== "" && /[\s"\\|/.,;:%=^&)<>+~\]}]/.test(next) : next === "" || ENDS_WORD.has(next);
     if (isPlain && next !== "(") return { kind: "text", text: "$", quoted: true };
-    throw outside(`${next === "(" || next === "[" ? "a substitution" : `$${next}`}`);
+    throw outside(next === "(" || next === "[" ? "a substitution" : `$${next}`);
   }
 }
 
-function outputOf(digits: string): 1 | 2 {
-  if (digits !== "" && digits !== "1" && digits !== "2") throw outside("a redirection of an unusual form");
-  return digits === "2" ? 2 : 1;
+/** A part of a word; throws if there is no text. */
+function text(found: string | undefined, quoted: boolean, otherwise: string): WordPart {
+  if (found === undefined) throw outside(otherwise);
+  return { kind: "text", text: found, quoted };
 }
 
-function assignment(word: Word): Assignment {
-  const [first, ...rest] = word;
-  const text = first?.kind === "text" ? first.text : "";
-  const equals = text.indexOf("=");
-  const name = text.slice(0, equals);
-  if (equals === -1 || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name)) throw outside("an assignment of an unusual form");
-  const value: Word = [{ kind: "text", text: text.slice(equals + 1), quoted: false }, ...rest];
-  return { name, value };
+function assignment([first, ...rest]: Word): Assignment {
+  const found = first?.kind === "text" ? /^([A-Za-z_]\w*)=(.*)$/s.exec(first.text) : null;
+  if (found === null) throw outside("an assignment of an unusual form");
+  const [, name = "", value = ""] = found;
+  return { name, value: [{ kind: "text", text: value, quoted: false }, ...rest] };
 }
 
 /** The text of a word without quotes, backslashes and variables; undefined if it has any. */

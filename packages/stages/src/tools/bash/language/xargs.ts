@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
-import { isAbsolute, resolve } from "node:path";
+import { resolve } from "node:path";
 import { findProducer, type PathProducer } from "../readers/find.ts";
-import { parseOptions } from "../readers/options.ts";
+import { ownWords, parseOptions } from "../readers/options.ts";
 import { READERS } from "../readers/reader-table.ts";
 import { readCommand } from "../readers/readers.ts";
 import { type CommandPlace, FOUND_MARK, words } from "../readers/reading.ts";
@@ -17,35 +17,16 @@ export interface XargsLine {
   readonly nul: boolean;
 }
 
+const XARGS_FLAG = /^(?:-0|--null|-r|-t|--no-run-if-empty|-[nP][0-9]{1,4}|-I(?:\{\}|%|@))$/;
+const XARGS_PAIR = /^(?:-[nP] [0-9]{1,4}|-I (?:\{\}|%|@)|-d (?:\n|\\n))$/;
+
 /** Undefined if it is not certain what xargs runs. */
-export function readXargs(argv: readonly string[]): XargsLine | undefined {
-  const own: string[] = [];
-  let replaces: string | undefined;
-  let nul = false;
-  let at = 1;
-  for (; argv[at]?.startsWith("-") === true; at++) {
-    const word = argv[at] ?? "";
-    const value = argv[at + 1] ?? "";
-    if (word === "-0" || word === "--null") nul = true;
-    else if (/^-[nPI]$/.test(word) || word === "-d") {
-      if (
-        word === "-I"
-          ? !/^(?:\{\}|%|@)$/.test(value)
-          : word === "-d"
-            ? !/^(?:\n|\\n)$/.test(value)
-            : !/^[0-9]{1,4}$/.test(value)
-      )
-        return undefined;
-      if (word === "-I") replaces = value;
-      own.push(word, value);
-      at += 1;
-      continue;
-    } else if (/^-I(?:\{\}|%|@)$/.test(word)) replaces = word.slice(2);
-    else if (!/^(?:-r|-t|--no-run-if-empty|-[nP][0-9]{1,4})$/.test(word)) return undefined;
-    own.push(word);
-  }
-  const command = argv.slice(at);
-  return command.length === 0 ? undefined : { own, command, replaces, nul };
+export function readXargs([, ...args]: readonly string[]): XargsLine | undefined {
+  const count = ownWords(args, XARGS_FLAG, XARGS_PAIR);
+  if (typeof count === "string" || count >= args.length) return undefined;
+  const own = args.slice(0, count);
+  const replaces = [...own.join(" ").matchAll(/-I ?(\{\}|%|@)/g)].at(-1)?.[1];
+  return { own, command: args.slice(count), replaces, nul: own.includes("-0") || own.includes("--null") };
 }
 
 /** The rewritten words of a command that feeds xargs, or of xargs itself with paths for its input. */
@@ -86,22 +67,32 @@ export function feedsXargs(
   });
 }
 
-/** Whether its output consists of unchanged lines of its input. */
-function leavesLinesOut(argv: readonly string[] | undefined): boolean {
-  const [name, ...args] = argv ?? [];
-  switch (name) {
-    case "head":
-    case "tail":
-      return args.length === 0 || /^-(?:n ?)?[0-9]+$/.test(args.join(" "));
-    case "sort":
-    case "uniq":
-      return args.every((arg) => /^-[ru]+$/.test(arg));
-    case "grep":
-      return /^[^-]/.test(args.at(-1) ?? "") && args.slice(0, -1).every((arg) => /^-[vEFiwx]+$/.test(arg));
-    default:
-      return false;
-  }
+const FIRST_OR_LAST = /^(?:\0-(?:n\0?)?[0-9]+)?$/;
+const SORTS = /^(?:\0-[ru]+)*$/;
+
+/** Words with which the output of a command consists of unchanged lines of its input, with a NUL before each word. */
+const FILTERS = new Map([
+  ["head", FIRST_OR_LAST],
+  ["tail", FIRST_OR_LAST],
+  ["sort", SORTS],
+  ["uniq", SORTS],
+  ["grep", /^(?:\0-[vEFiwx]+)*\0[^-\0][^\0]*$/],
+]);
+
+function leavesLinesOut([name = "", ...args]: readonly string[] = []): boolean {
+  return FILTERS.get(name)?.test(args.map((word) => `\0${word}`).join("")) === true;
 }
+
+/** Searches that can print only paths, with words that exclude names with a newline. Neither follows links below a folder. */
+const SEARCHES = new Map([
+  ["rg", ["--iglob=!*\n*"]],
+  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
+]);
+/** Options with which they do; `L` is another option of rg, which is refused. */
+const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
+const PRINTS_MORE = words(
+  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
+);
 
 /**
  * Rewrites `find …`, `rg -l …`, `rg --files …` or `grep -rl …` so that its output is safe for `xargs -0` (if `nul` is set) or
@@ -109,47 +100,29 @@ function leavesLinesOut(argv: readonly string[] | undefined): boolean {
  * still be judged by `readCommand`. Undefined if it may print anything else.
  */
 export function pathProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
-  if (argv[0] === "find") return findProducer(argv.slice(1), place);
-  return argv[0] === "rg" || argv[0] === "grep" ? searchProducer(argv, place) : undefined;
-}
-
-/** Options that make a search print only paths. */
-const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
-const PRINTS_MORE = words(
-  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
-);
-const ENDS_IN_NUL = new Map([
-  ["rg", words("0 null")],
-  ["grep", words("Z null")],
-]);
-/** Excludes names that contain a newline. */
-const ONE_LINE = new Map([
-  ["rg", ["--iglob=!*\n*"]],
-  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
-]);
-
-/** Neither follows links below a folder, so the searched folders must not be links. */
-function searchProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
   const [name = "", ...args] = argv;
+  if (name === "find") return findProducer(args, place);
+  const oneLine = SEARCHES.get(name);
   const spec = READERS.get(name);
+  if (oneLine === undefined || spec === undefined) return undefined;
+  const options = parseOptions(args, spec);
   const reading = readCommand(argv, place);
-  const options = spec === undefined ? "" : parseOptions(args, spec);
-  if (typeof options === "string" || spec === undefined || reading?.kind !== "reads") return undefined;
-  const recursive = name === "rg" || options.seen.has("r") || options.seen.has("recursive");
+  if (typeof options === "string" || reading?.kind !== "reads") return undefined;
   const seen = [...options.seen.keys()];
-  const isL = (option: string): boolean => PRINTS_PATHS.has(option) && (name === "grep" || option !== "L");
-  if (!recursive || !seen.some(isL) || seen.some((option) => PRINTS_MORE.has(option))) return undefined;
+  const isRecursive = name === "rg" || seen.includes("r") || seen.includes("recursive");
+  if (!isRecursive || !seen.some((one) => PRINTS_PATHS.has(one)) || seen.some((one) => PRINTS_MORE.has(one)))
+    return undefined;
   const patternGiven = spec.patternBy?.some((option) => options.seen.has(option)) === true;
-  const folders = patternGiven ? options.operands : options.operands.slice(1);
+  const pattern = patternGiven ? [] : options.operands.slice(0, 1);
+  const folders = options.operands.slice(pattern.length);
   const isFolder = (path: string): boolean =>
     !path.startsWith("-") &&
     !path.includes("\n") &&
-    lstatSync(isAbsolute(path) ? path : resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
+    lstatSync(resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
   if (!folders.every(isFolder)) return undefined;
   // All added options come before the operands.
   const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");
-  const pattern = patternGiven ? [] : options.operands.slice(0, 1);
   const starts = folders.length === 0 ? ["."] : folders;
-  const nul = seen.some((option) => ENDS_IN_NUL.get(name)?.has(option) === true);
-  return { argv: [...head, ...(nul ? [] : (ONE_LINE.get(name) ?? [])), "--", ...pattern, ...starts], starts, nul };
+  const nul = seen.includes("null") || seen.includes(name === "rg" ? "0" : "Z");
+  return { argv: [...head, ...(nul ? [] : oneLine), "--", ...pattern, ...starts], starts, nul };
 }

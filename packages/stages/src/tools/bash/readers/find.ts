@@ -1,6 +1,6 @@
 import { basename, relative, resolve } from "node:path";
 import { contains, realPath } from "../../files/paths.ts";
-import { type CommandPlace, FOUND_MARK, type NamedPath, type Reading, readPath, unknown, words } from "./reading.ts";
+import { type CommandPlace, FOUND_MARK, type Reading, unknown, words } from "./reading.ts";
 
 const FLAGS = words(
   "-daystart -depth -d -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -empty -executable -false " +
@@ -39,8 +39,8 @@ interface Search {
   readonly starts: readonly string[];
   /** Options that must come first. */
   readonly globals: readonly string[];
-  /** The other words, with each -exec as one element. */
-  readonly expression: readonly (string | Exec)[];
+  /** The other words: a test or action with its value, or what -exec runs. */
+  readonly expression: readonly (readonly string[] | Exec)[];
   readonly files: readonly string[];
 }
 
@@ -56,25 +56,28 @@ function parse(args: readonly string[]): Search | string {
   while (args[at] === "-P") at++;
   for (let word = args[at]; word !== undefined && !/^(?:-|[!(),]$)/.test(word); word = args[++at]) starts.push(word);
   const globals: string[] = [];
-  const expression: (string | Exec)[] = [];
+  const expression: (readonly string[] | Exec)[] = [];
   const files: string[] = [];
   for (; at < args.length; at++) {
     const word = args[at] ?? "";
     const value = args[at + 1];
-    const into = expression.length === 0 && GLOBAL.has(word) ? globals : expression;
-    if (FLAGS.has(word) || PRINTS.has(word)) into.push(word);
-    else if (word === "-exec") {
+    if (word === "-exec") {
       const exec = parseExec(args, at + 1);
       if (typeof exec === "string") return exec;
       expression.push(exec);
       at += exec.command.length + 1;
-    } else if (value !== undefined && (VALUES.has(word) || FILES.has(word) || word === "-printf")) {
-      if (word === "-printf" && !FORMAT.test(value)) return "-printf has a format that is not on the list";
-      if (FILES.has(word)) files.push(value);
-      into.push(word, value);
-      at += 1;
-    } else if (/^-[HL]$/.test(word)) return `${word} follows links`;
-    else return `${word} ${REFUSED.get(word) ?? "is not on the list of options that only read"}`;
+      continue;
+    }
+    const isPair = value !== undefined && (VALUES.has(word) || FILES.has(word) || word === "-printf");
+    if (/^-[HL]$/.test(word)) return `${word} follows links`;
+    if (!isPair && !FLAGS.has(word) && !PRINTS.has(word))
+      return `${word} ${REFUSED.get(word) ?? "is not on the list of options that only read"}`;
+    if (isPair && word === "-printf" && !FORMAT.test(value)) return "-printf has a format that is not on the list";
+    if (isPair && FILES.has(word)) files.push(value);
+    const words = isPair ? [word, value] : [word];
+    if (expression.length === 0 && GLOBAL.has(word)) globals.push(...words);
+    else expression.push(words);
+    at += words.length - 1;
   }
   return { starts: starts.length === 0 ? ["."] : starts, globals, expression, files };
 }
@@ -94,20 +97,20 @@ function parseExec(args: readonly string[], from: number): Exec | string {
 export function readFind(args: readonly string[], place: CommandPlace): Reading {
   const search = parse(args);
   if (typeof search === "string") return unknown(`find ${search}`);
-  const paths: NamedPath[] = [...search.starts, ...search.files].map(readPath);
+  const paths = [...search.starts, ...search.files];
   const expression: string[] = [];
   const withoutStore = leavesOutStore(search.starts, place);
-  for (const word of search.expression) {
-    if (typeof word === "string") {
-      expression.push(word);
+  for (const part of search.expression) {
+    if (!("command" in part)) {
+      expression.push(...part);
       continue;
     }
-    const run = readExec(word, search.starts, place);
+    const run = readExec(part, search.starts, place);
     if (run.kind === "unknown") return run;
     paths.push(...run.paths);
-    const links = LOOKS_AT_LINKS.has(basename(word.command[0] ?? "")) ? [] : ["!", "-type", "l"];
+    const links = LOOKS_AT_LINKS.has(basename(part.command[0] ?? "")) ? [] : ["!", "-type", "l"];
     // The parentheses make a preceding `!` apply to all of it.
-    expression.push("(", ...links, ...withoutStore, "-exec", ...run.argv, word.end, ")");
+    expression.push("(", ...links, ...withoutStore, "-exec", ...run.argv, part.end, ")");
   }
   return { kind: "reads", argv: ["find", ...search.starts, ...search.globals, ...expression], paths };
 }
@@ -119,7 +122,7 @@ const MOST_STARTS = 32;
 function readExec({ command, end }: Exec, starts: readonly string[], place: CommandPlace): Reading {
   if (starts.length > MOST_STARTS) return unknown("find -exec with too many start folders");
   let judged: readonly string[] | undefined;
-  const paths: NamedPath[] = [];
+  const paths: string[] = [];
   for (const start of starts) {
     const folder = start.endsWith("/") ? start : `${start}/`;
     const found = [`${folder}${FOUND_MARK}found1`, `${folder}${FOUND_MARK}found2`];
@@ -135,7 +138,7 @@ function readExec({ command, end }: Exec, starts: readonly string[], place: Comm
     if (judged !== undefined && judged.join("\0") !== argv.join("\0"))
       return unknown("find -exec has different effects in its start folders");
     judged = argv;
-    paths.push(...inner.paths.filter(({ path }) => !path.includes(FOUND_MARK)));
+    paths.push(...inner.paths.filter((path) => !path.includes(FOUND_MARK)));
   }
   return { kind: "reads", argv: judged ?? [], paths };
 }
@@ -166,18 +169,13 @@ export function findProducer(args: readonly string[], place: CommandPlace): Path
   const search = parse(args);
   if (typeof search === "string") return undefined;
   const { starts, globals } = search;
-  const expression = search.expression.filter((word) => typeof word === "string");
-  if (expression.length < search.expression.length) return undefined;
-  const last = expression.at(-1) ?? "";
-  // The value of a test may look like an action (`-name -print`).
-  const isValue = (at: number): boolean => VALUES.has(expression[at - 1] ?? "") || FILES.has(expression[at - 1] ?? "");
-  const isAction = (word: string, at: number): boolean =>
-    (PRINTS.has(word) || word === "-printf" || word === "-quit") && !isValue(at);
-  const actions = expression.filter(isAction);
-  const prints = actions.length === 1 && isAction(last, expression.length - 1) && /^-print0?$/.test(last);
-  if (actions.length > 0 && !prints) return undefined;
-  const nul = last === "-print0" && prints;
-  const tests = prints ? expression.slice(0, -1) : expression.length === 0 ? [] : ["(", ...expression, ")"];
+  const expression = search.expression.flatMap((part) => ("command" in part ? [] : [part]));
+  const actions = expression.filter(([word = ""]) => PRINTS.has(word) || word === "-printf" || word === "-quit");
+  const last = expression.at(-1)?.join(" ") ?? "";
+  const prints = actions.length === 1 && /^-print0?$/.test(last);
+  if (expression.length < search.expression.length || (actions.length > 0 && !prints)) return undefined;
+  const nul = last === "-print0";
+  const tests = prints ? expression.slice(0, -1) : expression.length === 0 ? [] : [["("], ...expression, [")"]];
   const safe = ["!", "-type", "l", ...(nul ? [] : ["!", "-path", "*\n*"]), ...leavesOutStore(starts, place)];
-  return { argv: ["find", ...starts, ...globals, ...tests, ...safe, nul ? "-print0" : "-print"], starts, nul };
+  return { argv: ["find", ...starts, ...globals, ...tests.flat(), ...safe, nul ? "-print0" : "-print"], starts, nul };
 }

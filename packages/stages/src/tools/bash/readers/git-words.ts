@@ -46,6 +46,8 @@ function single(text: string): Revision | undefined {
 export interface GitOperands {
   readonly revisions: readonly Revision[];
   readonly pathspecs: readonly string[];
+  /** The pathspecs that are not exclusions. */
+  readonly named: readonly string[];
 }
 
 /** Before `--` only revisions are allowed; without it, existing files and words that cannot be revisions are paths. */
@@ -64,7 +66,7 @@ export function splitOperands(operands: readonly string[], options: Options, cwd
     if (revision === undefined) return `${word} is neither a plain revision nor an existing file`;
     revisions.push(revision);
   }
-  return { revisions, pathspecs };
+  return { revisions, pathspecs, named: pathspecs.filter((one) => !isExclusion(one)) };
 }
 
 function looksLikePath(word: string, cwd: string): boolean {
@@ -73,7 +75,7 @@ function looksLikePath(word: string, cwd: string): boolean {
 }
 
 /** Exclusions can only reduce what is shown. */
-export function isExclusion(pathspec: string): boolean {
+function isExclusion(pathspec: string): boolean {
   return /^:(?:[!^]|\(exclude\))/.test(pathspec);
 }
 

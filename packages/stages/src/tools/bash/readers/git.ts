@@ -2,9 +2,9 @@ import { relative, resolve } from "node:path";
 import { contains, realPath } from "../../files/paths.ts";
 import { linkedFolders, workTree } from "../../search/git-settings.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
-import { type GitOperands, isExclusion, parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
+import { parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
 import { type Options, parseOptions } from "./options.ts";
-import { type CommandPlace, type NamedPath, type Reading, readPath, unknown, words } from "./reading.ts";
+import { type CommandPlace, type Reading, unknown, words } from "./reading.ts";
 
 /** Settings that override those with which git runs programs or writes; git-settings.ts checks for others. */
 const NEUTRAL = [
@@ -65,7 +65,9 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
   if (!contains(place.workspace.root, line.cwd)) return unknown("git outside of the workspace");
   const tree = workTree(line.cwd);
   if (typeof tree === "string") return unknown(`git ${tree}`);
-  const run = readOperands({ ...line, spec, options, place, top: tree.top });
+  const isOuter = !contains(place.workspace.root, tree.top);
+  const contents = spec.contents === true || spec.contents?.(options) === true;
+  const run = readOperands({ ...line, spec, options, place, top: tree.top, isOuter, contents });
   if (typeof run === "string") return unknown(`git ${line.name}: ${run}`);
   const neutral = NEUTRAL.flatMap((setting) => ["-c", setting]);
   const moved = line.cwd === place.cwd ? [] : ["-C", line.cwd];
@@ -88,12 +90,17 @@ interface Scene extends GitLine {
   readonly spec: GitCommand;
   readonly options: Options;
   readonly place: CommandPlace;
+  /** The top of the work tree. */
   readonly top: string;
+  /** Whether the work tree reaches beyond the workspace. */
+  readonly isOuter: boolean;
+  /** Whether it shows the content of files. */
+  readonly contents: boolean;
 }
 
 interface Run {
   readonly words: readonly string[];
-  readonly paths: readonly NamedPath[];
+  readonly paths: readonly string[];
 }
 
 /** The words after the subcommand and what they open; or why they are refused. */
@@ -103,8 +110,7 @@ function readOperands(scene: Scene): Run | string {
   const added = spec.adds ?? [];
   switch (spec.operands) {
     case "none":
-      if (operands.length > 0) return "it takes no operand here";
-      return withContents(scene, [], [...added, ...words]);
+      return operands.length > 0 ? "it takes no operand here" : withContents(scene, [], [...added, ...words]);
     case "names":
       if (name === "config") return readConfig(scene);
       // Its verbs must not come after `--`.
@@ -113,10 +119,11 @@ function readOperands(scene: Scene): Run | string {
     case "paths": {
       const specs = splitOperands(operands, { ...options, hasDashes: true, afterDashes: operands.length }, cwd);
       if (typeof specs === "string") return specs;
-      const bound = specs.pathspecs.some((one) => !isExclusion(one)) || name === "check-ignore" ? [] : boundary(scene);
+      const { pathspecs, named } = specs;
+      const bound = named.length > 0 || name === "check-ignore" ? [] : boundary(scene);
       return {
-        words: [...added, ...words, "--", ...specs.pathspecs, ...bound],
-        paths: positive(specs).map((one) => readPath(pathOf(one, cwd, place.cwd))),
+        words: [...added, ...words, "--", ...pathspecs, ...bound],
+        paths: named.map((one) => pathOf(one, cwd, place.cwd)),
       };
     }
     case "revisions": {
@@ -135,37 +142,25 @@ function readOperands(scene: Scene): Run | string {
   }
 }
 
-/** The pathspec that limits a command to the workspace, if the work tree reaches beyond it. */
-function boundary({ top, cwd, place }: Scene): readonly string[] {
-  return isOuter(top, place) ? [pathspecOf(place.workspace.root, cwd)] : [];
+/** The pathspec that limits a command to the workspace. */
+function boundary({ isOuter, cwd, place }: Scene): readonly string[] {
+  return isOuter ? [pathspecOf(place.workspace.root, cwd)] : [];
 }
 
-function isOuter(top: string, { workspace }: CommandPlace): boolean {
-  return !contains(workspace.root, top);
-}
-
-function positive({ pathspecs }: GitOperands): readonly string[] {
-  return pathspecs.filter((one) => !isExclusion(one));
-}
-
-function showsContents({ spec, options }: Scene): boolean {
-  return spec.contents === true || spec.contents?.(options) === true;
-}
-
-function objectPath(path: string, { top, cwd }: Scene): NamedPath {
-  return readPath(resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path));
+function objectPath(path: string, { top, cwd }: Scene): string {
+  return resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path);
 }
 
 /** Content that no pathspec limits: a named path in a revision, or anything in the repository. */
 function withContents(scene: Scene, operands: readonly string[], words: readonly string[]): Run | string {
   const run = { words: [...words, ...operands] };
-  if (!showsContents(scene)) return { ...run, paths: [] };
+  if (!scene.contents) return { ...run, paths: [] };
   const paths = operands.map((word) => parseRevision(word)?.path);
   const known = paths.filter((path) => path !== undefined);
   if (paths.length > 0 && known.length === paths.length)
     return { ...run, paths: known.map((path) => objectPath(path, scene)) };
-  if (isOuter(scene.top, scene.place)) return "it may show files outside of the workspace: name REV:path";
-  return { ...run, paths: [readPath(scene.top)] };
+  if (scene.isOuter) return "it may show files outside of the workspace: name REV:path";
+  return { ...run, paths: [scene.top] };
 }
 
 const SAFE_KEY =
@@ -181,12 +176,12 @@ function readConfig(scene: Scene): Run | string {
   const getter = ["get", "get-all", "get-regexp", "list", "l"].some((name) => seen.has(name)) ? [] : ["--get"];
   return {
     words: [...local, ...getter, ...words, ...operands],
-    paths: plain ? [] : [readPath(resolve(top, ".git/config"))],
+    paths: plain ? [] : [resolve(top, ".git/config")],
   };
 }
 
 function readWalk(scene: Scene): Run | string {
-  const { spec, options, name, cwd, place, top } = scene;
+  const { spec, options, name, cwd, place, top, isOuter, contents } = scene;
   const patternGiven = options.seen.has("e") || options.seen.has("f");
   const searched = spec.pattern === true && !patternGiven ? 1 : 0;
   const [pattern] = options.operands;
@@ -197,24 +192,21 @@ function readWalk(scene: Scene): Run | string {
     return "give the pattern with -e";
   const split = splitOperands(options.operands.slice(searched), options, cwd);
   if (typeof split === "string") return split;
-  const { revisions, pathspecs } = split;
+  const { revisions, pathspecs, named } = split;
   const objects = revisions.filter(({ path }) => path !== undefined);
   const onlyObjects = objects.length > 0 && objects.length === revisions.length;
-  const contents = showsContents(scene);
   if (objects.length > 0 && !/^(?:show|diff|grep|ls-tree)$/.test(name)) return "REV:path is not taken here";
   if (name === "diff" && objects.length > 0 && !onlyObjects) return "REV:path beside a revision is not taken";
-  if (name === "blame" && (positive(split).length !== 1 || pathspecs.length !== 1 || revisions.length > 1))
+  if (name === "blame" && (named.length !== 1 || pathspecs.length !== 1 || revisions.length > 1))
     return "it takes one existing file, or one after --";
   if (name === "ls-tree" && revisions.length !== 1) return "it takes one revision";
 
-  const named = positive(split);
   // Both follow a file to earlier paths outside the given ones.
   const wanders =
     options.seen.has("L") && name !== "blame" ? "-L" : options.seen.has("follow") && contents ? "--follow" : undefined;
-  const outer = isOuter(top, place);
-  if (wanders !== undefined && outer) return `${wanders} may show files outside of the workspace`;
+  if (wanders !== undefined && isOuter) return `${wanders} may show files outside of the workspace`;
   if (wanders === "-L" && pathspecs.length > 0) return "-L takes no further path";
-  const narrow = named.length > 0 || outer;
+  const narrow = named.length > 0 || isOuter;
   const shown = revisions.map((revision) => {
     const peels = contents && narrow && revision.path === undefined && /^(?:show|diff|grep)$/.test(name);
     return peels ? revision.commit : revision.text;
@@ -236,16 +228,16 @@ function readWalk(scene: Scene): Run | string {
   const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
   const without = left.map((path) => `:(exclude,top,literal)${path}`);
   const paths = [
-    ...named.map((one) => readPath(pathOf(one, cwd, place.cwd))),
+    ...named.map((one) => pathOf(one, cwd, place.cwd)),
     ...objects.map(({ path = "" }) => objectPath(path, scene)),
   ];
   const isWhole = contents && (wanders !== undefined || (named.length === 0 && !onlyObjects));
-  if (isWhole) paths.push(readPath(outer ? place.workspace.root : top));
+  if (isWhole) paths.push(isOuter ? place.workspace.root : top);
   const { files } = options;
   const searchWords = searched === 1 && pattern !== undefined ? ["-e", pattern] : [];
   const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
   return {
     words: [...words, "--", ...pathspecs, ...bounds, ...without],
-    paths: [...paths, ...files.map((file) => readPath(cwd === place.cwd ? file : resolve(cwd, file)))],
+    paths: [...paths, ...files.map((file) => (cwd === place.cwd ? file : resolve(cwd, file)))],
   };
 }

@@ -30,54 +30,58 @@ export interface Options {
   readonly rewritten: boolean;
 }
 
-type Takes = "" | ":" | "@" | "?" | "~";
-
-const TAKES: ReadonlySet<string> = new Set([":", "@", "?", "~"]);
-
-function isTakes(text: string): text is Takes {
-  return text === "" || TAKES.has(text);
-}
-
-function takesOf(spec: OptionSpec): ReadonlyMap<string, Takes> {
-  const found = new Map<string, Takes>();
-  const letters = [...(spec.short ?? "").matchAll(/([^:@?~])([:@?~]?)/g)];
-  const names = [...(spec.long ?? "").matchAll(/([a-z0-9][A-Za-z0-9-]+)([:@?~]?)/g)];
-  for (const [, name = "", takes = ""] of [...letters, ...names]) if (isTakes(takes)) found.set(name, takes);
-  return found;
+/** What each option takes, by its name with dashes: nothing, or one of the signs of `OptionSpec`. */
+function kindsOf({ short = "", long = "" }: OptionSpec): ReadonlyMap<string, string> {
+  const letters = [...short.matchAll(/([^:@?~])([:@?~]?)/g)].map(
+    ([, name = "", kind = ""]) => [`-${name}`, kind] as const,
+  );
+  const names = long
+    .split(" ")
+    .map((name) => [`--${name.replace(/[:@?~]$/, "")}`, /[:@?~]?$/.exec(name)?.[0] ?? ""] as const);
+  return new Map([...letters, ...names]);
 }
 
 /** Options whose value is a pattern and may begin with a dash. */
-const PATTERNS: ReadonlySet<string> = new Set(["e", "regexp", "expression"]);
+const PATTERNS = /^--?(?:e|regexp|expression)$/;
 
 /** Parses options, or explains why they are not known to only read, to complete "<program> …". */
 export function parseOptions(args: readonly string[], spec: OptionSpec): Options | string {
-  const takes = takesOf(spec);
-  const instead = new Map(Object.entries(spec.instead ?? {}));
+  const kinds = kindsOf(spec);
   const operands: string[] = [];
   const files: string[] = [];
   const words: string[] = [];
   const seen = new Map<string, string[]>();
   let rewritten = false;
-  let dashesAt = -1;
+  let hasDashes = false;
+  let afterDashes = 0;
+  let at = 0;
 
-  const record = (given: string, kind: Takes, value: string | undefined): void => {
-    const name = instead.get(given) ?? given;
-    rewritten ||= name !== given;
-    seen.set(name, [...(seen.get(name) ?? []), ...(value === undefined ? [] : [value])]);
+  /** Reads an option with what is attached to it, or the next word as its value; or explains why it is refused. */
+  const take = (
+    name: string,
+    attached?: string,
+  ): { readonly passed: string; readonly value: string | undefined } | string => {
+    const kind = kinds.get(name);
+    if (kind === undefined || (kind === "" && attached !== undefined)) return whyNot(spec, name);
+    const next = attached !== undefined || kind === "" || kind === "?" ? undefined : args[++at];
+    const value = attached ?? next;
+    if (value === undefined && (kind === ":" || kind === "@")) return `${name} has no value`;
+    // Some parsers read a word with a dash as an option even where a value is expected.
+    if (next !== undefined && /^-(?![0-9][0-9,-]*$)./.test(next) && !PATTERNS.test(name))
+      return `${name} has the value ${next}: attach it`;
+    const bare = name.replace(/^--?/, "");
+    const passed = spec.instead?.[bare] ?? bare;
+    rewritten ||= passed !== bare;
+    seen.set(passed, [...(seen.get(passed) ?? []), ...(value === undefined ? [] : [value])]);
     if (value !== undefined && kind === "@" && value !== "-") files.push(value);
-  };
-  const shown = (name: string): string => `${name.length === 1 ? "-" : "--"}${name}`;
-  // Some parsers read a word with a dash as an option even where a value is expected.
-  const badValue = (name: string, value: string | undefined): string | undefined => {
-    if (value === undefined) return `${shown(name)} has no value`;
-    const fits = PATTERNS.has(name) || !/^-./.test(value) || /^-[0-9][0-9,-]*$/.test(value);
-    return fits ? undefined : `${shown(name)} has the value ${value}: attach it`;
+    return { passed, value };
   };
 
-  for (let at = 0; at < args.length; at++) {
+  for (; at < args.length; at++) {
     const word = args[at] ?? "";
     if (word === "--") {
-      dashesAt = operands.length;
+      hasDashes = true;
+      afterDashes = args.length - at - 1;
       operands.push(...args.slice(at + 1));
       break;
     }
@@ -86,58 +90,53 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
       continue;
     }
     rewritten ||= operands.length > 0;
-    if (word.startsWith("--")) {
-      const equals = word.indexOf("=");
-      const name = equals === -1 ? word.slice(2) : word.slice(2, equals);
-      const kind = name.length > 1 ? takes.get(name) : undefined;
-      const attached = equals === -1 ? undefined : word.slice(equals + 1);
-      if (kind === undefined || (kind === "" && attached !== undefined)) return whyNot(spec, name);
-      let value = attached;
-      if (value === undefined && kind !== "" && kind !== "?") {
-        value = args[++at];
-        const fault = value === undefined && kind === "~" ? undefined : badValue(name, value);
-        if (fault !== undefined) return fault;
-      }
-      record(name, kind, value);
-      words.push(`--${instead.get(name) ?? name}${value === undefined ? "" : `=${value}`}`);
-      continue;
-    }
     if (spec.numeric === true && /^-[0-9]+$/.test(word)) {
       words.push(word);
       continue;
     }
+    if (word.startsWith("--")) {
+      const equals = word.indexOf("=");
+      const name = equals === -1 ? word : word.slice(0, equals);
+      const taken = take(name, equals === -1 ? undefined : word.slice(equals + 1));
+      if (typeof taken === "string") return taken;
+      const { passed, value } = taken;
+      words.push(`--${passed}${value === undefined ? "" : `=${value}`}`);
+      continue;
+    }
     let cluster = "-";
+    let value: readonly string[] = [];
     for (let letter = 1; letter < word.length; letter++) {
-      const name = word.charAt(letter);
-      const kind = takes.get(name);
-      if (kind === undefined) return whyNot(spec, name);
-      cluster += instead.get(name) ?? name;
-      if (kind === "") {
-        record(name, kind, undefined);
-        continue;
-      }
-      const attached = letter + 1 < word.length ? word.slice(letter + 1) : undefined;
-      if (attached !== undefined || kind === "?") {
-        record(name, kind, attached);
-        cluster += attached ?? "";
-        break;
-      }
-      const value = args[++at];
-      const fault = badValue(name, value);
-      if (fault !== undefined || value === undefined) return fault ?? "";
-      record(name, kind, value);
-      words.push(cluster, value);
-      cluster = "";
+      const name = `-${word.charAt(letter)}`;
+      const isFlag = kinds.get(name) === "";
+      const attached = isFlag || letter + 1 === word.length ? undefined : word.slice(letter + 1);
+      const taken = take(name, attached);
+      if (typeof taken === "string") return taken;
+      cluster += `${taken.passed}${attached ?? ""}`;
+      if (isFlag) continue;
+      if (attached === undefined && taken.value !== undefined) value = [taken.value];
       break;
     }
-    if (cluster !== "") words.push(cluster);
+    words.push(cluster, ...value);
   }
-  const afterDashes = dashesAt === -1 ? 0 : operands.length - dashesAt;
-  return { operands, afterDashes, hasDashes: dashesAt !== -1, files, seen, words, rewritten };
+  return { operands, afterDashes, hasDashes, files, seen, words, rewritten };
 }
 
 function whyNot({ refuses = {} }: OptionSpec, name: string): string {
-  const shown = `${name.length === 1 ? "-" : "--"}${name}`;
-  for (const [why, names] of Object.entries(refuses)) if (names.split(" ").includes(name)) return `${shown} ${why}`;
-  return `${shown} is not on the list of options that only read`;
+  const bare = name.replace(/^--?/, "");
+  const why = Object.entries(refuses).find(([, names]) => names.split(" ").includes(bare))?.[0];
+  return `${bare.length === 1 ? "-" : "--"}${bare} ${why ?? "is not on the list of options that only read"}`;
+}
+
+/**
+ * The number of options in front of the operands, with their values; or the first word that is none. `flag` matches a word,
+ * `pair` an option and its value with a blank between them.
+ */
+export function ownWords(args: readonly string[], flag: RegExp, pair: RegExp, option = /^-/): number | string {
+  let at = 0;
+  for (let word = args[at]; word !== undefined && option.test(word); word = args[at]) {
+    if (flag.test(word)) at += 1;
+    else if (!word.includes(" ") && pair.test(`${word} ${args[at + 1] ?? ""}`)) at += 2;
+    else return word;
+  }
+  return at;
 }

@@ -144,6 +144,16 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       long: "all block-size: human-readable si inodes local no-sync output? portability total type: exclude-type: print-type",
       refuses: { "flushes the disks": "sync" },
     },
+    date: {
+      short: "uRI?d:r@",
+      long: "date: reference@ utc universal rfc-email iso-8601? rfc-3339:",
+      refuses: { "sets the clock": "s set", "reads dates from a file": "f file" },
+      operands: "text",
+      why: ({ operands }) =>
+        operands.length <= 1 && operands.every((word) => /^\+(?!.*%[^A-Za-z%]*[0-9]{4})/s.test(word))
+          ? undefined
+          : "with an operand other than a plain +FORMAT sets the clock",
+    },
     basename: { short: "azs:", long: "multiple suffix: zero", operands: "text" },
     dirname: { short: "z", long: "zero", operands: "text" },
     realpath: {

@@ -4,13 +4,12 @@ import { readFind } from "./find.ts";
 import { readGit } from "./git.ts";
 import { parseOptions } from "./options.ts";
 import { READERS, type Reader } from "./reader-table.ts";
-import { type CommandPlace, FOUND_MARK, type Reading, readPath, reads, unknown } from "./reading.ts";
+import { type CommandPlace, FOUND_MARK, type Reading, reads, unknown } from "./reading.ts";
 import { readAwk, readJq, readSed } from "./scripts.ts";
-import { readDate, readSeq, readTee, readTree, readXxd } from "./special-readers.ts";
+import { readSeq, readTree, readXxd } from "./special-readers.ts";
 
 const SPECIAL = new Map<string, (args: readonly string[], place: CommandPlace) => Reading>([
   ["awk", readAwk],
-  ["date", readDate],
   ["find", readFind],
   ["gawk", readAwk],
   ["git", readGit],
@@ -18,7 +17,8 @@ const SPECIAL = new Map<string, (args: readonly string[], place: CommandPlace) =
   ["mawk", readAwk],
   ["sed", readSed],
   ["seq", readSeq],
-  ["tee", readTee],
+  // As an operand, /dev/null writes nothing.
+  ["tee", (args) => (args.every((arg) => arg === "/dev/null") ? reads(["tee", ...args]) : unknown("tee writes files"))],
   ["tree", readTree],
   ["xxd", readXxd],
 ]);
@@ -72,7 +72,7 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
     if (typeof store === "string") return unknown(`${name} ${store}`);
     added.push(...store);
   }
-  const paths = [...folders, ...options.files].map(readPath);
+  const paths = [...folders, ...options.files];
   if (!options.rewritten && added.length === 0) return { kind: "reads", argv, paths };
   // Added last, since of two contradicting options ripgrep uses the last.
   return {

@@ -1,18 +1,12 @@
 import type { Workspace } from "@sluice/core";
 
-/** A path in the words of a command. A relative one starts in the command's folder. */
-export interface NamedPath {
-  readonly path: string;
-  readonly access: "read" | "write";
-}
-
 /**
  * What a command does according to its words. `reads`: it changes nothing and opens only `paths`; `argv` is what must run for
- * that, which may contain added words (`git -c …`, `grep --exclude-dir=…`). `unknown`: it may do more; `why` completes
- * "<command> needs a grant: …".
+ * that, which may contain added words (`git -c …`, `grep --exclude-dir=…`). A relative path starts in the command's folder.
+ * `unknown`: it may do more; `why` completes "<command> needs a grant: …".
  */
 export type Reading =
-  | { readonly kind: "reads"; readonly argv: readonly string[]; readonly paths: readonly NamedPath[] }
+  | { readonly kind: "reads"; readonly argv: readonly string[]; readonly paths: readonly string[] }
   | { readonly kind: "unknown"; readonly why: string };
 
 /** The folder of a command, and what is needed to judge its words. */
@@ -35,11 +29,7 @@ export function unknown(why: string): Reading {
 
 /** A command that reads these paths; "-" is standard input. */
 export function reads(argv: readonly string[], paths: readonly string[] = []): Reading {
-  return { kind: "reads", argv, paths: paths.filter((path) => path !== "-").map(readPath) };
-}
-
-export function readPath(path: string): NamedPath {
-  return { path, access: "read" };
+  return { kind: "reads", argv, paths: paths.filter((path) => path !== "-") };
 }
 
 export function words(text: string): ReadonlySet<string> {

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { realPath } from "../../files/paths.ts";
 import { isPlainAwk, isReservedAwkName } from "./awk.ts";
-import { parseOptions } from "./options.ts";
+import { ownWords, parseOptions } from "./options.ts";
 import { type Reading, reads, unknown } from "./reading.ts";
 import { isPlainSed } from "./sed.ts";
 
@@ -38,21 +38,13 @@ function isGnuSed(): boolean {
 
 /** Parses only the options that all awks share; they end at the program. */
 export function readAwk(args: readonly string[]): Reading {
-  let at = 0;
-  for (; /^-./.test(args[at] ?? ""); at++) {
-    const word = args[at] ?? "";
-    if (word === "--") {
-      at += 1;
-      break;
-    }
-    const letter = word.slice(0, 2);
-    const value = word.length > 2 ? word.slice(2) : args[++at];
-    if (letter !== "-F" && letter !== "-v") return unknown(`awk ${word} is not on the list of options that only read`);
-    if (value === undefined || (word.length === 2 && /^-./.test(value))) return unknown(`awk ${word} has no value`);
-    const name = /^([A-Za-z_][A-Za-z0-9_]*)=/.exec(value)?.[1];
-    if (letter === "-v" && (name === undefined || isReservedAwkName(name)))
-      return unknown(`awk ${word} ${value} does not set a plain variable`);
-  }
+  const pair = /^-(?:F (?!-.).*|v [A-Za-z_]\w*=.*)$/s;
+  const own = ownWords(args, /^-(?:F.+|v[A-Za-z_]\w*=.*)$/s, pair, /^-(?!-$)./);
+  if (typeof own === "string") return unknown(`awk ${own} is not on the list of options that only read`);
+  const isReserved = (word: string): boolean => isReservedAwkName(/^(?:-v)?(\w+)=/.exec(word)?.[1] ?? "");
+  const reserved = args.slice(0, own).find(isReserved);
+  if (reserved !== undefined) return unknown(`awk -v ${reserved.replace(/^-v/, "")} does not set a plain variable`);
+  const at = args[own] === "--" ? own + 1 : own;
   const [program, ...files] = args.slice(at);
   if (program === undefined || !isPlainAwk(program))
     return unknown("awk with a program other than plain conditions, arithmetic and print");

@@ -48,49 +48,37 @@ function readAddress(cursor: Cursor): boolean | undefined {
 }
 
 /** The end of a function; a closing brace is left to be read next. */
-const END = /[ \t]*(?:[;\n]|(?=[}#])|$)/y;
-/** The end of a label, which may contain `#`. */
-const LABEL_END = /[ \t]*(?:[;\n]|(?=\})|$)/y;
+const END = String.raw`[ \t]*(?:[;\n]|(?=[}#])|$)`;
+/** Functions other than `s` and `y`. A label may contain `#`. */
+const FUNCTION = new RegExp(
+  [
+    String.raw`\{`,
+    `[}=dDgGhHnNpPxzF]${END}`,
+    String.raw`[lLqQ][ \t]*[0-9]*${END}`,
+    String.raw`[btT][ \t]*[A-Za-z0-9_]*[ \t]*(?:[;\n]|(?=\})|$)`,
+    String.raw`:[ \t]*[A-Za-z0-9_]+[ \t]*(?:[;\n]|$)`,
+    String.raw`[aic](?:\\\n|[ \t]*\\?(?=[^\n\\]))(?:[^\n\\]|\\[^\n])+(?:\n|$)`,
+  ].join("|"),
+  "y",
+);
 
 function readFunction(cursor: Cursor): boolean {
-  const name = cursor.text[cursor.at] ?? "";
-  cursor.at += 1;
-  switch (name) {
-    case "{":
-      cursor.depth += 1;
-      return true;
-    case "}":
-      cursor.depth -= 1;
-      return cursor.depth >= 0 && take(cursor, END) !== undefined;
-    case "b":
-    case "t":
-    case "T":
-      return take(cursor, /[ \t]*[A-Za-z0-9_]*/y) !== undefined && take(cursor, LABEL_END) !== undefined;
-    case ":":
-      return take(cursor, /[ \t]*[A-Za-z0-9_]+[ \t]*(?:[;\n]|$)/y) !== undefined;
-    case "a":
-    case "i":
-    case "c":
-      return take(cursor, /(?:\\\n|[ \t]*\\?(?=[^\n\\]))(?:[^\n\\]|\\[^\n])+(?:\n|$)/y) !== undefined;
-    case "l":
-    case "L":
-    case "q":
-    case "Q":
-      return take(cursor, /[ \t]*[0-9]*/y) !== undefined && take(cursor, END) !== undefined;
-    case "s":
-    case "y":
-      return readReplacement(cursor, name === "s");
-    default:
-      return /[=dDgGhHnNpPxzF]/.test(name) && take(cursor, END) !== undefined;
-  }
+  const name = take(cursor, /[sy]/y);
+  if (name !== undefined) return readReplacement(cursor, name === "s");
+  const found = take(cursor, FUNCTION);
+  if (found?.startsWith("{") === true) cursor.depth += 1;
+  if (found?.startsWith("}") === true) cursor.depth -= 1;
+  return found !== undefined && cursor.depth >= 0;
 }
+
+const REPLACED = new RegExp(END, "y");
 
 function readReplacement(cursor: Cursor, isPattern: boolean): boolean {
   const delimiter = take(cursor, /[/|#,:@!%_~+=]/y);
   if (delimiter === undefined) return false;
   if (!readDelimited(cursor, delimiter, isPattern) || !readDelimited(cursor, delimiter, false)) return false;
   if (isPattern) take(cursor, /[gpiImM0-9]*/y);
-  return take(cursor, END) !== undefined;
+  return take(cursor, REPLACED) !== undefined;
 }
 
 /** Reads past the delimiter. Within brackets seds disagree on its meaning, so it is refused there. */
