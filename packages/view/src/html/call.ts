@@ -1,9 +1,10 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
 import type { CallView } from "../projection/run-view.ts";
+import { changeOf } from "../text/diff.ts";
 import { mainArgument, reasonOf } from "../words/call-words.ts";
 import { CALL_SYMBOLS, type StatusSymbol } from "../words/symbols.ts";
 import { milliseconds } from "../words/words.ts";
-import { changeOf, changeTable } from "./change.ts";
+import { changeTable } from "./change.ts";
 import { classOf, html, lineMarkup, type Markup, NOTHING } from "./markup/markup.ts";
 import { exactLines, shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
@@ -28,7 +29,7 @@ export function callMarkup(call: CallView, executionKey: string): Markup {
   const { sign, word, style } = { ...CALL_SYMBOLS[call.state], ...UNFINISHED[call.state] };
   const tone = classOf(style);
   const reason = reasonOf(call);
-  const change = changeOf(call.tool, call.input, call.output);
+  const change = changeOf(call.tool, call.input);
   const open = change !== undefined && call.state === "ok" ? html` open` : NOTHING;
   const duration = call.ms === undefined ? NOTHING : html` <span class="faint">${milliseconds(call.ms)}</span>`;
   const approved =
