@@ -2,7 +2,7 @@ import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
-import { hopTarget } from "./graph-plan.ts";
+import { hopTarget } from "./graph.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { table } from "./markup/table.ts";
 import { shortText } from "./markup/texts.ts";

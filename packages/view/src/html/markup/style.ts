@@ -99,9 +99,9 @@ del { background: var(--removed-word); text-decoration: none; }
 .graph text { fill: var(--ink); font-size: 12px; } .graph .name { font-size: 14px; font-weight: 600; } .graph .fact, .graph .often { fill: var(--faint); }
 .graph .often { font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
 .graph a { text-decoration: none; } .graph a:hover .name { text-decoration: underline; }
-.box rect, .box path { fill: var(--code); stroke: var(--faint); stroke-width: 1.6; }
-.box.completed rect, .box.done rect { stroke: var(--good); } .box.failed path, .box.fail rect, .box.cancel rect { stroke: var(--bad); stroke-width: 2.4; }
-.box.unfinished rect { stroke: var(--accent); stroke-width: 3; } .box.paused rect { stroke: var(--notice); }
+.box rect { fill: var(--code); stroke: var(--faint); stroke-width: 1.6; }
+.box.completed rect, .box.done rect { stroke: var(--good); } .box.failed rect, .box.fail rect, .box.cancel rect { stroke: var(--bad); stroke-width: 2.4; }
+.box:is(.running, .waiting, .retrying, .suspended) rect { stroke: var(--accent); stroke-width: 3; } .box.paused rect { stroke: var(--notice); }
 .box.unreached rect { fill: none; stroke-dasharray: 5 4; } .box.unreached .name { fill: var(--faint); font-weight: 400; }
 .box.skipped rect, .box.cancelled rect { stroke-dasharray: 2 3; }
 .way { fill: none; stroke: var(--accent); stroke-width: 2.4; } .way.open { stroke: var(--faint); stroke-width: 1.3; stroke-dasharray: 5 4; }
