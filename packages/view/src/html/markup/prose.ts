@@ -31,19 +31,15 @@ function written(character: string): string {
 
 function pieces(all: readonly Piece[]): Markup {
   const parts: Markup[] = [];
-  let lines: string[] = [];
-  const end = (): void => {
-    if (lines.length > 0) parts.push(codeBlock(lines.join("\n")));
-    lines = [];
-  };
-  for (const piece of all) {
-    const isContinued = piece.kind === "code" || (piece.kind === "plain" && !piece.first);
-    if (!isContinued) end();
+  let code: string[] = [];
+  for (const [at, piece] of all.entries()) {
     if (piece.kind === "source") parts.push(sourceBlocks(piece.text));
-    else if (piece.kind !== "fence") lines.push(piece.text);
+    else if (piece.kind === "code") code.push(piece.text);
     else if (piece.language !== "") parts.push(html`<p class="lang">${piece.language}</p>`);
+    if (code.length === 0 || all[at + 1]?.kind === "code") continue;
+    parts.push(codeBlock(code.join("\n")));
+    code = [];
   }
-  end();
   return joined(parts);
 }
 

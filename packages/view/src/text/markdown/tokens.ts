@@ -1,26 +1,10 @@
-import type { Token, Tokens } from "marked";
-
-/** The parser's tokens that are rendered, by name. */
-interface TokenKinds {
-  readonly heading: Tokens.Heading;
-  readonly paragraph: Tokens.Paragraph;
-  readonly text: Tokens.Text;
-  readonly code: Tokens.Code;
-  readonly blockquote: Tokens.Blockquote;
-  readonly list: Tokens.List;
-  readonly table: Tokens.Table;
-  readonly strong: Tokens.Strong;
-  readonly em: Tokens.Em;
-  readonly del: Tokens.Del;
-  readonly codespan: Tokens.Codespan;
-  readonly br: Tokens.Br;
-  readonly link: Tokens.Link;
-  readonly image: Tokens.Image;
-  readonly escape: Tokens.Escape;
-}
+import type { MarkedToken, Token } from "marked";
 
 /** A type guard: the parser's types allow every name for tokens of extensions, so comparing names does not narrow. */
-export function isOf<T extends keyof TokenKinds>(token: Token, type: T): token is TokenKinds[T] {
+export function isOf<T extends MarkedToken["type"]>(
+  token: Token,
+  type: T,
+): token is Extract<MarkedToken, { readonly type: T }> {
   return token.type === type;
 }
 
