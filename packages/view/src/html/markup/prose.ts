@@ -5,7 +5,7 @@ import { MarkdownBlocks, type Piece } from "../../text/markdown/blocks.ts";
 import { parsedBlocks } from "../../text/markdown/render.ts";
 import { decoded, isOf } from "../../text/markdown/tokens.ts";
 import { count } from "../../words/words.ts";
-import { html, joined, type Markup, NOTHING, verbatim } from "./markup.ts";
+import { html, joined, type Markup, NOTHING } from "./markup.ts";
 import { cutNote, printedLines } from "./texts.ts";
 
 /** Depth of nested blocks and emphasis beyond which the source is shown. */
@@ -68,7 +68,7 @@ function block(token: Token, depth: number): Markup {
   if (isOf(token, "blockquote")) return html`<blockquote>${blockList(token.tokens, depth + 1)}</blockquote>`;
   if (isOf(token, "list")) return list(token, depth);
   if (isOf(token, "table")) return table(token, depth);
-  if (token.type === "hr") return verbatim`<hr>`;
+  if (token.type === "hr") return html`<hr>`;
   if (token.type === "space" || token.type === "checkbox") return NOTHING;
   return html`<p>${printedLines(token.raw.trimEnd())}</p>`;
 }
@@ -99,7 +99,7 @@ function inlineToken(token: Token, depth: number): Markup {
   if (isOf(token, "em")) return html`<em>${inside()}</em>`;
   if (isOf(token, "del")) return html`<s>${inside()}</s>`;
   if (isOf(token, "codespan")) return html`<code>${printedLines(token.text)}</code>`;
-  if (isOf(token, "br")) return verbatim`<br>`;
+  if (isOf(token, "br")) return html`<br>`;
   if (isOf(token, "link")) return link(token, inside());
   if (isOf(token, "image")) return html`[image: ${printedLines(token.text)}]${target(token.href)}`;
   if (isOf(token, "escape")) return printedLines(token.text);

@@ -1,7 +1,7 @@
-import { verbatim } from "./markup.ts";
+import { html } from "./markup.ts";
 
 /** The page's style, with system fonts and both colour schemes. The contrast of text is at least 4.5 to 1. */
-export const STYLE = verbatim`
+export const STYLE = html`
 :root {
   color-scheme: light dark;
   --paper: #f6f7f9; --card: #ffffff; --ink: #1b2330; --faint: #566173; --rule: #d5dae2; --code: #eef1f5;

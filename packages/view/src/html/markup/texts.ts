@@ -1,6 +1,6 @@
 import { headOf, tailOf } from "../../text/clean.ts";
 import { count } from "../../words/words.ts";
-import { exact, html, joined, type Markup, NOTHING, references, verbatim } from "./markup.ts";
+import { exact, html, joined, type Markup, NOTHING, references } from "./markup.ts";
 
 /** Colour sequences of a program's output are dropped; every other escape sequence is shown. */
 const ESC = "\u001b";
@@ -44,9 +44,9 @@ export function shortText(text: string, most: number): Markup {
   return left === 0 ? exact(head) : html`${exact(head)} ${cutNote(count(left, "character"))}`;
 }
 
-const BREAK = verbatim`
+const BREAK = html`
 `;
-const TAB = verbatim`	`;
+const TAB = html`	`;
 
 function printedLine(line: string): Markup {
   if (!EMOJI.test(line)) return exact(line);
