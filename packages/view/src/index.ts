@@ -25,5 +25,4 @@ export {
   stateLabel,
   symbolOf,
   tokensOf,
-  widthOfLine,
 } from "./words/symbols.ts";

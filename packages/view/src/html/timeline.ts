@@ -46,11 +46,11 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lan
   const { sign, word, tone } = statusMark(status);
   const to = endedAt ?? end;
   const x1 = scale.at(startedAt);
-  const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
+  const sums = SUMMED.flatMap(([kind, words]) => {
     const ms = spans
       .filter((span) => span.kind === kind && span.key !== undefined)
       .reduce((sum, span) => sum + span.to - span.from, 0);
-    return ms === 0 ? [] : [`${SUM_WORDS[kind]} ${milliseconds(ms)}`];
+    return ms === 0 ? [] : [`${words} ${milliseconds(ms)}`];
   });
   const label = `${executionId}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
   return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
@@ -59,18 +59,23 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lan
 `;
 }
 
-const SUM_WORDS = { model: "models", tool: "tools", person: "people" } as const;
-const ROWS: Readonly<Record<Span["kind"], readonly [y: number, height: number]>> = {
-  suspended: [1, 26],
-  person: [1, 26],
-  pause: [4, 9],
-  model: [4, 9],
-  tool: [16, 9],
-};
+/** The kinds whose times a lane adds up. */
+const SUMMED = [
+  ["model", "models"],
+  ["tool", "tools"],
+  ["person", "people"],
+] as const;
+/** The kinds in the order they are drawn, with the position of their bars in a lane. */
+const KINDS = [
+  { kind: "suspended", y: 1, height: 26 },
+  { kind: "person", y: 1, height: 26 },
+  { kind: "pause", y: 4, height: 9 },
+  { kind: "model", y: 4, height: 9 },
+  { kind: "tool", y: 16, height: 9 },
+] as const;
 
 function barsOf(spans: readonly Span[], scale: TimeScale, from: number): readonly Markup[] {
-  return (["suspended", "person", "pause", "model", "tool"] as const).flatMap((kind) => {
-    const [y, height] = ROWS[kind];
+  return KINDS.flatMap(({ kind, y, height }) => {
     const bars = spans
       .filter((span) => span.kind === kind)
       .map((span) => ({ ...span, x1: scale.at(span.from), x2: scale.at(span.to) }))

@@ -1,8 +1,7 @@
 import type { Usage } from "@sluice/core";
 import { usdText } from "@sluice/core/runtime";
 import { cleanInline, headOf } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { widthOf } from "../text/width.ts";
+import type { Span, Style } from "../text/line.ts";
 
 export type ExecutionStatus =
   | "running"
@@ -56,16 +55,6 @@ export const CALL_SYMBOLS: Readonly<Record<CallState, StatusSymbol>> = {
   abandoned: { sign: "⊘", word: "abandoned", style: "notice" },
   outcome_unknown: { sign: "✖", word: "outcome unknown", style: "bad" },
 };
-
-/** Columns of the signs. */
-const WIDTHS: ReadonlyMap<string, number> = new Map(
-  [PENDING, ...Object.values(EXECUTION_SYMBOLS)].map(({ sign }) => [sign, widthOf(sign)]),
-);
-
-/** Columns of a line in which each sign is a separate span. */
-export function widthOfLine(line: Line): number {
-  return line.reduce((sum, { text }) => sum + (WIDTHS.get(text) ?? widthOf(text)), 0);
-}
 
 export function symbolOf(status: ExecutionStatus | undefined): StatusSymbol {
   return status === undefined ? PENDING : EXECUTION_SYMBOLS[status];

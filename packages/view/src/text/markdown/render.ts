@@ -2,9 +2,8 @@ import { Lexer, type Token, type Tokens } from "marked";
 import { cleanInline } from "../clean.ts";
 import type { Line, Span, Style } from "../line.ts";
 import { cut, pad, widthOf, wrap } from "../width.ts";
-import { inlineLines, textLines } from "./inline.ts";
+import { inlineLines, isOf, textLines } from "./inline.ts";
 import { tableLines } from "./table.ts";
-import { isOf } from "./tokens.ts";
 
 /** Depth of nested quotes and lists beyond which the source is shown. */
 const DEEPEST = 8;
