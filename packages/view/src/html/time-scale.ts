@@ -64,7 +64,8 @@ function lengthOf({ from, to }: Stretch): number {
   return to - from;
 }
 
-function sumOf(stretches: readonly Stretch[]): number {
+/** Milliseconds of all stretches together. */
+export function sumOf(stretches: readonly Stretch[]): number {
   return stretches.reduce((sum, one) => sum + lengthOf(one), 0);
 }
 

@@ -3,7 +3,7 @@ import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
-import { type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
+import { sumOf, type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
 
 const MOST_LANES = 200;
 /** Bars of one lane and kind. */
@@ -46,11 +46,9 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lan
   const { sign, word, tone } = statusMark(status);
   const to = endedAt ?? end;
   const x1 = scale.at(startedAt);
-  const sums = SUMMED.flatMap(([kind, words]) => {
-    const ms = spans
-      .filter((span) => span.kind === kind && span.key !== undefined)
-      .reduce((sum, span) => sum + span.to - span.from, 0);
-    return ms === 0 ? [] : [`${words} ${milliseconds(ms)}`];
+  const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
+    const ms = sumOf(spans.filter((span) => span.kind === kind));
+    return ms === 0 ? [] : [`${kind} ${milliseconds(ms)}`];
   });
   const label = `${executionId}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
   return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
@@ -59,12 +57,6 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lan
 `;
 }
 
-/** The kinds whose times a lane adds up. */
-const SUMMED = [
-  ["model", "models"],
-  ["tool", "tools"],
-  ["person", "people"],
-] as const;
 /** The kinds in the order they are drawn, with the position of their bars in a lane. */
 const KINDS = [
   { kind: "suspended", y: 1, height: 26 },

@@ -1,5 +1,5 @@
 import { clean, headOf, tailOf } from "./clean.ts";
-import { moreLine } from "./fold.ts";
+import { lineEnds, moreLine } from "./fold.ts";
 import type { Line } from "./line.ts";
 import { wrap } from "./width.ts";
 
@@ -22,7 +22,7 @@ export function textRows(text: string, width: number, most: number): readonly Li
   // Of a first line that is too long, a part is shown.
   const head = begun === 0 ? rows.slice(0, room - tailRoom) : first.slice(0, begun).flat();
   const tail = ended === 0 ? (last[0] ?? []).slice(-tailRoom) : last.slice(0, ended).reverse().flat();
-  return [...head, moreLine(Math.max(1, countLines(whole) - begun - ended)), ...tail];
+  return [...head, moreLine(Math.max(1, lineEnds(whole) + 1 - begun - ended)), ...tail];
 }
 
 /** How many of the lines have room together. */
@@ -42,10 +42,4 @@ function lineRows(line: string, width: number): readonly Line[] {
     .flatMap((text) => wrap([{ text }], width));
   const left = line.length - shown.length;
   return left === 0 ? rows : [...rows, ...wrap([{ text: `… ${left} characters more`, style: "dim" }], width)];
-}
-
-function countLines(text: string): number {
-  let count = 1;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
-  return count;
 }

@@ -1,4 +1,5 @@
 import { headOf, tailOf } from "../../text/clean.ts";
+import { lineEnds } from "../../text/fold.ts";
 import { count } from "../../words/words.ts";
 import { exact, html, joined, type Markup, NOTHING, references } from "./markup.ts";
 
@@ -71,20 +72,11 @@ function cutMiddle(
 ): { readonly head: string; readonly tail: string; readonly left: string } {
   if (text.length <= most && lineEnds(text) < MOST_LINES) return { head: text, tail: "", left: "" };
   const head = headOf(text, Math.ceil(most * 0.7))
-    .split("\n")
-    .slice(0, HEAD_LINES)
+    .split("\n", HEAD_LINES)
     .join("\n");
-  const tail = tailOf(text, Math.floor(most * 0.3))
-    .split("\n")
-    .slice(-TAIL_LINES)
-    .join("\n");
+  const ends = tailOf(text, Math.floor(most * 0.3)).split("\n");
+  const tail = ends.slice(-TAIL_LINES).join("\n");
   const middle = text.slice(head.length, text.length - tail.length);
   const lines = middle.length > MOST_COUNTED ? 0 : lineEnds(middle);
   return { head, tail, left: lines > 1 ? count(lines - 1, "line") : count(middle.length, "character") };
-}
-
-function lineEnds(text: string): number {
-  let ends = 0;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) ends += 1;
-  return ends;
 }

@@ -54,26 +54,18 @@ export class MarkdownBlocks {
 
   /** Appends text; yields the pieces that became final. */
   *push(text: string): Generator<Piece> {
-    let from = 0;
-    for (;;) {
-      const end = text.indexOf("\n", from);
-      const room = LONGEST_LINE - this.#partial.length;
-      const here = (end === -1 ? text.length : end) - from;
-      if (here > room) {
-        const part = this.#partial + text.slice(from, from + room);
-        const whole = headOf(part, LONGEST_LINE - 1);
-        this.#partial = part.slice(whole.length);
-        from += room;
-        yield* this.#raw(whole);
-        continue;
+    const lines = `${this.#partial}${text}`.split("\n");
+    this.#partial = "";
+    for (const [at, line] of lines.entries()) {
+      let rest = line;
+      while (rest.length > LONGEST_LINE) {
+        const part = headOf(rest, LONGEST_LINE);
+        rest = rest.slice(part.length);
+        yield* this.#raw(part);
       }
-      if (end === -1) break;
-      const line = this.#partial + text.slice(from, end);
-      this.#partial = "";
-      from = end + 1;
-      yield* this.#raw(line);
+      if (at < lines.length - 1) yield* this.#raw(rest);
+      else this.#partial = rest;
     }
-    this.#partial += text.slice(from);
   }
 
   /** The other pieces, as if the text ended here. Changes no state. */

@@ -1,4 +1,4 @@
-import { moreLine } from "../fold.ts";
+import { lineEnds, moreLine } from "../fold.ts";
 import type { Line } from "../line.ts";
 import { cut, wrap } from "../width.ts";
 import { MarkdownBlocks, type Piece } from "./blocks.ts";
@@ -23,7 +23,8 @@ export function markdown(text: string, width: number, maxLines = MOST_LINES): re
     }
   if (lines.length <= maxLines && read.length === text.length) return lines;
   const kept = lines.slice(0, Math.max(0, maxLines - 1));
-  const left = lines.length - kept.length + Math.max(0, linesIn(text) - blocks.lineCount);
+  const all = lineEnds(text) + (text.endsWith("\n") ? 0 : 1);
+  const left = lines.length - kept.length + Math.max(0, all - blocks.lineCount);
   return [...kept, cut(moreLine(Math.max(1, left)), Math.max(2, width))];
 }
 
@@ -57,10 +58,4 @@ function pieceLines(piece: Piece, columns: number): readonly Line[] {
   if (piece.kind === "code") return codeLines(piece.text, width);
   const lines = piece.kind === "fence" ? codeHead(piece.language, width) : sourceLines(piece.text, width);
   return piece.gap ? [[], ...lines] : lines;
-}
-
-function linesIn(text: string): number {
-  let count = text.endsWith("\n") ? 0 : 1;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
-  return count;
 }
