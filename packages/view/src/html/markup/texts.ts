@@ -14,8 +14,6 @@ const LONGEST_LINE = 4_000;
 const MOST_LINES = 400;
 const HEAD_LINES = 280;
 const TAIL_LINES = 119;
-/** UTF-16 units in which lines are counted. */
-const MOST_COUNTED = 1_000_000;
 
 /** Lines of text that was approved or executed: every invisible character is marked. */
 export function exactLines(text: string): Markup {
@@ -77,6 +75,6 @@ function cutMiddle(
   const ends = tailOf(text, Math.floor(most * 0.3)).split("\n");
   const tail = ends.slice(-TAIL_LINES).join("\n");
   const middle = text.slice(head.length, text.length - tail.length);
-  const lines = middle.length > MOST_COUNTED ? 0 : lineEnds(middle);
+  const lines = lineEnds(middle);
   return { head, tail, left: lines > 1 ? count(lines - 1, "line") : count(middle.length, "character") };
 }

@@ -17,7 +17,8 @@ export type Piece =
   /** A line inside a fence. */
   | { readonly kind: "code"; readonly text: string };
 
-const FENCE = /^( {0,3})(`{3,}|~{3,})(.*)$/;
+/** What follows backticks must not contain any. */
+const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)$/;
 const LIST_ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 const TOP_ITEM = /^ ?(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 
@@ -85,9 +86,10 @@ export class MarkdownBlocks {
   }
 
   *#line(line: string): Generator<Piece> {
+    const indent = line.length - line.trimStart().length;
     if (this.#fence !== undefined) {
       if (closes(line, this.#fence)) this.#fence = undefined;
-      else yield { kind: "code", text: unindented(line, this.#fence.indent) };
+      else yield { kind: "code", text: line.slice(Math.min(indent, this.#fence.indent)) };
       return;
     }
     const { lines, isList } = this.#block;
@@ -98,8 +100,7 @@ export class MarkdownBlocks {
       return;
     }
     const opened = FENCE.exec(line);
-    const indent = line.length - line.trimStart().length;
-    if (opened !== null && !(isList && indent >= 2) && isFence(opened)) {
+    if (opened !== null && !(isList && indent >= 2)) {
       yield* this.#flush();
       const [, space = "", mark = "", info = ""] = opened;
       this.#fence = { indent: space.length, mark };
@@ -137,17 +138,7 @@ export class MarkdownBlocks {
   }
 }
 
-function isFence([, , mark = "", info = ""]: readonly string[]): boolean {
-  return !mark.startsWith("`") || !info.includes("`");
-}
-
 function closes(line: string, { mark }: Fence): boolean {
   const [, , found = "", info = ""] = FENCE.exec(line) ?? [];
   return found.length >= mark.length && found.startsWith(mark.charAt(0)) && info.trim() === "";
-}
-
-function unindented(line: string, indent: number): string {
-  let at = 0;
-  while (at < indent && line.charCodeAt(at) === 0x20) at += 1;
-  return line.slice(at);
 }

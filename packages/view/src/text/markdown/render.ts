@@ -25,7 +25,7 @@ export function sourceLines(source: string, width: number): readonly Line[] {
 }
 
 /** Unparsed text as rows. */
-export function plainLines(text: string, width: number): readonly Line[] {
+function plainLines(text: string, width: number): readonly Line[] {
   return textLines(text).flatMap((line) => wrap(line, width));
 }
 
