@@ -31,19 +31,14 @@ export function timeScale({ from, to }: Stretch, busy: readonly Stretch[]): Time
     .slice(0, MOST_CUTS)
     .toSorted((a, b) => a.from - b.from);
   const unitsPerMs = (WIDTH - cut.length * CUT_WIDTH) / Math.max(1, to - from - sumOf(cut));
-  const times = [from];
-  const positions = [0];
+  const times = [from, ...cut.flatMap((one) => [one.from, one.to]), to];
   let position = 0;
-  let moment = from;
-  for (const one of cut) {
-    const start = position + (one.from - moment) * unitsPerMs;
-    position = start + CUT_WIDTH;
-    moment = one.to;
-    times.push(one.from, one.to);
-    positions.push(start, position);
-  }
-  times.push(to);
-  positions.push(WIDTH);
+  const positions = times.map((time, at) => {
+    // Every second part is shortened.
+    const isCut = at > 0 && at % 2 === 0;
+    position += isCut ? CUT_WIDTH : (time - (times[at - 1] ?? from)) * unitsPerMs;
+    return position;
+  });
   return {
     cut,
     at: (wanted) => interpolated(times, positions, wanted),
