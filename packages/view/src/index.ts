@@ -25,4 +25,5 @@ export {
   stateLabel,
   symbolOf,
   tokensOf,
+  widthOfLine,
 } from "./words/symbols.ts";

@@ -5,6 +5,8 @@ import { count } from "../words/words.ts";
 import { exact, html, joined, type Markup, NOTHING } from "./markup/markup.ts";
 import { cutNote } from "./markup/texts.ts";
 
+/** Equal lines shown around each change. */
+const CONTEXT = 3;
 const MOST_ROWS = 300;
 /** UTF-16 units of one line. */
 const LONGEST_LINE = 1_000;
@@ -12,8 +14,8 @@ const LONGEST_LINE = 1_000;
 /** A change as a table with signs and changed words; that of a whole file has line numbers. */
 export function changeTable({ path, old, now, runs, added, removed, isWhole, notes }: CallChange): Markup {
   const rows: Markup[] = [];
-  let left = diffRowCount(runs);
-  for (const row of diffRows(runs, old, now)) {
+  let left = diffRowCount(runs, CONTEXT);
+  for (const row of diffRows(runs, old, now, CONTEXT)) {
     if (rows.length === MOST_ROWS) break;
     rows.push(rowMarkup(row, isWhole));
     if (row.kind !== "gap") left -= 1;

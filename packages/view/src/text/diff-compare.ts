@@ -156,11 +156,13 @@ export type DiffRow =
   | { readonly kind: "gap"; readonly count: number }
   | { readonly kind: Kind; readonly number: number; readonly segments: () => readonly Segment[] };
 
-/** Equal lines shown around each change. */
-const CONTEXT = 3;
-
-/** The rows of a comparison, with a few equal lines around each change and gaps for the others. */
-export function* diffRows(runs: readonly Run[], old: readonly string[], now: readonly string[]): Generator<DiffRow> {
+/** The rows of a comparison, with `context` equal lines around each change and gaps for the others. */
+export function* diffRows(
+  runs: readonly Run[],
+  old: readonly string[],
+  now: readonly string[],
+  context: number,
+): Generator<DiffRow> {
   let marks: WordMarks | undefined;
   for (const [index, { kind, count, oldAt, newAt }] of runs.entries()) {
     const next = runs[index + 1];
@@ -169,9 +171,9 @@ export function* diffRows(runs: readonly Run[], old: readonly string[], now: rea
       marks = wordMarks(old.slice(oldAt, oldAt + count), now.slice(next.newAt, next.newAt + next.count));
     const current = marks;
     const [lines, from] = kind === "added" ? [now, newAt] : [old, oldAt];
-    const hidden = hiddenLines(runs, index);
+    const hidden = hiddenLines(runs, index, context);
     for (let at = 0; at < count; at += 1) {
-      if (hidden > 0 && at === (index > 0 ? CONTEXT : 0)) {
+      if (hidden > 0 && at === (index > 0 ? context : 0)) {
         yield { kind: "gap", count: hidden };
         at += hidden - 1;
         continue;
@@ -184,13 +186,13 @@ export function* diffRows(runs: readonly Run[], old: readonly string[], now: rea
 }
 
 /** The number of rows of `diffRows` without its gaps. */
-export function diffRowCount(runs: readonly Run[]): number {
-  return runs.reduce((sum, { count }, index) => sum + count - hiddenLines(runs, index), 0);
+export function diffRowCount(runs: readonly Run[], context: number): number {
+  return runs.reduce((sum, { count }, index) => sum + count - hiddenLines(runs, index, context), 0);
 }
 
 /** Lines of an equal run that are hidden. A gap takes a row itself, so a single line is shown. */
-function hiddenLines(runs: readonly Run[], index: number): number {
+function hiddenLines(runs: readonly Run[], index: number, context: number): number {
   const { kind, count } = runs[index] ?? { kind: "added", count: 0 };
-  const shown = (index > 0 ? CONTEXT : 0) + (index < runs.length - 1 ? CONTEXT : 0);
+  const shown = (index > 0 ? context : 0) + (index < runs.length - 1 ? context : 0);
   return kind === "same" && count - shown > 1 ? count - shown : 0;
 }

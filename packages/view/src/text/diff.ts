@@ -59,6 +59,8 @@ function textLines(text: string): { readonly lines: readonly string[]; readonly 
 export interface DiffOptions {
   /** Columns. */
   readonly width: number;
+  /** Unchanged lines around each change. Default 3. */
+  readonly context?: number;
   /** Default 400; further lines are only counted. */
   readonly maxLines?: number;
 }
@@ -72,11 +74,8 @@ const LEAD = 60;
 const NARROW = 24;
 
 /** The change of an Edit or Write call: counts, changed words, invisible characters marked. Undefined as for `changeOf`. */
-export function editDiff(
-  tool: string,
-  input: Json | undefined,
-  { width, maxLines = MOST_LINES }: DiffOptions,
-): readonly Line[] | undefined {
+export function editDiff(tool: string, input: Json | undefined, options: DiffOptions): readonly Line[] | undefined {
+  const { width, context = 3, maxLines = MOST_LINES } = options;
   const change = changeOf(tool, input);
   if (change === undefined) return undefined;
   const { runs, old, now, isWhole, added, removed } = change;
@@ -85,13 +84,13 @@ export function editDiff(
   // The last line is for the note about the rest.
   const room = Math.max(0, maxLines - 1);
   let shownRows = 0;
-  for (const row of added + removed === 0 ? [] : diffRows(runs, old, now)) {
+  for (const row of added + removed === 0 ? [] : diffRows(runs, old, now, context)) {
     lines.push(...rowLines(row, digits, width));
     if (lines.length > maxLines) break;
     if (row.kind !== "gap" && lines.length <= room) shownRows += 1;
   }
   if (lines.length <= maxLines) return lines;
-  return [...lines.slice(0, room), cut(moreLine(diffRowCount(runs) - shownRows), width)];
+  return [...lines.slice(0, room), cut(moreLine(diffRowCount(runs, context) - shownRows), width)];
 }
 
 function header({ path, added, removed, notes }: CallChange, width: number): readonly Line[] {

@@ -86,7 +86,7 @@ summary > * { display: inline; }
 .prose table { width: auto; } blockquote { margin: 0.4rem 0; padding-left: 0.8rem; border-left: 3px solid var(--rule); }
 .diff { font-size: 0.8rem; } .diff thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .diff td { border: 0; padding: 0 0.5rem; min-width: 0; } .diff .n { color: var(--faint); width: 1%; min-width: 2.2rem; user-select: none; }
-.diff .sign { width: 1%; padding: 0; } .diff .line { white-space: pre-wrap; tab-size: 4; unicode-bidi: isolate; }
+.diff .sign { width: 1%; padding: 0 0.3rem; } .diff .line { white-space: pre-wrap; tab-size: 4; unicode-bidi: isolate; }
 .diff tr.added td { background: var(--added); } .diff tr.removed td { background: var(--removed); }
 span.added { color: var(--good); } span.removed { color: var(--bad); }
 ins { background: var(--added-word); text-decoration: none; }
