@@ -12,7 +12,6 @@ import {
   stationsOf,
   symbolOf,
   tokensOf,
-  widthOfLine,
 } from "@sluice/view";
 import { cut, type Line, widthOf } from "@sluice/view/text";
 
@@ -169,7 +168,7 @@ function widthOfRow(cells: readonly Cell[]): number {
 }
 
 function cell(line: Line): Cell {
-  return { line, width: widthOfLine(line) };
+  return { line, width: widthOf(line) };
 }
 
 function more(count: number): Cell {

@@ -1,9 +1,10 @@
-import { field, isJsonObject, type Json } from "@sluice/core";
+import { isJsonObject, type Json } from "@sluice/core";
 import type { CallView } from "../projection/run-view.ts";
+import { changeOf } from "../text/diff.ts";
 import { mainArgument, reasonOf } from "../words/call-words.ts";
 import { CALL_SYMBOLS, type StatusSymbol } from "../words/symbols.ts";
 import { milliseconds } from "../words/words.ts";
-import { changeOf, changeTable } from "./change.ts";
+import { changeTable } from "./change.ts";
 import { classOf, html, lineMarkup, type Markup, NOTHING } from "./markup/markup.ts";
 import { exactLines, shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
@@ -28,7 +29,7 @@ export function callMarkup(call: CallView, executionKey: string): Markup {
   const { sign, word, style } = { ...CALL_SYMBOLS[call.state], ...UNFINISHED[call.state] };
   const tone = classOf(style);
   const reason = reasonOf(call);
-  const change = changeOf(call.tool, call.input, call.output);
+  const change = changeOf(call.tool, call.input);
   const open = change !== undefined && call.state === "ok" ? html` open` : NOTHING;
   const duration = call.ms === undefined ? NOTHING : html` <span class="faint">${milliseconds(call.ms)}</span>`;
   const approved =
@@ -57,13 +58,16 @@ function exitOf({ facts }: CallView): Markup {
 
 function argumentsOf({ tool, input }: CallView): Markup {
   if (input === undefined) return html`<p class="notice">the arguments could not be parsed</p>`;
-  const command = field(input, "command");
-  if (tool === "Bash" && isJsonObject(input) && typeof command === "string") {
-    const { command: _, ...rest } = input;
-    const more = Object.keys(rest).length === 0 ? NOTHING : value(rest, LONGEST_INPUT);
-    return html`<p class="label">command</p>${textBlock(command, LONGEST_INPUT, exactLines)}${more}`;
-  }
-  return html`<p class="label">arguments</p>${value(input, LONGEST_INPUT)}`;
+  const { text, rest } = split(input, "command");
+  if (tool !== "Bash" || text === "") return html`<p class="label">arguments</p>${value(input, LONGEST_INPUT)}`;
+  return html`<p class="label">command</p>${textBlock(text, LONGEST_INPUT, exactLines)}${rest}`;
+}
+
+/** A text member, and the other members as markup; an empty text if there is none. */
+function split(json: Json, key: string): { readonly text: string; readonly rest: Markup } {
+  const { [key]: text, ...rest } = isJsonObject(json) ? json : {};
+  if (typeof text !== "string") return { text: "", rest: NOTHING };
+  return { text, rest: Object.keys(rest).length === 0 ? NOTHING : value(rest, LONGEST_INPUT) };
 }
 
 function result({ output, state }: CallView): Markup {
@@ -73,8 +77,6 @@ function result({ output, state }: CallView): Markup {
 
 function resultOf(output: Json): Markup {
   if (typeof output === "string") return textBlock(output, LONGEST_OUTPUT);
-  if (!isJsonObject(output)) return value(output, LONGEST_OUTPUT);
-  const { output: printed, ...rest } = output;
-  if (typeof printed !== "string" || printed === "") return value(output, LONGEST_OUTPUT);
-  return html`${Object.keys(rest).length === 0 ? NOTHING : value(rest, LONGEST_OUTPUT)}${textBlock(printed, LONGEST_OUTPUT)}`;
+  const { text, rest } = split(output, "output");
+  return text === "" ? value(output, LONGEST_OUTPUT) : html`${rest}${textBlock(text, LONGEST_OUTPUT)}`;
 }

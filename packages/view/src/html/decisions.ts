@@ -2,12 +2,11 @@ import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
-import { hopTarget } from "./graph-plan.ts";
+import { hopTarget } from "./graph.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { table } from "./markup/table.ts";
 import { shortText } from "./markup/texts.ts";
 
-const MOST_ROWS = 300;
 const LONGEST = 1_000;
 
 const OUTCOMES: Readonly<Record<DecisionView["outcome"], readonly [sign: string, word: string, tone: string]>> = {
@@ -23,28 +22,26 @@ const OUTCOMES: Readonly<Record<DecisionView["outcome"], readonly [sign: string,
 
 /** Requests and refusals: what, who decided, when, why, and the digest. */
 export function decisionsMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
-  const { approvals } = view;
   const decisions = view.decisions.toSorted((a, b) => (a.requestedAt ?? a.at ?? 0) - (b.requestedAt ?? b.at ?? 0));
-  const counts = [...approvals].map(([by, times]) => `${count(times, "call")} by ${by}`);
+  const counts = [...view.approvals].map(([by, times]) => `${count(times, "call")} by ${by}`);
   const approved = counts.length === 0 ? "No call was approved." : `Approved: ${counts.join(", ")}.`;
   if (decisions.length === 0) return html`<p>${approved} No call required a person, and none was refused.</p>`;
-  const shown = decisions.slice(0, MOST_ROWS);
-  const calls = callsOf(shown, view);
-  const head = ["when (UTC)", "where", "what", "decision", "who", "why", "digest"];
-  const rows = shown.map((decision) => decisionRow(decision, calls.get(callKey(decision)), anchors));
-  return html`<p>${approved} Requests and refusals:</p>${table({ caption: "Grants, denials and questions", head }, rows, decisions.length)}`;
+  const calls = callsOf(view);
+  const heads = ["when (UTC)", "where", "what", "decision", "who", "why", "digest"];
+  const rows = table("Grants, denials and questions", heads, decisions, (decision) =>
+    decisionRow(decision, decision.kind === "call" ? calls.get(callKey(decision)) : undefined, anchors),
+  );
+  return html`<p>${approved} Requests and refusals:</p>${rows}`;
 }
 
 type CallKey = Pick<DecisionView, "runId" | "executionId" | "attempt" | "callId">;
 
-function callsOf(decisions: readonly DecisionView[], { executions }: RunView): ReadonlyMap<string, CallView> {
-  const wanted = new Set(decisions.filter(({ kind }) => kind === "call").map(callKey));
+function callsOf({ executions }: RunView): ReadonlyMap<string, CallView> {
   const calls = new Map<string, CallView>();
   for (const { runId, executionId, items } of executions)
     for (const item of items) {
       if (item.kind !== "call") continue;
-      const key = callKey({ runId, executionId, attempt: item.attempt, callId: item.callId });
-      if (wanted.has(key)) calls.set(key, item);
+      calls.set(callKey({ runId, executionId, attempt: item.attempt, callId: item.callId }), item);
     }
   return calls;
 }
@@ -77,16 +74,13 @@ function decisionRow(
 /** Every route decision: from where, to where, by what and why. */
 export function routesMarkup({ routes }: RunView, anchors: ReadonlyMap<string, string>): Markup {
   if (routes.length === 0) return html`<p>No route was decided.</p>`;
-  const rows = routes
-    .toSorted((a, b) => a.at - b.at)
-    .slice(0, MOST_ROWS)
-    .map(({ at, runId, executionId, hop, by, why }) => [
-      html`${moment(at)}`,
-      linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId)),
-      hop === undefined ? html`<span class="bad">✖ rejected</span>` : exact(hopTarget(hop)),
-      exact(by),
-      shortText(why, LONGEST),
-    ]);
-  const head = ["when (UTC)", "from", "to", "decided by", "why"];
-  return table({ caption: "Routes, and what decided them", head }, rows, routes.length);
+  const heads = ["when (UTC)", "from", "to", "decided by", "why"];
+  const inTime = routes.toSorted((a, b) => a.at - b.at);
+  return table("Routes, and what decided them", heads, inTime, ({ at, runId, executionId, hop, by, why }) => [
+    html`${moment(at)}`,
+    linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId)),
+    hop === undefined ? html`<span class="bad">✖ rejected</span>` : exact(hopTarget(hop)),
+    exact(by),
+    shortText(why, LONGEST),
+  ]);
 }

@@ -1,31 +1,67 @@
-import type { RunView } from "../projection/run-view.ts";
+import type { Hop, RunView } from "../projection/run-view.ts";
+import { type StateStop, type Station, stationsOf } from "../projection/stations.ts";
 import { headOf } from "../text/clean.ts";
 import { cut } from "../text/width.ts";
-import { isUnfinished } from "../words/symbols.ts";
 import { count } from "../words/words.ts";
-import { BOX_HEIGHT, BOX_WIDTH, type Box, type EdgePath, layoutOf } from "./graph-layout.ts";
-import { ENDS, type GraphEnd, pathWords, planOf } from "./graph-plan.ts";
 import { html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
 
-/** Columns of a name in its box, and of the line below it. */
-const NAME_COLUMNS = 18;
-const FACT_COLUMNS = 27;
+/** How a run's last route ends it. */
+type GraphEnd = "done" | "fail" | "cancel";
+
+const ENDS: Readonly<Record<GraphEnd, readonly [sign: string, words: string]>> = {
+  done: ["✔", "run completed"],
+  fail: ["✖", "run failed"],
+  cancel: ["⊘", "run cancelled"],
+};
+
+/** A state, or an end of the run. */
+type GraphNode =
+  | { readonly kind: "stop"; readonly id: string; readonly stop: StateStop; readonly isInitial: boolean }
+  | { readonly kind: "end"; readonly id: string; readonly ending: GraphEnd };
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+  /** How often it was taken; 0 for a possible transition. */
+  readonly taken: number;
+}
+
+/** The top left corner of a node's box, in pixels. */
+interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Nodes in one row; more siblings continue in the next. */
+const MOST_BESIDE = 4;
+const MOST_STATES = 80;
 const MOST_STEPS = 200;
+const LONGEST_NAME = 100;
+/** Columns of a name in its box, and of the line below it. */
+const NAME_COLUMNS = 19;
+const FACT_COLUMNS = 30;
+
+const BOX_WIDTH = 200;
+const BOX_HEIGHT = 56;
+const COLUMN_GAP = 20;
+const ROW_GAP = 52;
+const LANE_WIDTH = 18;
+/** Lanes at each side; more edges share them. */
+const MOST_LANES = 12;
+const MARGIN = 10;
+const CORNER = 8;
 
 /** The pipeline as a picture, with the path of the run, and the path in words. `anchors` has each state's last execution. */
 export function graphMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
-  const plan = planOf(view);
-  const words = pathWords(view.path, view.runId);
-  const { width, height, boxes, paths } = layoutOf(plan);
+  const words = view.path
+    .filter(({ runId }) => runId === view.runId)
+    .map((hop) => `${headOf(hop.from, LONGEST_NAME)} → ${hopTarget(hop)}`);
+  const { rows, left } = rowsOf(view);
   return html`<div class="scroll" tabindex="0" role="region" aria-label="The pipeline as a picture">
-<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="graph-title graph-text">
-<title id="graph-title">The states of the pipeline and the path of the run</title>
-<desc id="graph-text">${words.length === 0 ? "No transition was taken." : words.slice(0, MOST_STEPS).join("; ")}</desc>
-<defs>${arrow("taken")}${arrow("open")}</defs>
-${paths.map(edgeMarkup)}${boxes.map((box) => boxMarkup(box, anchors))}</svg></div>
-<p class="legend">Solid lines were taken, dashed lines are possible. A box with a solid edge was entered, one with cut corners failed, one with a dashed edge was not reached.${plan.left > 0 ? html` ${cutNote(count(plan.left, "state"))}` : NOTHING}</p>
+${picture(rows, edgesOf(view), words, anchors)}</div>
+<p class="legend">Solid lines were taken, dashed lines are possible. A box with a solid edge was entered, one with a dashed edge was not reached.${left > 0 ? html` ${cutNote(count(left, "state"))}` : NOTHING}</p>
 ${stepsMarkup(words)}`;
 }
 
@@ -36,60 +72,161 @@ function stepsMarkup(words: readonly string[]): Markup {
   return html`<details${words.length > 12 ? NOTHING : html` open`}><summary>The path in words</summary><ol class="steps">${steps}${left > 0 ? html`<li>${cutNote(count(left, "step"))}</li>` : NOTHING}</ol></details>`;
 }
 
+/** The target of a transition in words. */
+export function hopTarget({ choice, to, join = "?" }: Hop): string {
+  const names = to.slice(0, MOST_STATES).map((name) => headOf(name, LONGEST_NAME));
+  if (choice === "to") return names.join(", ");
+  if (choice === "fanOut") return `${names.join(" ∥ ")} in parallel, then ${headOf(join, LONGEST_NAME)}`;
+  return ENDS[choice][1];
+}
+
+/** Rows of states in declared order, the initial state first, and the ends of the run; and the number of states left out. */
+function rowsOf(view: RunView): { readonly rows: readonly (readonly GraphNode[])[]; readonly left: number } {
+  const stopsIn = (station: Station): readonly StateStop[] =>
+    station.kind === "stop" ? [station.stop] : station.stops;
+  const isFirst = (station: Station): boolean => stopsIn(station).some(({ id }) => id === view.initial);
+  const rows: GraphNode[][] = [];
+  let states = 0;
+  for (const station of stationsOf(view).toSorted((a, b) => Number(isFirst(b)) - Number(isFirst(a)))) {
+    const stops = stopsIn(station);
+    for (let at = 0; at < stops.length; at += MOST_BESIDE) {
+      const row = stops.slice(at, at + MOST_BESIDE);
+      states += row.length;
+      if (states <= MOST_STATES)
+        rows.push(row.map((stop) => ({ kind: "stop", id: stop.id, stop, isInitial: stop.id === view.initial })));
+    }
+  }
+  const left = states - rows.flat().length;
+  const endings = new Set(view.path.flatMap((hop) => endingOf(hop, view.runId) ?? []));
+  if (endings.size > 0) rows.push([...endings].map((ending) => ({ kind: "end", id: endId(ending), ending })));
+  return { rows, left };
+}
+
+/** The id of an end node; no state's id contains a line break. */
+function endId(ending: GraphEnd): string {
+  return `\n${ending}`;
+}
+
+/** Only the root's routes end the run. */
+function endingOf({ runId, choice }: Hop, rootId: string): GraphEnd | undefined {
+  return runId !== rootId || choice === "to" || choice === "fanOut" ? undefined : choice;
+}
+
+function edgesOf({ path, states, forks, runId }: RunView): readonly Edge[] {
+  const edges = new Map<string, Edge>();
+  const add = (from: string, to: string, taken: number): void => {
+    const key = JSON.stringify([from, to]);
+    edges.set(key, { from, to, taken: (edges.get(key)?.taken ?? 0) + taken });
+  };
+  for (const hop of path) {
+    for (const target of hop.to) add(hop.from, target, 1);
+    const ending = endingOf(hop, runId);
+    if (ending !== undefined) add(hop.from, endId(ending), 1);
+  }
+  for (const { siblings, join, joined } of forks) for (const sibling of siblings) add(sibling, join, joined ? 1 : 0);
+  // A state that fans out reaches its join through the siblings.
+  const joins = new Map(path.map(({ from, join }) => [from, join] as const));
+  for (const { id, targets = [] } of states)
+    for (const target of targets) if (joins.get(id) !== target) add(id, target, 0);
+  return [...edges.values()];
+}
+
+/** Rows from top to bottom. Edges to the next row are curves; longer ones have lanes at the right, those back at the left. */
+function picture(
+  rows: readonly (readonly GraphNode[])[],
+  all: readonly Edge[],
+  words: readonly string[],
+  anchors: ReadonlyMap<string, string>,
+): Markup {
+  const rowAt = new Map(rows.flatMap((row, index) => row.map(({ id }) => [id, index] as const)));
+  const reach = ({ from, to }: Edge): number => (rowAt.get(to) ?? 0) - (rowAt.get(from) ?? 0);
+  const edges = all
+    .filter(({ from, to }) => rowAt.has(from) && rowAt.has(to))
+    .toSorted((a, b) => Math.abs(reach(a)) - Math.abs(reach(b)));
+  const sides = { back: edges.filter((edge) => reach(edge) <= 0), ahead: edges.filter((edge) => reach(edge) > 1) };
+  const offset = MARGIN + Math.min(sides.back.length, MOST_LANES) * LANE_WIDTH;
+  const inner = widthOfRow(Math.max(1, ...rows.map((row) => row.length)));
+  const width = offset + inner + Math.min(sides.ahead.length, MOST_LANES) * LANE_WIDTH + MARGIN;
+  const height = Math.max(1, rows.length) * (BOX_HEIGHT + ROW_GAP) - ROW_GAP + 2 * MARGIN;
+  const places = new Map<string, Place>();
+  const boxes: Markup[] = [];
+  for (const [index, row] of rows.entries())
+    for (const [column, node] of row.entries()) {
+      const x = offset + (inner - widthOfRow(row.length)) / 2 + column * (BOX_WIDTH + COLUMN_GAP);
+      const place = { x, y: MARGIN + index * (BOX_HEIGHT + ROW_GAP) };
+      places.set(node.id, place);
+      boxes.push(boxMarkup(node, place, anchors));
+    }
+  const lines = edges.map((edge) => {
+    const [from, to] = [places.get(edge.from), places.get(edge.to)];
+    if (from === undefined || to === undefined) return NOTHING;
+    if (reach(edge) === 1) return curve(edge, from, to);
+    const isBack = reach(edge) < 1;
+    const lane = ((isBack ? sides.back : sides.ahead).indexOf(edge) % MOST_LANES) * LANE_WIDTH + LANE_WIDTH / 2;
+    return detour(edge, from, to, isBack ? offset - lane : offset + inner + lane);
+  });
+  return html`<svg class="graph" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="graph-title graph-text">
+<title id="graph-title">The states of the pipeline and the path of the run</title>
+<desc id="graph-text">${words.length === 0 ? "No transition was taken." : words.slice(0, MOST_STEPS).join("; ")}</desc>
+<defs>${arrow("taken")}${arrow("open")}</defs>
+${lines}${boxes}</svg>`;
+}
+
+function widthOfRow(columns: number): number {
+  return columns * (BOX_WIDTH + COLUMN_GAP) - COLUMN_GAP;
+}
+
+function curve(edge: Edge, from: Place, to: Place): Markup {
+  const [x1, y1, x2, y2] = [from.x + BOX_WIDTH / 2, from.y + BOX_HEIGHT, to.x + BOX_WIDTH / 2, to.y - 2];
+  const middle = (y1 + y2) / 2;
+  return edgeMarkup(edge, `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`, (x1 + x2) / 2 + 8, middle + 4);
+}
+
+/** Leaves and enters at the same side, at different heights, and follows a lane at `x`. */
+function detour(edge: Edge, from: Place, to: Place, x: number): Markup {
+  const side = x < from.x ? -1 : 1;
+  const edgeOf = (place: Place): number => (side === 1 ? place.x + BOX_WIDTH : place.x);
+  const [y1, y2] = [from.y + BOX_HEIGHT * 0.7, to.y + BOX_HEIGHT * 0.3];
+  const down = y2 > y1 ? CORNER : -CORNER;
+  const turn = x - side * CORNER;
+  const path =
+    `M${edgeOf(from)} ${y1}H${turn}Q${x} ${y1} ${x} ${y1 + down}` +
+    `V${y2 - down}Q${x} ${y2} ${turn} ${y2}H${edgeOf(to) + side * 2}`;
+  return edgeMarkup(edge, path, x - 4, (y1 + y2) / 2);
+}
+
+/** An edge along an SVG path, with how often it was taken at a position. */
+function edgeMarkup({ from, to, taken }: Edge, path: string, x: number, y: number): Markup {
+  const name = taken > 0 ? "taken" : "open";
+  const target = to.startsWith("\n") ? "the end" : to;
+  const often = taken === 0 ? "not taken" : `taken ${count(taken, "time")}`;
+  const times = taken > 1 ? html`<text class="often" x="${x}" y="${y}">${taken}×</text>` : NOTHING;
+  return html`<g><title>${from} to ${target}: ${often}</title><path class="way ${name}" d="${path}" marker-end="url(#arrow-${name})"/>${times}</g>\n`;
+}
+
 function arrow(name: "taken" | "open"): Markup {
   return html`<marker id="arrow-${name}" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path class="head ${name}" d="M0 0L10 5L0 10z"/></marker>`;
 }
 
-function edgeMarkup({ edge: { from, to, taken }, path, label }: EdgePath): Markup {
-  const name = taken > 0 ? "taken" : "open";
-  const target = to.startsWith("\n") ? "the end" : to;
-  const often = taken === 0 ? "not taken" : taken === 1 ? "taken" : `taken ${taken} times`;
-  const times = taken > 1 ? html`<text class="often" x="${label.x}" y="${label.y}">${taken}×</text>` : NOTHING;
-  return html`<g><title>${from} to ${target}: ${often}</title><path class="way ${name}" d="${path}" marker-end="url(#arrow-${name})"/>${times}</g>\n`;
-}
-
-function boxMarkup({ node, x, y }: Box, anchors: ReadonlyMap<string, string>): Markup {
-  if (node.kind === "end") return endMarkup(node.ending, x, y);
-  const { execution, visits, id } = node.stop;
+function boxMarkup(node: GraphNode, { x, y }: Place, anchors: ReadonlyMap<string, string>): Markup {
+  const edge = (radius: number): Markup =>
+    html`<rect x="${x}" y="${y}" width="${BOX_WIDTH}" height="${BOX_HEIGHT}" rx="${radius}"/>`;
+  if (node.kind === "end") {
+    const [sign, words] = ENDS[node.ending];
+    return html`<g class="box end ${node.ending}">${edge(BOX_HEIGHT / 2)}<text x="${x + BOX_WIDTH / 2}" y="${y + BOX_HEIGHT / 2 + 5}" text-anchor="middle" class="name">${sign} ${words}</text></g>\n`;
+  }
+  const { id, isInitial } = node;
+  const { execution, visits } = node.stop;
   const { sign, word } = statusMark(execution?.status);
-  const status =
-    execution === undefined ? "unreached" : isUnfinished(execution.status) ? "unfinished" : execution.status;
+  const status = execution?.status ?? "unreached";
   const facts = [
     word,
-    ...(visits > 1 ? [`entered ${visits}×`] : []),
-    ...(execution !== undefined && execution.turns > 0 ? [count(execution.turns, "turn")] : []),
-    ...(node.isInitial && visits < 2 ? ["first"] : []),
-  ];
-  return html`${linkTo(
-    anchors.get(id),
-    html`<g class="box ${status}"><title>${id}: ${facts.join(", ")}</title>${shape(x, y, status)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${shortened(id, NAME_COLUMNS)}</text><text x="${x + 14}" y="${y + 43}" class="fact">${shortened(fittingFacts(facts), FACT_COLUMNS)}</text></g>`,
-  )}\n`;
-}
-
-function shape(x: number, y: number, status: string): Markup {
-  if (status !== "failed") {
-    const radius = status === "skipped" || status === "cancelled" ? 0 : 9;
-    return html`<rect x="${x}" y="${y}" width="${BOX_WIDTH}" height="${BOX_HEIGHT}" rx="${radius}"/>`;
-  }
-  const corner = 12;
-  const steps = `h${BOX_WIDTH - 2 * corner}l${corner} ${corner}v${BOX_HEIGHT - 2 * corner}l-${corner} ${corner}h-${BOX_WIDTH - 2 * corner}l-${corner} -${corner}v-${BOX_HEIGHT - 2 * corner}z`;
-  return html`<path d="M${x + corner} ${y}${steps}"/>`;
-}
-
-function endMarkup(ending: GraphEnd, x: number, y: number): Markup {
-  const sign = ending === "done" ? "✔" : ending === "fail" ? "✖" : "⊘";
-  const height = BOX_HEIGHT - 20;
-  return html`<g class="box end ${ending}"><rect x="${x + 8}" y="${y}" width="${BOX_WIDTH - 16}" height="${height}" rx="18"/><text x="${x + BOX_WIDTH / 2}" y="${y + height / 2 + 5}" text-anchor="middle" class="name">${sign} ${ENDS[ending]}</text></g>\n`;
-}
-
-/** As many whole facts as the box has room for, at least one. */
-function fittingFacts(facts: readonly string[]): string {
-  const last = facts.findLastIndex((_, index) => facts.slice(0, index + 1).join(" · ").length <= FACT_COLUMNS);
-  return facts.slice(0, Math.max(1, last + 1)).join(" · ");
-}
-
-function shortened(text: string, columns: number): string {
-  return cut([{ text: headOf(text, columns * 4) }], columns)
-    .map((span) => span.text)
-    .join("");
+    visits > 1 ? `entered ${visits}×` : "",
+    execution !== undefined && execution.turns > 0 ? count(execution.turns, "turn") : "",
+    isInitial && visits < 2 ? "first" : "",
+  ].filter((fact) => fact !== "");
+  const line = facts.join(" · ");
+  const name = cut([{ text: headOf(id, NAME_COLUMNS * 4) }], NAME_COLUMNS).map(({ text }) => text);
+  const box = html`<g class="box ${status}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${name.join("")}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
+  return html`${linkTo(anchors.get(id), box)}\n`;
 }

@@ -4,7 +4,7 @@ import { redactJson } from "@sluice/core/runtime";
 import type { RunView } from "../projection/run-view.ts";
 import { textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";
-import { count, milliseconds, moment } from "../words/words.ts";
+import { count, grouped, milliseconds, moment } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { runMark } from "./markup/status.ts";
 import { shortText, textBlock } from "./markup/texts.ts";
@@ -48,12 +48,12 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
     models.length > 0 ? models : [...new Set(executions.flatMap(({ spent }) => spent.map(({ model }) => model)))];
   const sums: readonly (readonly [string, string])[] = [
     [milliseconds((endedAt ?? view.updatedAt) - startedAt), "total"],
-    [usage.inputTokens.toLocaleString("en-US"), "tokens in"],
-    [usage.outputTokens.toLocaleString("en-US"), "tokens out"],
+    [grouped(usage.inputTokens), "tokens in"],
+    [grouped(usage.outputTokens), "tokens out"],
     [moneyOf(usage) || "–", "cost"],
-    [turns.toLocaleString("en-US"), turns === 1 ? "turn" : "turns"],
-    [view.calls.toLocaleString("en-US"), "calls"],
-    [denied.length.toLocaleString("en-US"), "denied"],
+    [grouped(turns), turns === 1 ? "turn" : "turns"],
+    [grouped(view.calls), "calls"],
+    [grouped(denied.length), "denied"],
   ];
   const facts: readonly (readonly [string, Markup])[] = [
     ["run", html`<code>${runId}</code>`],
@@ -124,7 +124,7 @@ export function chainMarkup({ records, journals, head, faults, verify }: ChainFa
     faults.length === 0
       ? html`<p class="good">✔ When this page was made, the journal was intact.</p>`
       : html`<p class="bad">✖ When this page was made, the journal had been changed: see the top of the page.</p>`;
-  return html`<dl class="facts"><div><dt>records</dt><dd>${records.toLocaleString("en-US")}${journals > 1 ? ` in ${journals} journals` : ""}</dd></div><div><dt>head</dt><dd><code class="digest">${head}</code></dd></div></dl>
+  return html`<dl class="facts"><div><dt>records</dt><dd>${grouped(records)}${journals > 1 ? ` in ${journals} journals` : ""}</dd></div><div><dt>head</dt><dd><code class="digest">${head}</code></dd></div></dl>
 ${checked}<p>To verify the journal against this head, run this where the store is:</p><pre tabindex="0">${exact(verify)}</pre>
 <p class="faint">The head is a SHA-256 hash over all records. It reveals a change only if you keep it elsewhere: anyone who can rewrite the whole store can compute new hashes, and anyone can write a page like this. Text that looks like a secret is redacted in this page.</p>`;
 }

@@ -21,53 +21,47 @@ const MOST_CUTS = 8;
 const LONG_SHARE = 0.25;
 const LEAST_MS = 2_000;
 
-interface Piece extends Stretch {
-  readonly start: number;
-  readonly width: number;
-}
-
 /** A scale from `from` to `to`, even except for the longest stretches outside of `busy`. */
 export function timeScale({ from, to }: Stretch, busy: readonly Stretch[]): TimeScale {
   const idle = idleIn({ from, to }, busy);
-  const total = Math.max(1, to - from);
-  const busyMs = total - lengthOf(idle);
-  const least = Math.max(LEAST_MS, busyMs * LONG_SHARE);
+  const busyMs = to - from - sumOf(idle);
   const cut = idle
-    .filter((one) => busyMs > 0 && one.to - one.from > least)
-    .toSorted((a, b) => b.to - b.from - (a.to - a.from))
+    .filter((one) => busyMs > 0 && lengthOf(one) > Math.max(LEAST_MS, busyMs * LONG_SHARE))
+    .toSorted((a, b) => lengthOf(b) - lengthOf(a))
     .slice(0, MOST_CUTS)
     .toSorted((a, b) => a.from - b.from);
-  const unitsPerMs = (WIDTH - cut.length * CUT_WIDTH) / Math.max(1, total - lengthOf(cut));
-  const pieces: Piece[] = [];
-  let [start, moment] = [0, from];
-  const add = (end: number, width: number): void => {
-    pieces.push({ from: moment, to: end, start, width });
-    start += width;
-    moment = end;
-  };
-  for (const one of cut) {
-    add(one.from, (one.from - moment) * unitsPerMs);
-    add(one.to, CUT_WIDTH);
-  }
-  add(to, WIDTH - start);
+  const unitsPerMs = (WIDTH - cut.length * CUT_WIDTH) / Math.max(1, to - from - sumOf(cut));
+  const times = [from, ...cut.flatMap((one) => [one.from, one.to]), to];
+  let position = 0;
+  const positions = times.map((time, at) => {
+    // Every second part is shortened.
+    const isCut = at > 0 && at % 2 === 0;
+    position += isCut ? CUT_WIDTH : (time - (times[at - 1] ?? from)) * unitsPerMs;
+    return position;
+  });
   return {
     cut,
-    at: (wanted) => {
-      const piece = pieces.find((one) => wanted <= one.to) ?? pieces.at(-1);
-      if (piece === undefined || wanted <= from) return 0;
-      const share = (Math.min(wanted, piece.to) - piece.from) / Math.max(1, piece.to - piece.from);
-      return Math.min(WIDTH, piece.start + share * piece.width);
-    },
-    moment: (position) => {
-      const piece = pieces.find((one) => position <= one.start + one.width) ?? pieces.at(-1);
-      if (piece === undefined || piece.width === 0) return from;
-      return piece.from + ((position - piece.start) / piece.width) * (piece.to - piece.from);
-    },
+    at: (wanted) => interpolated(times, positions, wanted),
+    moment: (wanted) => interpolated(positions, times, wanted),
   };
 }
 
-function lengthOf(stretches: readonly Stretch[]): number {
-  return stretches.reduce((sum, { from, to }) => sum + to - from, 0);
+/** The value at `x` of the line through points with rising coordinates; outside of them that of the nearest point. */
+function interpolated(xs: readonly number[], ys: readonly number[], x: number): number {
+  const after = xs.findIndex((one) => x < one);
+  if (after < 1) return (after === 0 ? ys[0] : ys.at(-1)) ?? 0;
+  const [x1 = 0, x2 = 0] = xs.slice(after - 1);
+  const [y1 = 0, y2 = 0] = ys.slice(after - 1);
+  return y1 + ((x - x1) / (x2 - x1)) * (y2 - y1);
+}
+
+function lengthOf({ from, to }: Stretch): number {
+  return to - from;
+}
+
+/** Milliseconds of all stretches together. */
+export function sumOf(stretches: readonly Stretch[]): number {
+  return stretches.reduce((sum, one) => sum + lengthOf(one), 0);
 }
 
 /** The parts of a stretch that no busy one covers. */

@@ -3,10 +3,10 @@ import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
-import { type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
+import { sumOf, type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
 
 const MOST_LANES = 200;
-/** Bars of one lane and kind; of more, touching bars are drawn as one. */
+/** Bars of one lane and kind. */
 const MOST_BARS = 400;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
 
@@ -45,32 +45,29 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lan
   const { executionId, startedAt, endedAt, fork, status } = execution;
   const { sign, word, tone } = statusMark(status);
   const to = endedAt ?? end;
-  const [x1, x2] = [scale.at(startedAt), scale.at(to)];
+  const x1 = scale.at(startedAt);
   const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
-    const ms = spans
-      .filter((span) => span.kind === kind && span.key !== undefined)
-      .reduce((sum, span) => sum + span.to - span.from, 0);
-    return ms === 0 ? [] : [`${SUM_WORDS[kind]} ${milliseconds(ms)}`];
+    const ms = sumOf(spans.filter((span) => span.kind === kind));
+    return ms === 0 ? [] : [`${kind} ${milliseconds(ms)}`];
   });
   const label = `${executionId}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
   return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
 <svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${label}"><title>${label}</title>
-<path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, x2, 1, 26, label)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} idle, drawn shorter`))}</svg></div>
+<path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, scale.at(to), 1, 26, label)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} idle, drawn shorter`))}</svg></div>
 `;
 }
 
-const SUM_WORDS = { model: "models", tool: "tools", person: "people" } as const;
-const ROWS: Readonly<Record<Span["kind"], readonly [y: number, height: number]>> = {
-  suspended: [1, 26],
-  person: [1, 26],
-  pause: [4, 9],
-  model: [4, 9],
-  tool: [16, 9],
-};
+/** The kinds in the order they are drawn, with the position of their bars in a lane. */
+const KINDS = [
+  { kind: "suspended", y: 1, height: 26 },
+  { kind: "person", y: 1, height: 26 },
+  { kind: "pause", y: 4, height: 9 },
+  { kind: "model", y: 4, height: 9 },
+  { kind: "tool", y: 16, height: 9 },
+] as const;
 
 function barsOf(spans: readonly Span[], scale: TimeScale, from: number): readonly Markup[] {
-  return (["suspended", "person", "pause", "model", "tool"] as const).flatMap((kind) => {
-    const [y, height] = ROWS[kind];
+  return KINDS.flatMap(({ kind, y, height }) => {
     const bars = spans
       .filter((span) => span.kind === kind)
       .map((span) => ({ ...span, x1: scale.at(span.from), x2: scale.at(span.to) }))
@@ -87,21 +84,20 @@ interface Bar extends Span {
   readonly x2: number;
 }
 
+/** Of too many bars, those that begin close together are one. */
 function merged(bars: readonly Bar[]): readonly Bar[] {
   if (bars.length <= MOST_BARS) return bars;
-  const least = WIDTH / MOST_BARS;
-  const all: (Bar & { times: number })[] = [];
-  for (const one of bars.toSorted((a, b) => a.x1 - b.x1)) {
-    const last = all.at(-1);
-    if (last === undefined || one.x1 > last.x2 + least) {
-      all.push({ ...one, times: 1 });
-      continue;
-    }
-    const times = last.times + 1;
-    const [x2, to] = [Math.max(last.x2, one.x2), Math.max(last.to, one.to)];
-    all[all.length - 1] = { ...last, x2, to, times, label: `${times} bars drawn as one` };
-  }
-  return all;
+  const groups = Map.groupBy(bars, ({ x1 }) => Math.floor((x1 / WIDTH) * MOST_BARS));
+  return [...groups.values()].flatMap((group) =>
+    group.reduce((a, b) => ({
+      kind: a.kind,
+      from: Math.min(a.from, b.from),
+      to: Math.max(a.to, b.to),
+      x1: Math.min(a.x1, b.x1),
+      x2: Math.max(a.x2, b.x2),
+      label: `${group.length} bars drawn as one`,
+    })),
+  );
 }
 
 function bar(name: string, x1: number, x2: number, y: number, height: number, title: string): Markup {

@@ -15,10 +15,20 @@ const BEGINNING = 0.7;
 export function transcript({ key, items: all, turnLog }: ExecutionView, most: number): Markup {
   const items = [...all];
   const turns = new Map(turnLog.map((turn) => [turnKey(turn), turn]));
+  const firstOf = new Map<TranscriptItem, string>();
+  let current = "";
+  for (const item of items) {
+    // Notes belong to no turn, and what comes before the first turn needs no heading.
+    if (item.kind === "boundary" || turnKey(item) === current) continue;
+    current = turnKey(item);
+    if (item.turn > 0) firstOf.set(item, current);
+  }
   const part = (index: number): Markup => {
     const item = items[index];
     if (item === undefined) return NOTHING;
-    return html`${turnHead(item, turnBefore(items, index), turns)}${itemMarkup(item, key)}`;
+    const turn = firstOf.get(item);
+    const head = turn === undefined || item.kind === "boundary" ? NOTHING : turnHead(item.turn, turns.get(turn));
+    return html`${head}${itemMarkup(item, key)}`;
   };
   const head: Markup[] = [];
   let used = 0;
@@ -54,29 +64,16 @@ function turnKey({ attempt, turn }: { readonly attempt: number; readonly turn: n
   return `${attempt}.${turn}`;
 }
 
-/** The turn of the item before; notes belong to no turn. */
-function turnBefore(items: readonly TranscriptItem[], index: number): string {
-  for (let before = index - 1; before >= 0; before -= 1) {
-    const item = items[before];
-    if (item !== undefined && item.kind !== "boundary") return turnKey(item);
-  }
-  return "";
-}
-
 /** The heading above the first item of a turn. */
-function turnHead(item: TranscriptItem, before: string, turns: ReadonlyMap<string, TurnView>): Markup {
-  if (item.kind === "boundary" || item.turn === 0 || turnKey(item) === before) return NOTHING;
-  const turn = turns.get(turnKey(item));
-  const facts =
-    turn === undefined
-      ? []
-      : [
-          turn.model,
-          turn.tries > 1 ? `try ${turn.tries}` : "",
-          turn.to === undefined ? "not finished" : milliseconds(turn.to - turn.from),
-          turn.usage === undefined ? "" : spending(turn.usage),
-        ].filter((fact) => fact !== "");
-  return html`<h5>Turn ${item.turn} <span class="faint">${facts.join(" · ")}</span></h5>\n`;
+function turnHead(number: number, turn: TurnView | undefined): Markup {
+  const facts = [
+    turn?.model ?? "",
+    turn !== undefined && turn.tries > 1 ? `try ${turn.tries}` : "",
+    turn !== undefined && turn.to === undefined ? "not finished" : "",
+    turn?.to === undefined ? "" : milliseconds(turn.to - turn.from),
+    turn?.usage === undefined ? "" : spending(turn.usage),
+  ].filter((fact) => fact !== "");
+  return html`<h5>Turn ${number} <span class="faint">${facts.join(" · ")}</span></h5>\n`;
 }
 
 function itemMarkup(item: TranscriptItem, executionKey: string): Markup {

@@ -37,44 +37,25 @@ export function compareLines(old: readonly string[], now: readonly string[]): Co
   while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
   const oldPart = old.slice(start, old.length - end);
   const newPart = now.slice(start, now.length - end);
-  const changes = changesOf(oldPart, newPart);
-  const middle = changes ?? [
-    { kind: "removed" as const, count: oldPart.length },
-    { kind: "added" as const, count: newPart.length },
-  ];
+  const maxEditLength = Math.min(MOST_EDITS, Math.floor(MOST_WORK / (oldPart.length + newPart.length + 1)));
+  const changes = diffArrays(oldPart, newPart, { maxEditLength });
+  const middle = changes?.map(({ added, removed, count }) =>
+    run(added ? "added" : removed ? "removed" : "same", count),
+  );
+  const whole = middle ?? [run("removed", oldPart.length), run("added", newPart.length)];
   const runs: Run[] = [];
-  let oldAt = 0;
-  let newAt = 0;
-  let added = 0;
-  let removed = 0;
-  for (const { kind, count } of [
-    { kind: "same" as const, count: start },
-    ...middle,
-    { kind: "same" as const, count: end },
-  ]) {
+  const totals = { same: 0, removed: 0, added: 0 };
+  for (const { kind, count } of [run("same", start), ...whole, run("same", end)]) {
     if (count === 0) continue;
-    runs.push({ kind, count, oldAt, newAt });
-    if (kind !== "added") oldAt += count;
-    if (kind !== "removed") newAt += count;
-    if (kind === "added") added += count;
-    if (kind === "removed") removed += count;
+    runs.push({ kind, count, oldAt: totals.same + totals.removed, newAt: totals.same + totals.added });
+    totals[kind] += count;
   }
-  return { runs, added, removed, exact: changes !== undefined };
+  const isOneSided = oldPart.length === 0 || newPart.length === 0;
+  return { runs, added: totals.added, removed: totals.removed, exact: middle !== undefined || isOneSided };
 }
 
-function changesOf(
-  old: readonly string[],
-  now: readonly string[],
-): readonly { kind: Kind; count: number }[] | undefined {
-  if (old.length === 0 || now.length === 0) {
-    return [
-      { kind: "removed", count: old.length },
-      { kind: "added", count: now.length },
-    ];
-  }
-  const maxEditLength = Math.min(MOST_EDITS, Math.floor(MOST_WORK / (old.length + now.length)));
-  const changes = diffArrays([...old], [...now], { maxEditLength });
-  return changes?.map(({ added, removed, count }) => ({ kind: added ? "added" : removed ? "removed" : "same", count }));
+function run(kind: Kind, count: number): Pick<Run, "kind" | "count"> {
+  return { kind, count };
 }
 
 /** A part of a line; `changed` if the other line lacks it. */
@@ -170,10 +151,10 @@ function isLowSurrogate(text: string, at: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** A row of a diff; line numbers count from 1. `segments` are computed on demand. */
+/** A row of a diff. `number` is the line's in its own text, from 1; `segments` are computed on demand. */
 export type DiffRow =
   | { readonly kind: "gap"; readonly count: number }
-  | { readonly kind: Kind; readonly old?: number; readonly now?: number; readonly segments: () => readonly Segment[] };
+  | { readonly kind: Kind; readonly number: number; readonly segments: () => readonly Segment[] };
 
 /** The rows of a comparison, with `context` equal lines around each change and gaps for the others. */
 export function* diffRows(
@@ -188,38 +169,30 @@ export function* diffRows(
     if (kind === "same") marks = undefined;
     else if (kind === "removed" && next?.kind === "added")
       marks = wordMarks(old.slice(oldAt, oldAt + count), now.slice(next.newAt, next.newAt + next.count));
-    const head = index > 0 ? context : 0;
-    const hidden = kind === "same" ? hiddenLines(runs, index, context) : 0;
+    const current = marks;
+    const [lines, from] = kind === "added" ? [now, newAt] : [old, oldAt];
+    const hidden = hiddenLines(runs, index, context);
     for (let at = 0; at < count; at += 1) {
-      if (hidden > 0 && at === head) {
+      if (hidden > 0 && at === (index > 0 ? context : 0)) {
         yield { kind: "gap", count: hidden };
         at += hidden - 1;
         continue;
       }
-      const current = marks;
-      const text = (kind === "added" ? now[newAt + at] : old[oldAt + at]) ?? "";
-      const marked = (): readonly Segment[] | undefined =>
-        kind === "removed" ? current?.old(at) : kind === "added" ? current?.now(at) : undefined;
-      yield {
-        kind,
-        ...(kind === "added" ? {} : { old: oldAt + at + 1 }),
-        ...(kind === "removed" ? {} : { now: newAt + at + 1 }),
-        segments: () => marked() ?? [{ text, changed: false }],
-      };
+      const marked = (): readonly Segment[] | undefined => (kind === "added" ? current?.now(at) : current?.old(at));
+      const text = lines[from + at] ?? "";
+      yield { kind, number: from + at + 1, segments: () => marked() ?? [{ text, changed: false }] };
     }
   }
 }
 
 /** The number of rows of `diffRows` without its gaps. */
 export function diffRowCount(runs: readonly Run[], context: number): number {
-  return runs.reduce((sum, { kind, count }, index) => {
-    return sum + count - (kind === "same" ? hiddenLines(runs, index, context) : 0);
-  }, 0);
+  return runs.reduce((sum, { count }, index) => sum + count - hiddenLines(runs, index, context), 0);
 }
 
 /** Lines of an equal run that are hidden. A gap takes a row itself, so a single line is shown. */
 function hiddenLines(runs: readonly Run[], index: number, context: number): number {
+  const { kind, count } = runs[index] ?? { kind: "added", count: 0 };
   const shown = (index > 0 ? context : 0) + (index < runs.length - 1 ? context : 0);
-  const hidden = (runs[index]?.count ?? 0) - shown;
-  return hidden > 1 ? hidden : 0;
+  return kind === "same" && count - shown > 1 ? count - shown : 0;
 }

@@ -1,15 +1,59 @@
 import { field, type Json } from "@sluice/core";
 import { headOf, revealed, tailOf, withoutTabs } from "./clean.ts";
-import { compareLines, type DiffRow, diffRowCount, diffRows, type Kind, type Segment } from "./diff-compare.ts";
+import {
+  type Comparison,
+  compareLines,
+  type DiffRow,
+  diffRowCount,
+  diffRows,
+  type Kind,
+  type Segment,
+} from "./diff-compare.ts";
 import { moreLine } from "./fold.ts";
 import type { Line, Span, Style } from "./line.ts";
 import { cut, wrap } from "./width.ts";
 
-/** A change of one file; `undefined` for a file that does not exist before or after. */
-export interface FileChange {
+/** The change of an Edit or Write call, from its arguments alone. */
+export interface CallChange extends Comparison {
   readonly path: string;
-  readonly before: string | undefined;
-  readonly after: string | undefined;
+  readonly old: readonly string[];
+  readonly now: readonly string[];
+  /** Whether it is all of a file, so that line numbers are known. */
+  readonly isWhole: boolean;
+  readonly notes: readonly string[];
+}
+
+/** Undefined for other tools and other arguments. */
+export function changeOf(tool: string, input: Json | undefined): CallChange | undefined {
+  const path = field(input, "file_path");
+  const isWhole = tool === "Write";
+  const [before, after] = isWhole
+    ? ["", field(input, "content")]
+    : [field(input, "old_string"), field(input, "new_string")];
+  if (typeof path !== "string" || typeof before !== "string" || typeof after !== "string") return undefined;
+  if (!isWhole && tool !== "Edit") return undefined;
+  const [old, now] = [textLines(before), textLines(after)];
+  const compared = compareLines(old.lines, now.lines);
+  const isEverywhere = !isWhole && field(input, "replace_all") === true;
+  const notes = [
+    isWhole ? "the whole file" : "",
+    isEverywhere ? "every occurrence" : "",
+    compared.exact ? "" : "too large to compare line by line",
+    old.ends !== "" && now.ends !== "" && old.ends !== now.ends ? `line endings become ${now.ends}` : "",
+    // Edit can replace part of a line, so a missing line break at the end means nothing.
+    isWhole && after !== "" && !after.endsWith("\n") ? "no line break at the end" : "",
+    compared.added + compared.removed === 0 ? "no line changes" : "",
+  ];
+  return { ...compared, path, old: old.lines, now: now.lines, isWhole, notes: notes.filter((note) => note !== "") };
+}
+
+/** The lines of a text, without the CR if all of them end in CR LF. */
+function textLines(text: string): { readonly lines: readonly string[]; readonly ends: "" | "LF" | "CR LF" } {
+  if (!text.includes("\n")) return { lines: text === "" ? [] : [text], ends: "" };
+  const isCrlf = !/(?:^|[^\r])\n/.test(text);
+  const lines = (isCrlf ? text.replaceAll("\r\n", "\n") : text).split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return { lines, ends: isCrlf ? "CR LF" : "LF" };
 }
 
 export interface DiffOptions {
@@ -26,61 +70,22 @@ const MOST_LINES = 400;
 const MOST_ROWS = 12;
 /** UTF-16 units shown of the equal beginning of a long line. */
 const LEAD = 60;
-/** Columns below which each line has only one number. */
-const NARROW = 60;
+/** Columns below which lines have no numbers. */
+const NARROW = 24;
 
-/** A change for review: counts, numbered lines, changed words, invisible characters marked. */
-export function diffLines(change: FileChange, options: DiffOptions): readonly Line[] {
-  const { before, after } = change;
-  const note = before === undefined ? "new file" : after === undefined ? "deleted" : undefined;
-  return render({ ...change, notes: note === undefined ? [] : [note], numbered: true }, options);
-}
-
-/**
- * The change of an Edit or Write call, from its arguments alone, so without line numbers for Edit. Undefined for other tools and
- * other arguments.
- */
+/** The change of an Edit or Write call: counts, changed words, invisible characters marked. Undefined as for `changeOf`. */
 export function editDiff(tool: string, input: Json | undefined, options: DiffOptions): readonly Line[] | undefined {
-  const path = field(input, "file_path");
-  if (typeof path !== "string") return undefined;
-  if (tool === "Write") {
-    const content = field(input, "content");
-    if (typeof content !== "string") return undefined;
-    return render({ path, before: undefined, after: content, notes: ["the whole file"], numbered: true }, options);
-  }
-  const [before, after] = [field(input, "old_string"), field(input, "new_string")];
-  if (tool !== "Edit" || typeof before !== "string" || typeof after !== "string") return undefined;
-  const notes = field(input, "replace_all") === true ? ["every occurrence"] : [];
-  // Edit can replace part of a line, so a missing line break at the end means nothing.
-  return render({ path, before, after, notes, numbered: false, isPart: true }, options);
-}
-
-interface Shown extends FileChange {
-  readonly notes: readonly string[];
-  readonly numbered: boolean;
-  readonly isPart?: boolean;
-}
-
-function render(shown: Shown, { width, context = 3, maxLines = MOST_LINES }: DiffOptions): readonly Line[] {
-  const old = textLines(shown.before);
-  const now = textLines(shown.after);
-  const { runs, added, removed, exact } = compareLines(old.lines, now.lines);
-  const notes = [
-    ...shown.notes,
-    ...(exact ? [] : ["too large to compare line by line"]),
-    ...lineEndNotes(old, now, shown),
-    ...(added + removed === 0 ? ["no line changes"] : []),
-  ];
-  const lines: Line[] = [...header(shown.path, added, removed, notes, width)];
-  if (added + removed === 0) return lines.slice(0, maxLines);
-  const most = shown.numbered ? Math.max(old.lines.length, now.lines.length) : 0;
-  const gutter = gutterOf(most, old.lines.length > 0 && now.lines.length > 0, width);
+  const { width, context = 3, maxLines = MOST_LINES } = options;
+  const change = changeOf(tool, input);
+  if (change === undefined) return undefined;
+  const { runs, old, now, isWhole, added, removed } = change;
+  const lines = [...header(change, width)];
+  const digits = isWhole && width >= NARROW ? String(now.length).length : 0;
   // The last line is for the note about the rest.
   const room = Math.max(0, maxLines - 1);
   let shownRows = 0;
-  for (const row of diffRows(runs, old.lines, now.lines, context)) {
-    const rows = rowLines(row, gutter, width);
-    lines.push(...rows);
+  for (const row of added + removed === 0 ? [] : diffRows(runs, old, now, context)) {
+    lines.push(...rowLines(row, digits, width));
     if (lines.length > maxLines) break;
     if (row.kind !== "gap" && lines.length <= room) shownRows += 1;
   }
@@ -88,13 +93,7 @@ function render(shown: Shown, { width, context = 3, maxLines = MOST_LINES }: Dif
   return [...lines.slice(0, room), cut(moreLine(diffRowCount(runs, context) - shownRows), width)];
 }
 
-function header(
-  path: string,
-  added: number,
-  removed: number,
-  notes: readonly string[],
-  width: number,
-): readonly Line[] {
+function header({ path, added, removed, notes }: CallChange, width: number): readonly Line[] {
   const counts: Span[] = [
     { text: `  +${added}`, style: "added" },
     { text: ` −${removed}`, style: "removed" },
@@ -103,76 +102,26 @@ function header(
   return wrap([...revealed(path, "strong"), ...counts, ...dimmed], width, 6);
 }
 
-interface TextLines {
-  readonly lines: readonly string[];
-  readonly ends: "lf" | "crlf" | undefined;
-  /** Whether the last line ends in a line break. */
-  readonly ended: boolean;
-}
-
-function textLines(text: string | undefined): TextLines {
-  if (text === undefined || text === "") return { lines: [], ends: undefined, ended: true };
-  const ended = text.endsWith("\n");
-  const lines = (ended ? text.slice(0, -1) : text).split("\n");
-  const last = ended ? lines.length : lines.length - 1;
-  const crlf = last > 0 && lines.every((line, at) => at >= last || line.endsWith("\r"));
-  const bare = crlf ? lines.map((line, at) => (at < last ? line.slice(0, -1) : line)) : lines;
-  return { lines: bare, ends: last === 0 ? undefined : crlf ? "crlf" : "lf", ended };
-}
-
-function lineEndNotes(old: TextLines, now: TextLines, { before, after, isPart = false }: Shown): readonly string[] {
-  const notes: string[] = [];
-  if (old.ends !== undefined && now.ends !== undefined && old.ends !== now.ends) {
-    notes.push(now.ends === "crlf" ? "line endings become CR LF" : "line endings become LF");
-  }
-  if (isPart) return notes;
-  if (after !== undefined && !now.ended && (before === undefined || old.ended)) notes.push("no line break at the end");
-  if (before !== undefined && after !== undefined && !old.ended && now.ended) notes.push("line break added at the end");
-  return notes;
-}
-
-interface Gutter {
-  /** Digits of one number; 0 without numbers. */
-  readonly digits: number;
-  readonly both: boolean;
-  readonly width: number;
-}
-
-function gutterOf(most: number, twoSides: boolean, width: number): Gutter {
-  const digits = most === 0 || width < 24 ? 0 : String(most).length;
-  const both = twoSides && width >= NARROW;
-  const numbers = digits === 0 ? 0 : both ? digits * 2 + 2 : digits + 1;
-  return { digits, both, width: Math.min(numbers + 2, Math.max(0, width - 2)) };
-}
-
 const LOOKS = {
   same: { mark: "  ", style: "plain", word: "plain" },
   removed: { mark: "- ", style: "removed", word: "removedWord" },
   added: { mark: "+ ", style: "added", word: "addedWord" },
 } as const satisfies Record<Kind, { mark: string; style: Style; word: Style }>;
 
-function rowLines(row: DiffRow, gutter: Gutter, width: number): readonly Line[] {
-  if (row.kind === "gap") {
-    return [
-      cut(
-        [{ text: `${" ".repeat(Math.max(0, gutter.width - 2))}⋯ ${row.count} unchanged lines`, style: "dim" }],
-        width,
-      ),
-    ];
-  }
+/** A row of the diff. `digits` is the width of its number; 0 without numbers. */
+function rowLines(row: DiffRow, digits: number, width: number): readonly Line[] {
+  if (row.kind === "gap") return [cut([{ text: `⋯ ${row.count} unchanged lines`, style: "dim" }], width)];
   const { mark, style, word } = LOOKS[row.kind];
-  const inner = Math.max(2, width - gutter.width);
-  const numbers: Span = { text: numbersOf(row.old, row.now, gutter), style: "dim" };
+  const number = digits === 0 ? "" : `${String(row.number).padStart(digits)} `;
+  const gutter = Math.min(number.length + mark.length, Math.max(0, width - 2));
+  const inner = Math.max(2, width - gutter);
   const rows = wrap(contentOf(row.segments(), style, word, inner * MOST_ROWS), inner);
-  return rows.map((content, at) =>
-    cut([...(at === 0 ? [numbers, { text: mark, style }] : [{ text: " ".repeat(gutter.width) }]), ...content], width),
-  );
-}
-
-function numbersOf(old: number | undefined, now: number | undefined, { digits, both }: Gutter): string {
-  if (digits === 0) return "";
-  const shown = (number: number | undefined): string => String(number ?? "").padStart(digits);
-  return both ? `${shown(old)} ${shown(now)} ` : `${shown(now ?? old)} `;
+  const head: readonly Span[] = [
+    { text: number, style: "dim" },
+    { text: mark, style },
+  ];
+  const below: Span = { text: " ".repeat(gutter) };
+  return rows.map((content, at) => cut([...(at === 0 ? head : [below]), ...content], width));
 }
 
 /** The first `room` UTF-16 units of a line as spans. */

@@ -16,6 +16,13 @@ export function fold(lines: readonly Line[], max: number, key?: string, unshown 
   return [...lines.slice(0, head), moreLine(left, key), ...(tail === 0 ? [] : lines.slice(-tail))];
 }
 
+/** The number of line breaks in a text. */
+export function lineEnds(text: string): number {
+  let ends = 0;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) ends += 1;
+  return ends;
+}
+
 /** `… 12 lines more (Ctrl+O)` */
 export function moreLine(count: number, key?: string): Line {
   const how = key === undefined ? "" : ` (${key})`;

@@ -13,7 +13,7 @@ const MOST_LINES = 200;
  */
 export function jsonRows(value: Json, width: number, maxLines = MOST_LINES): readonly Line[] {
   const rows: Line[] = [];
-  for (const line of isTree(value) ? members(value, "") : written(value, "", "")) {
+  for (const line of isTree(value) ? members(value, "") : [scalar(value)]) {
     rows.push(...wrap(line, width));
     if (rows.length > maxLines) break;
   }
@@ -29,7 +29,7 @@ export function jsonWord(value: Json, most: number): Line {
     return [...revealed(shown), ...(shown.length < value.length ? [{ text: "…", style: "dim" } as const] : [])];
   }
   if (!isTree(value)) return [{ text: String(value) }];
-  const count = Array.isArray(value) ? value.length : Object.keys(value).length;
+  const count = Object.keys(value).length;
   return [{ text: Array.isArray(value) ? `[${count}]` : `{${count}}`, style: "dim" }];
 }
 
@@ -40,25 +40,16 @@ function isTree(value: Json): value is Tree {
 }
 
 function* members(tree: Tree, indent: string): Generator<Line> {
-  if (Array.isArray(tree)) {
-    for (const item of tree) yield* written(item, indent, "- ");
-    return;
+  for (const [key, value] of Object.entries<Json>(tree)) {
+    const name = Array.isArray(tree) ? "- " : `${headOf(key, LONGEST_STRING)}: `;
+    const head: Line = [{ text: indent }, ...revealed(name, "dim")];
+    if (!isTree(value)) yield [...head, ...scalar(value)];
+    else if (Object.keys(value).length === 0) yield [...head, { text: Array.isArray(value) ? "[]" : "{}" }];
+    else {
+      yield head;
+      yield* members(value, `${indent}  `);
+    }
   }
-  for (const [key, value] of Object.entries(tree)) yield* written(value, indent, `${headOf(key, LONGEST_STRING)}: `);
-}
-
-function* written(value: Json, indent: string, name: string): Generator<Line> {
-  const head: Line = [{ text: indent }, ...revealed(name, "dim")];
-  if (!isTree(value)) {
-    yield [...head, ...scalar(value)];
-    return;
-  }
-  if ((Array.isArray(value) ? value.length : Object.keys(value).length) === 0) {
-    yield [...head, { text: Array.isArray(value) ? "[]" : "{}" }];
-    return;
-  }
-  yield head;
-  yield* members(value, `${indent}  `);
 }
 
 function scalar(value: Exclude<Json, Tree>): Line {

@@ -28,6 +28,7 @@ const WIDE_EMOJI = /^(?!\p{Regional_Indicator})\p{Emoji_Presentation}$/u;
 /** Letters that can make a character wider than its parts: emoji joiners and Korean jamo. */
 const COMPOSED = /\ufe0f|\u200d|\u20e3|[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/;
 const WIDE_LETTER = /[\p{Ideographic}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\uff00-\uff60]/u;
+const ENDS_WIDE = new RegExp(`${WIDE_LETTER.source}$`, "u");
 
 /** Columns of clean text or a line; the larger number if terminals disagree, so that no row overflows. */
 export function widthOf(text: string | Line): number {
@@ -66,7 +67,7 @@ export function wrap(line: Line, width: number, most = Number.POSITIVE_INFINITY)
   let at = 0;
   while (rows.length < most) {
     const end = rowEnd(text, at, columns);
-    rows.push(part(at, trimmedEnd(text, at, end)));
+    rows.push(part(at, at + text.slice(at, end).trimEnd().length));
     at = end;
     while (at < text.length && text.charCodeAt(at) === 0x20) at += 1;
     if (at >= text.length) break;
@@ -78,23 +79,36 @@ export function wrap(line: Line, width: number, most = Number.POSITIVE_INFINITY)
 
 /** The end of the clean text that fits into `width` columns from an offset; never inside a character. */
 export function fitting(text: string, from: number, width: number): { readonly end: number; readonly width: number } {
-  let at = from;
+  let end = from;
   let used = 0;
-  while (at < text.length) {
-    const quick = quickWidth(text, at);
-    const { end, columns } = quick === 0 ? characterAt(text, at) : { end: at + 1, columns: quick };
+  for (const { length, columns } of charactersFrom(text, from)) {
     if (used + columns > width) break;
     used += columns;
-    at = end;
+    end += length;
   }
-  return { end: at, width: used };
+  return { end, width: used };
 }
 
-/** 1 or 2 columns for a unit that is certainly a whole character, else 0. */
-function quickWidth(text: string, at: number): 0 | 1 | 2 {
-  const width = aloneWidth(text.charCodeAt(at));
-  if (width === 0 || at + 1 === text.length) return width;
-  return aloneWidth(text.charCodeAt(at + 1)) === 0 ? 0 : width;
+/** The characters of clean text from an offset: their UTF-16 units and columns. */
+function* charactersFrom(text: string, from: number): Generator<{ readonly length: number; readonly columns: number }> {
+  let at = from;
+  while (at < text.length) {
+    const alone = aloneWidth(text.charCodeAt(at));
+    if (alone !== 0 && (at + 1 === text.length || aloneWidth(text.charCodeAt(at + 1)) !== 0)) {
+      yield { length: 1, columns: alone };
+      at += 1;
+      continue;
+    }
+    const [{ segment } = { segment: "" }] = segmenter.segment(text.slice(at, at + LONGEST_CHARACTER));
+    const letters = [...segment.replaceAll(JOINED, "")];
+    const isWhole = letters.length <= MOST_LETTERS && segment.length < LONGEST_CHARACTER;
+    const character = isWhole ? segment : String.fromCodePoint(text.codePointAt(at) ?? 0);
+    const apart = (isWhole ? letters : [character]).reduce((sum, letter) => sum + letterWidth(letter), 0);
+    const columns = COMPOSED.test(character) ? Math.max(apart, stringWidth(character)) : apart;
+    // At least one column, so that measuring ends for text that is not clean.
+    yield { length: character.length, columns: Math.max(1, columns) };
+    at += character.length;
+  }
 }
 
 /** The columns of units that never join the one before; 0 for all others. */
@@ -102,33 +116,6 @@ function aloneWidth(unit: number): 0 | 1 | 2 {
   if (unit < 0x300) return 1;
   for (const [first, last, width] of ALONE) if (unit >= first && unit <= last) return width;
   return 0;
-}
-
-function characterAt(text: string, at: number): { readonly end: number; readonly columns: number } {
-  if (isEmoji(text.charCodeAt(at))) {
-    const next = text.charCodeAt(at + 2);
-    if (at + 2 >= text.length || isEmoji(next) || aloneWidth(next) !== 0) {
-      return { end: at + 2, columns: letterWidth(text.slice(at, at + 2)) };
-    }
-  }
-  const character = segmenter.segment(text.slice(at, at + LONGEST_CHARACTER)).containing(0)?.segment ?? "";
-  const letters = [...character.replaceAll(JOINED, "")];
-  if (letters.length > MOST_LETTERS || character.length === LONGEST_CHARACTER) {
-    const first = String.fromCodePoint(text.codePointAt(at) ?? 0);
-    return { end: at + first.length, columns: Math.max(1, letterWidth(first)) };
-  }
-  // At least one column, so that measuring ends for text that is not clean.
-  const apart = Math.max(
-    1,
-    letters.reduce((sum, letter) => sum + letterWidth(letter), 0),
-  );
-  const columns = COMPOSED.test(character) ? Math.max(apart, stringWidth(character)) : apart;
-  return { end: at + character.length, columns };
-}
-
-/** Whether a unit begins an emoji that only unclean text joins to another. */
-function isEmoji(unit: number): boolean {
-  return unit === 0xd83d || unit === 0xd83e;
 }
 
 function letterWidth(letter: string): number {
@@ -159,7 +146,7 @@ function rowEnd(text: string, from: number, columns: number): number {
   if (end === from) return from + String.fromCodePoint(text.codePointAt(from) ?? 0).length;
   if (breaksBetween(text, end)) return end;
   for (let at = end - 1; at > from; at -= 1) {
-    if (text.charCodeAt(at) === 0x20) return hasText(text, from, at) ? at : end;
+    if (text.charCodeAt(at) === 0x20) return text.slice(from, at).trim() === "" ? end : at;
     if (breaksBetween(text, at)) return at;
   }
   return end;
@@ -167,25 +154,8 @@ function rowEnd(text: string, from: number, columns: number): number {
 
 /** Scripts without spaces break anywhere, except before a mark, a closing sign or a low surrogate. */
 function breaksBetween(text: string, at: number): boolean {
-  if (text.charCodeAt(at) < 0x300 && text.charCodeAt(at - 1) < 0x300) return false;
   if (aloneWidth(text.charCodeAt(at)) === 0) return false;
-  return WIDE_LETTER.test(text.charAt(at)) || WIDE_LETTER.test(characterBefore(text, at));
-}
-
-function characterBefore(text: string, at: number): string {
-  const unit = text.charCodeAt(at - 1);
-  return text.slice(unit >= 0xdc00 && unit <= 0xdfff ? at - 2 : at - 1, at);
-}
-
-function hasText(text: string, from: number, to: number): boolean {
-  for (let at = from; at < to; at += 1) if (text.charCodeAt(at) !== 0x20) return true;
-  return false;
-}
-
-function trimmedEnd(text: string, from: number, end: number): number {
-  let at = end;
-  while (at > from && text.charCodeAt(at - 1) === 0x20) at -= 1;
-  return at;
+  return WIDE_LETTER.test(text.charAt(at)) || ENDS_WIDE.test(text.slice(Math.max(0, at - 2), at));
 }
 
 function joined(line: Line, most: number): { readonly text: string; readonly complete: boolean } {

@@ -48,10 +48,8 @@ const REQUESTED: ReadonlySet<string> = new Set(["denied", "deferred", "timeout",
 /** The only place where events have words: the log, the audit, transcripts and the report all show these. */
 export function describeEvent(event: SluiceEvent, context: EventContext = {}): EventLine {
   const { executionId, runId, data } = event;
-  const { what, more, tone = "plain", isDetail = false } = wordsOf(event, context);
-  const [by, why] = decisionOf(event);
+  const { what, more, tone = "plain", isDetail = false, by = "", why = "", verdict } = wordsOf(event, context);
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
-  const verdict = verdictOf(event);
   return {
     depth: runId.split("/").filter((part) => part.startsWith("fan-")).length,
     who: oneLine(executionId ?? "run", 40),
@@ -86,47 +84,55 @@ export function detailOf(data: JsonObject): string {
     .join(" ");
 }
 
-interface Words {
+interface Words extends Partial<Pick<EventLine, "tone" | "isDetail" | "by" | "why" | "verdict">> {
   readonly what: string;
   readonly more: string;
-  readonly tone?: Tone;
-  readonly isDetail?: boolean;
 }
+
+const NOTICE = { tone: "notice" } as const;
 
 function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext): Words {
   const text = (key: string): string => textAt(data, key);
-  const words = (what: string, more: string, tone?: Tone): Words =>
-    tone === undefined ? { what, more } : { what, more, tone };
-  const detail = (what: string, more: string): Words => ({ what, more, isDetail: true });
-  const { phase, ...rest } = data;
+  const words = (what: string, more: string, rest: Partial<Words> = {}): Words => ({ what, more, ...rest });
+  const detail = (what: string, more: string, rest: Partial<Words> = {}): Words =>
+    words(what, more, { isDetail: true, ...rest });
+  const { phase } = data;
   switch (type) {
     case "run.started":
       return field(data, "parent") === undefined
         ? words("started", startedWith(data))
         : detail("started", `sibling ${text("state")}`);
     case "run.resumed": {
-      const changes = textsAt(data.changed, "changes").join("; ");
-      return words("resumed", changes === "" ? "" : `with a changed pipeline: ${changes}`);
+      const { by, why } = changedBy(data);
+      return words("resumed", why === "" ? "" : `with a changed pipeline: ${why}`, { by, why });
     }
-    case "run.forked":
-      return words("forked", `continues on its own; its earlier records are from ${originOf(data)}`, "notice");
+    case "run.forked": {
+      const origin = `${text("from")} before ${text("execution")}`;
+      const more = `continues on its own; its earlier records are from ${origin}`;
+      return words("forked", more, { ...NOTICE, ...changedBy(data) });
+    }
     case "run.suspended":
-      return words("suspended", text("reason") === "waiting" ? "waiting for an answer" : "", "notice");
+      return words("suspended", text("reason") === "waiting" ? "waiting for an answer" : "", NOTICE);
     case "run.finished":
-      return detail("finished", text("status"));
+      return detail("finished", text("status"), { why: textAt(data.error, "message") || text("reason") });
     case "attempt.started":
-      return attempt > 1
-        ? words(`attempt ${attempt}`, text("feedback"), "notice")
-        : detail(`attempt ${attempt}`, text("feedback"));
-    case "attempt.finished":
-      if (text("outcome") === "retry") return { ...detail("sent back", text("feedback")), tone: "notice" };
-      return detail("attempt", `${text("outcome")}${text("code") === "" ? "" : ` (${text("code")})`}`);
+      return words(`attempt ${attempt}`, text("feedback"), attempt > 1 ? NOTICE : { isDetail: true });
+    case "attempt.finished": {
+      const [outcome, code, feedback] = [text("outcome"), text("code"), text("feedback")];
+      if (outcome === "retry") return detail("sent back", feedback, { ...NOTICE, by: "assert", why: feedback });
+      return detail("attempt", `${outcome}${code === "" ? "" : ` (${code})`}`, { why: text("message") });
+    }
     case "stage.setup":
-      if (attempt === 1 && phase === "left") return words("entered", toolsOf(data), "strong");
+      if (attempt === 1 && phase === "left") return words("entered", toolsOf(data), { tone: "strong" });
       break;
-    case "stage.precondition":
-      if (phase === "left" && data.answer !== "proceed") return words("precondition", text("answer"), "notice");
-      break;
+    case "stage.precondition": {
+      const by = text("answer") === "" ? "" : "precondition";
+      if (phase === "left" && data.answer !== "proceed")
+        return words("precondition", text("answer"), { ...NOTICE, by });
+      return { ...otherWords(type, data), by };
+    }
+    case "stage.assert":
+      return { ...otherWords(type, data), by: text("answer") === "" ? "" : "assert" };
     case "stage.exit":
       if (phase === "left") return exitWords(data, context);
       break;
@@ -134,73 +140,96 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       const tries = numberAt(data, "try");
       return detail(`turn ${numberAt(data, "turn")}`, `calls ${text("model")}${tries > 1 ? `, try ${tries}` : ""}`);
     }
-    case "turn.finished":
-      return detail(
-        `turn ${numberAt(data, "turn")}`,
-        `made ${count(numberAt(data, "calls"), "call")}, ${spending(usageAt(data))}`,
-      );
-    case "model.retried":
-      return words("retrying", `${text("message")}; next try in ${milliseconds(numberAt(data, "waitMs"))}`, "notice");
-    case "call.decided":
-      return data.verdict === "refused" ? refusedCall(data) : detail(text("verdict"), text("args"));
+    case "turn.finished": {
+      const made = `made ${count(numberAt(data, "calls"), "call")}, ${spending(usageAt(data))}`;
+      return detail(`turn ${numberAt(data, "turn")}`, made);
+    }
+    case "model.retried": {
+      const next = `next try in ${milliseconds(numberAt(data, "waitMs"))}`;
+      return words("retrying", `${text("message")}; ${next}`, { ...NOTICE, why: text("message") });
+    }
+    case "call.decided": {
+      const why = textAt(data.result, "reason") || textAt(data.result, "message");
+      if (data.verdict === "refused")
+        return { ...refusedCall(data), by: REFUSED_BY.get(text("cause")) ?? "the gate", why, verdict: "refused" };
+      const by = APPROVED_BY.get(text("by")) ?? "the gate";
+      return detail(text("verdict"), text("args"), { by, why, verdict: "approved" });
+    }
     case "call.started":
       return detail("running", `${text("callId")} ${text("tool")}`);
     case "call.finished":
       return finishedCall(shortCall(context.call ?? text("tool")), data);
     case "grant.requested":
-      return words("requests", `${shortCall(textAt(data.body, "argsSummary"))}: ${textAt(data.body, "why")}`, "notice");
+      return words("requests", `${shortCall(textAt(data.body, "argsSummary"))}: ${textAt(data.body, "why")}`, NOTICE);
     case "request.opened":
-      return words("asks", textAt(data.body, "question"), "notice");
+      return words("asks", textAt(data.body, "question"), NOTICE);
     case "grant.answered":
-    case "request.answered":
-      if (text("answer") === "none") return detail("answered", "none");
-      return words(
-        "answered",
-        `${text("answer")} by ${text("by")}${text("reason") === "" ? "" : `: ${text("reason")}`}`,
-      );
+    case "request.answered": {
+      const [answer, by, reason] = [text("answer"), text("by"), text("reason")];
+      const verdict = answer === "approve" || answer === "value" ? "approved" : "refused";
+      const decision = { by, why: reason || text("cause"), verdict } as const;
+      if (answer === "none") return detail("answered", "none", decision);
+      return words("answered", `${answer} by ${by}${reason === "" ? "" : `: ${reason}`}`, decision);
+    }
     case "grant.expired":
-    case "request.expired":
-      return words("expired", `${text("requestId")} (${text("cause")})`, "notice");
+    case "request.expired": {
+      const decision = { by: "the run", why: text("cause"), verdict: "refused" } as const;
+      return words("expired", `${text("requestId")} (${text("cause")})`, { ...NOTICE, ...decision });
+    }
     case "grant.consumed":
       return detail("granted", `${text("requestId")} is used`);
     case "completion.accepted":
-      return detail("accepted", text("callId"));
-    case "completion.rejected":
-      return words("rejected", `the result does not match its schema: ${issuesIn(data)}`, "notice");
+      return detail("accepted", text("callId"), { verdict: "approved" });
+    case "completion.rejected": {
+      const decision = { by: "the completion's schema", why: issuesIn(data), verdict: "refused" } as const;
+      return words("rejected", `the result does not match its schema: ${decision.why}`, { ...NOTICE, ...decision });
+    }
     case "message.received":
       return detail("message", `${text("by")}: ${text("text")}`);
     case "context.changed":
       return detail("context", plainText(data.patch));
-    case "route.rejected":
-      return words("rejected", text("reason"), "notice");
+    case "route.rejected": {
+      const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
+      return words("rejected", text("reason"), { ...NOTICE, ...decision });
+    }
     case "route.decided":
-      return routeWords(data);
+      return { ...routeWords(data), by: ROUTED_BY.get(textAt(data.why, "by")) ?? "the route", why: text("reason") };
     case "fanOut.started":
       return words("fan-out", `${textsAt(data, "siblings").join(", ")}, then ${text("join")}`);
     case "fanOut.joined":
       return words("joined", outcomesOf(data.outcomes));
     case "limit.near":
-      return words("near limit", text("message"), "notice");
-    case "limit.reached":
-      return words("limit", `${text("limit")}: ${text("message")}`, "bad");
-    case "hook.vetoed":
-      return words("vetoed", `${text("tool")} by the ${text("hook")}'s hook: ${text("reason")}`, "bad");
+    case "limit.reached": {
+      const [limit, why] = [text("limit"), text("message")];
+      const decision = { by: `the limit ${limit}`, why };
+      if (type === "limit.near") return words("near limit", why, { ...NOTICE, ...decision });
+      return words("limit", `${limit}: ${why}`, { tone: "bad", ...decision });
+    }
+    case "hook.vetoed": {
+      const [by, why] = [`the ${text("hook")}'s hook`, text("reason")];
+      return words("vetoed", `${text("tool")} by ${by}: ${why}`, { tone: "bad", by, why, verdict: "refused" });
+    }
     default:
       break;
   }
-  return typeof phase === "string"
-    ? detail(`${type.replace("stage.", "")} ${phase}`, detailOf(rest))
-    : detail(type, detailOf(data));
+  return otherWords(type, data);
+}
+
+/** The words of events that only an audit shows. */
+function otherWords(type: string, data: JsonObject): Words {
+  const { phase, ...rest } = data;
+  if (typeof phase !== "string") return { what: type, more: detailOf(data), isDetail: true };
+  return { what: `${type.replace("stage.", "")} ${phase}`, more: detailOf(rest), isDetail: true };
+}
+
+function changedBy(data: JsonObject): { readonly by: string; readonly why: string } {
+  return { by: textAt(data.changed, "by"), why: textsAt(data.changed, "changes").join("; ") };
 }
 
 function startedWith(data: Json): string {
   const models = textsAt(data, "models").join(", ");
   const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd")];
   return [...parts, forkedFrom(data)].filter((part) => part !== "").join(" · ");
-}
-
-function originOf(data: Json): string {
-  return `${textAt(data, "from")} before ${textAt(data, "execution")}`;
 }
 
 function toolsOf(data: Json): string {
@@ -283,68 +312,6 @@ const ROUTED_BY: ReadonlyMap<string, string> = new Map([
   ["table", "the table"],
   ["default", "the default, as no route matched"],
 ]);
-
-function decisionOf({ type, data }: SluiceEvent): readonly [by: string, why: string] {
-  const text = (key: string): string => textAt(data, key);
-  switch (type) {
-    case "call.decided": {
-      const by = data.verdict === "refused" ? REFUSED_BY.get(text("cause")) : APPROVED_BY.get(text("by"));
-      return [by ?? "the gate", textAt(data.result, "reason") || textAt(data.result, "message")];
-    }
-    case "grant.answered":
-    case "request.answered":
-      return [text("by"), text("reason") || text("cause")];
-    case "grant.expired":
-    case "request.expired":
-      return ["the run", text("cause")];
-    case "hook.vetoed":
-      return [`the ${text("hook")}'s hook`, text("reason")];
-    case "stage.precondition":
-      return [text("answer") === "" ? "" : "precondition", ""];
-    case "stage.assert":
-      return [text("answer") === "" ? "" : "assert", ""];
-    case "attempt.finished":
-      return text("outcome") === "retry" ? ["assert", text("feedback")] : ["", text("message")];
-    case "completion.rejected":
-      return ["the completion's schema", issuesIn(data)];
-    case "route.decided":
-      return [ROUTED_BY.get(textAt(data.why, "by")) ?? "the route", text("reason")];
-    case "route.rejected":
-      return ["the machine", text("reason")];
-    case "limit.near":
-    case "limit.reached":
-      return [`the limit ${text("limit")}`, text("message")];
-    case "model.retried":
-      return ["", text("message")];
-    case "run.resumed":
-    case "run.forked":
-      return [textAt(data.changed, "by"), textsAt(data.changed, "changes").join("; ")];
-    case "run.finished":
-      return ["", textAt(data.error, "message") || text("reason")];
-    default:
-      return ["", ""];
-  }
-}
-
-function verdictOf({ type, data }: SluiceEvent): Verdict | undefined {
-  switch (type) {
-    case "call.decided":
-      return data.verdict === "refused" ? "refused" : "approved";
-    case "grant.answered":
-    case "request.answered":
-      return data.answer === "approve" || data.answer === "value" ? "approved" : "refused";
-    case "completion.accepted":
-      return "approved";
-    case "completion.rejected":
-    case "route.rejected":
-    case "hook.vetoed":
-    case "grant.expired":
-    case "request.expired":
-      return "refused";
-    default:
-      return undefined;
-  }
-}
 
 /** The events of one run, in its own order. */
 export interface RunEvents {

@@ -57,14 +57,9 @@ export const CALL_SYMBOLS: Readonly<Record<CallState, StatusSymbol>> = {
   outcome_unknown: { sign: "✖", word: "outcome unknown", style: "bad" },
 };
 
-/** Columns of the signs. */
-const WIDTHS: ReadonlyMap<string, number> = new Map(
-  [PENDING, ...Object.values(EXECUTION_SYMBOLS)].map(({ sign }) => [sign, widthOf(sign)]),
-);
-
-/** Columns of a line in which each sign is a separate span. */
+/** Columns of a line. */
 export function widthOfLine(line: Line): number {
-  return line.reduce((sum, { text }) => sum + (WIDTHS.get(text) ?? widthOf(text)), 0);
+  return widthOf(line);
 }
 
 export function symbolOf(status: ExecutionStatus | undefined): StatusSymbol {

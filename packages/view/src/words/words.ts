@@ -64,6 +64,7 @@ export function indented(text: string, by = "  "): string {
     .join("\n");
 }
 
-function grouped(number: number): string {
+/** `12,345` */
+export function grouped(number: number): string {
   return number.toLocaleString("en-US");
 }

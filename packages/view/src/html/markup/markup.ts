@@ -24,11 +24,6 @@ export function html(constant: TemplateStringsArray, ...parts: readonly Part[]):
   return made(text);
 }
 
-/** Constant HTML of this package's source. */
-export function verbatim(constant: TemplateStringsArray): Markup {
-  return made(constant[0] ?? "");
-}
-
 export function joined(parts: readonly Markup[], between: Markup = NOTHING): Markup {
   return made(parts.map(textOf).join(textOf(between)));
 }

@@ -1,14 +1,15 @@
 import { replaceUnseen } from "@sluice/core/runtime";
 import type { Token, Tokens } from "marked";
 import { headOf } from "../../text/clean.ts";
+import type { Style } from "../../text/line.ts";
 import { MarkdownBlocks, type Piece } from "../../text/markdown/blocks.ts";
+import { inlineLines, isOf } from "../../text/markdown/inline.ts";
 import { parsedBlocks } from "../../text/markdown/render.ts";
-import { decoded, isOf } from "../../text/markdown/tokens.ts";
 import { count } from "../../words/words.ts";
-import { html, joined, type Markup, NOTHING, verbatim } from "./markup.ts";
+import { html, joined, type Markup, NOTHING } from "./markup.ts";
 import { cutNote, printedLines } from "./texts.ts";
 
-/** Depth of nested blocks and emphasis beyond which the source is shown. */
+/** Depth of nested blocks beyond which the source is shown. */
 const DEEPEST = 8;
 /** Characters that join the parts of an emoji. */
 const JOINERS: ReadonlySet<string> = new Set(["\u200d", "\ufe0f"]);
@@ -31,19 +32,15 @@ function written(character: string): string {
 
 function pieces(all: readonly Piece[]): Markup {
   const parts: Markup[] = [];
-  let lines: string[] = [];
-  const end = (): void => {
-    if (lines.length > 0) parts.push(codeBlock(lines.join("\n")));
-    lines = [];
-  };
-  for (const piece of all) {
-    const isContinued = piece.kind === "code" || (piece.kind === "plain" && !piece.first);
-    if (!isContinued) end();
+  let code: string[] = [];
+  for (const [at, piece] of all.entries()) {
     if (piece.kind === "source") parts.push(sourceBlocks(piece.text));
-    else if (piece.kind !== "fence") lines.push(piece.text);
+    else if (piece.kind === "code") code.push(piece.text);
     else if (piece.language !== "") parts.push(html`<p class="lang">${piece.language}</p>`);
+    if (code.length === 0 || all[at + 1]?.kind === "code") continue;
+    parts.push(codeBlock(code.join("\n")));
+    code = [];
   }
-  end();
   return joined(parts);
 }
 
@@ -64,15 +61,15 @@ function blockList(tokens: readonly Token[], depth: number): Markup {
 function block(token: Token, depth: number): Markup {
   if (depth > DEEPEST) return codeBlock(token.raw);
   // Headings of a model must not appear among the headings of the page.
-  if (isOf(token, "heading")) return html`<p class="h">${inline(token.tokens, depth)}</p>`;
-  if (isOf(token, "paragraph")) return html`<p>${inline(token.tokens, depth)}</p>`;
+  if (isOf(token, "heading")) return html`<p class="h">${inline(token.tokens)}</p>`;
+  if (isOf(token, "paragraph")) return html`<p>${inline(token.tokens)}</p>`;
   if (isOf(token, "text"))
-    return token.tokens === undefined ? html`<p>${printedLines(token.text)}</p>` : inline(token.tokens, depth);
+    return token.tokens === undefined ? html`<p>${printedLines(token.text)}</p>` : inline(token.tokens);
   if (isOf(token, "code")) return codeBlock(token.text);
   if (isOf(token, "blockquote")) return html`<blockquote>${blockList(token.tokens, depth + 1)}</blockquote>`;
   if (isOf(token, "list")) return list(token, depth);
-  if (isOf(token, "table")) return table(token, depth);
-  if (token.type === "hr") return verbatim`<hr>`;
+  if (isOf(token, "table")) return table(token);
+  if (token.type === "hr") return html`<hr>`;
   if (token.type === "space" || token.type === "checkbox") return NOTHING;
   return html`<p>${printedLines(token.raw.trimEnd())}</p>`;
 }
@@ -86,37 +83,24 @@ function list(token: Tokens.List, depth: number): Markup {
   return html`<ol start="${token.start === "" ? 1 : token.start}">${items}</ol>`;
 }
 
-function table({ header, rows }: Tokens.Table, depth: number): Markup {
-  const head = header.map(({ tokens }) => html`<th scope="col">${inline(tokens, depth)}</th>`);
-  const body = rows.map((row) => html`<tr>${row.map(({ tokens }) => html`<td>${inline(tokens, depth)}</td>`)}</tr>`);
+function table({ header, rows }: Tokens.Table): Markup {
+  const head = header.map(({ tokens }) => html`<th scope="col">${inline(tokens)}</th>`);
+  const body = rows.map((row) => html`<tr>${row.map(({ tokens }) => html`<td>${inline(tokens)}</td>`)}</tr>`);
   return html`<div class="scroll" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
-function inline(tokens: readonly Token[] | undefined, depth: number): Markup {
-  return joined((tokens ?? []).map((token) => inlineToken(token, depth + 1)));
-}
+const TAGS: Partial<Readonly<Record<Style, (text: Markup) => Markup>>> = {
+  strong: (text) => html`<strong>${text}</strong>`,
+  emphasis: (text) => html`<em>${text}</em>`,
+  code: (text) => html`<code>${text}</code>`,
+  link: (text) => html`<span class="link">${text}</span>`,
+  dim: (text) => html`<span class="faint">${text}</span>`,
+};
 
-function inlineToken(token: Token, depth: number): Markup {
-  if (depth > DEEPEST * 2) return printedLines(token.raw);
-  const inside = (): Markup => inline("tokens" in token ? token.tokens : [], depth);
-  if (isOf(token, "strong")) return html`<strong>${inside()}</strong>`;
-  if (isOf(token, "em")) return html`<em>${inside()}</em>`;
-  if (isOf(token, "del")) return html`<s>${inside()}</s>`;
-  if (isOf(token, "codespan")) return html`<code>${printedLines(token.text)}</code>`;
-  if (isOf(token, "br")) return verbatim`<br>`;
-  if (isOf(token, "link")) return link(token, inside());
-  if (isOf(token, "image")) return html`[image: ${printedLines(token.text)}]${target(token.href)}`;
-  if (isOf(token, "escape")) return printedLines(token.text);
-  if (isOf(token, "text")) return token.tokens === undefined ? printedLines(decoded(token.text)) : inside();
-  if (token.type === "checkbox") return NOTHING;
-  return printedLines(token.raw);
-}
-
-/** A page has no outgoing links: the address is text. */
-function link({ href, text }: Tokens.Link, shown: Markup): Markup {
-  return href === text ? shown : html`<span class="link">${shown}</span>${target(href)}`;
-}
-
-function target(href: string): Markup {
-  return href === "" ? NOTHING : html` <span class="faint">(${printedLines(href)})</span>`;
+/** Text in a line as on the terminal: a page has no outgoing links, so the address of a link is text. */
+function inline(tokens: readonly Token[] | undefined): Markup {
+  const lines = inlineLines(tokens, "plain").map((line) =>
+    joined(line.map(({ text, style = "plain" }) => TAGS[style]?.(printedLines(text)) ?? printedLines(text))),
+  );
+  return joined(lines, html`<br>`);
 }

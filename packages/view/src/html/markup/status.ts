@@ -1,5 +1,6 @@
 import type { RunView } from "../../projection/run-view.ts";
 import { type ExecutionStatus, symbolOf } from "../../words/symbols.ts";
+import { html, type Markup } from "./markup.ts";
 
 export interface StatusMark {
   readonly sign: string;
@@ -14,6 +15,12 @@ export function statusMark(status: ExecutionStatus | undefined): StatusMark {
   if (status === undefined) return { sign, word: "not reached", tone: "faint" };
   if (status === "waiting") return { sign, word: "waiting for an answer", tone: "notice" };
   return { sign, word, tone: style === "dim" ? "faint" : style };
+}
+
+/** The status of an execution with its sign, in its colour. */
+export function statusMarkup(status: ExecutionStatus): Markup {
+  const { sign, word, tone } = statusMark(status);
+  return html`<span class="${tone}">${sign} ${word}</span>`;
 }
 
 const RUN_MARKS: Readonly<Record<RunView["status"], StatusMark>> = {

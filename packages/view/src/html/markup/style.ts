@@ -1,7 +1,7 @@
-import { verbatim } from "./markup.ts";
+import { html } from "./markup.ts";
 
 /** The page's style, with system fonts and both colour schemes. The contrast of text is at least 4.5 to 1. */
-export const STYLE = verbatim`
+export const STYLE = html`
 :root {
   color-scheme: light dark;
   --paper: #f6f7f9; --card: #ffffff; --ink: #1b2330; --faint: #566173; --rule: #d5dae2; --code: #eef1f5;
@@ -86,7 +86,7 @@ summary > * { display: inline; }
 .prose table { width: auto; } blockquote { margin: 0.4rem 0; padding-left: 0.8rem; border-left: 3px solid var(--rule); }
 .diff { font-size: 0.8rem; } .diff thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .diff td { border: 0; padding: 0 0.5rem; min-width: 0; } .diff .n { color: var(--faint); width: 1%; min-width: 2.2rem; user-select: none; }
-.diff .sign { width: 1%; padding: 0; } .diff .line { white-space: pre-wrap; tab-size: 4; unicode-bidi: isolate; }
+.diff .sign { width: 1%; padding: 0 0.3rem; } .diff .line { white-space: pre-wrap; tab-size: 4; unicode-bidi: isolate; }
 .diff tr.added td { background: var(--added); } .diff tr.removed td { background: var(--removed); }
 span.added { color: var(--good); } span.removed { color: var(--bad); }
 ins { background: var(--added-word); text-decoration: none; }
@@ -99,9 +99,9 @@ del { background: var(--removed-word); text-decoration: none; }
 .graph text { fill: var(--ink); font-size: 12px; } .graph .name { font-size: 14px; font-weight: 600; } .graph .fact, .graph .often { fill: var(--faint); }
 .graph .often { font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
 .graph a { text-decoration: none; } .graph a:hover .name { text-decoration: underline; }
-.box rect, .box path { fill: var(--code); stroke: var(--faint); stroke-width: 1.6; }
-.box.completed rect, .box.done rect { stroke: var(--good); } .box.failed path, .box.fail rect, .box.cancel rect { stroke: var(--bad); stroke-width: 2.4; }
-.box.unfinished rect { stroke: var(--accent); stroke-width: 3; } .box.paused rect { stroke: var(--notice); }
+.box rect { fill: var(--code); stroke: var(--faint); stroke-width: 1.6; }
+.box.completed rect, .box.done rect { stroke: var(--good); } .box.failed rect, .box.fail rect, .box.cancel rect { stroke: var(--bad); stroke-width: 2.4; }
+.box:is(.running, .waiting, .retrying, .suspended) rect { stroke: var(--accent); stroke-width: 3; } .box.paused rect { stroke: var(--notice); }
 .box.unreached rect { fill: none; stroke-dasharray: 5 4; } .box.unreached .name { fill: var(--faint); font-weight: 400; }
 .box.skipped rect, .box.cancelled rect { stroke-dasharray: 2 3; }
 .way { fill: none; stroke: var(--accent); stroke-width: 2.4; } .way.open { stroke: var(--faint); stroke-width: 1.3; stroke-dasharray: 5 4; }

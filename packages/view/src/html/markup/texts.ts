@@ -1,6 +1,7 @@
 import { headOf, tailOf } from "../../text/clean.ts";
+import { lineEnds } from "../../text/fold.ts";
 import { count } from "../../words/words.ts";
-import { exact, html, joined, type Markup, NOTHING, references, verbatim } from "./markup.ts";
+import { exact, html, joined, type Markup, NOTHING, references } from "./markup.ts";
 
 /** Colour sequences of a program's output are dropped; every other escape sequence is shown. */
 const ESC = "\u001b";
@@ -13,8 +14,6 @@ const LONGEST_LINE = 4_000;
 const MOST_LINES = 400;
 const HEAD_LINES = 280;
 const TAIL_LINES = 119;
-/** UTF-16 units in which lines are counted. */
-const MOST_COUNTED = 1_000_000;
 
 /** Lines of text that was approved or executed: every invisible character is marked. */
 export function exactLines(text: string): Markup {
@@ -44,9 +43,9 @@ export function shortText(text: string, most: number): Markup {
   return left === 0 ? exact(head) : html`${exact(head)} ${cutNote(count(left, "character"))}`;
 }
 
-const BREAK = verbatim`
+const BREAK = html`
 `;
-const TAB = verbatim`	`;
+const TAB = html`	`;
 
 function printedLine(line: string): Markup {
   if (!EMOJI.test(line)) return exact(line);
@@ -71,20 +70,11 @@ function cutMiddle(
 ): { readonly head: string; readonly tail: string; readonly left: string } {
   if (text.length <= most && lineEnds(text) < MOST_LINES) return { head: text, tail: "", left: "" };
   const head = headOf(text, Math.ceil(most * 0.7))
-    .split("\n")
-    .slice(0, HEAD_LINES)
+    .split("\n", HEAD_LINES)
     .join("\n");
-  const tail = tailOf(text, Math.floor(most * 0.3))
-    .split("\n")
-    .slice(-TAIL_LINES)
-    .join("\n");
+  const ends = tailOf(text, Math.floor(most * 0.3)).split("\n");
+  const tail = ends.slice(-TAIL_LINES).join("\n");
   const middle = text.slice(head.length, text.length - tail.length);
-  const lines = middle.length > MOST_COUNTED ? 0 : lineEnds(middle);
+  const lines = lineEnds(middle);
   return { head, tail, left: lines > 1 ? count(lines - 1, "line") : count(middle.length, "character") };
-}
-
-function lineEnds(text: string): number {
-  let ends = 0;
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) ends += 1;
-  return ends;
 }

@@ -3,23 +3,22 @@ import { clean, headOf } from "../clean.ts";
 /** Maximum UTF-16 units and lines of a parsed block: the parser's time grows faster than its text. */
 const LONGEST_BLOCK = 16_000;
 const MOST_BLOCK_LINES = 300;
-/** The same for a list, which can be cut between items, so that rendering an unfinished one repeatedly stays cheap. */
+/** The same for a list, which is cut between items, so that rendering an unfinished one repeatedly stays cheap. */
 const LONG_LIST = 4_000;
 const MANY_ITEMS = 100;
 /** UTF-16 units of a line; longer ones are split. */
 const LONGEST_LINE = 8_000;
 
-/** A part of a Markdown text that can be rendered alone. */
+/** A part of a Markdown text that can be rendered alone; with `gap`, after a blank line. */
 export type Piece =
-  /** Blocks to parse. `joined` continues the list before it. */
-  | { readonly kind: "source"; readonly text: string; readonly joined: boolean }
-  /** A line of a block too large to parse. */
-  | { readonly kind: "plain"; readonly text: string; readonly first: boolean }
-  | { readonly kind: "fence"; readonly language: string }
+  /** Blocks to parse. A block that is too large comes in parts. */
+  | { readonly kind: "source"; readonly text: string; readonly gap: boolean }
+  | { readonly kind: "fence"; readonly language: string; readonly gap: boolean }
   /** A line inside a fence. */
   | { readonly kind: "code"; readonly text: string };
 
-const FENCE = /^( {0,3})(`{3,}|~{3,})(.*)$/;
+/** What follows backticks must not contain any. */
+const FENCE = /^( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)$/;
 const LIST_ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 const TOP_ITEM = /^ ?(?:[-*+]|\d{1,9}[.)])(?: |$)/;
 
@@ -28,6 +27,16 @@ interface Fence {
   readonly mark: string;
 }
 
+/** Lines that are not a piece yet. */
+interface Block {
+  readonly lines: readonly string[];
+  readonly isList: boolean;
+  /** Whether it continues the piece before it. */
+  readonly isPart: boolean;
+}
+
+const NO_BLOCK: Block = { lines: [], isList: false, isPart: false };
+
 /**
  * Splits streamed Markdown at blank lines outside of lists and fences, and at every line inside a fence. The pieces do not
  * depend on how the text was chunked.
@@ -35,13 +44,8 @@ interface Fence {
 export class MarkdownBlocks {
   #partial = "";
   #lineCount = 0;
-  #lines: string[] = [];
-  #size = 0;
-  #isList = false;
-  #isJoined = false;
-  #isPlain = false;
-  /** Blank lines inside a list, which the next line continues or ends. */
-  #blankLines = 0;
+  #isEmpty = true;
+  #block = NO_BLOCK;
   #fence: Fence | undefined;
 
   /** Lines of the text that were read. */
@@ -51,37 +55,25 @@ export class MarkdownBlocks {
 
   /** Appends text; yields the pieces that became final. */
   *push(text: string): Generator<Piece> {
-    let from = 0;
-    for (;;) {
-      const end = text.indexOf("\n", from);
-      const room = LONGEST_LINE - this.#partial.length;
-      const here = (end === -1 ? text.length : end) - from;
-      if (here > room) {
-        const part = this.#partial + text.slice(from, from + room);
-        const whole = headOf(part, LONGEST_LINE - 1);
-        this.#partial = part.slice(whole.length);
-        from += room;
-        yield* this.#raw(whole);
-        continue;
+    const lines = `${this.#partial}${text}`.split("\n");
+    this.#partial = "";
+    for (const [at, line] of lines.entries()) {
+      let rest = line;
+      while (rest.length > LONGEST_LINE) {
+        const part = headOf(rest, LONGEST_LINE);
+        rest = rest.slice(part.length);
+        yield* this.#raw(part);
       }
-      if (end === -1) break;
-      const line = this.#partial + text.slice(from, end);
-      this.#partial = "";
-      from = end + 1;
-      yield* this.#raw(line);
+      if (at < lines.length - 1) yield* this.#raw(rest);
+      else this.#partial = rest;
     }
-    this.#partial += text.slice(from);
   }
 
   /** The other pieces, as if the text ended here. Changes no state. */
   *rest(): Generator<Piece> {
     const copy = new MarkdownBlocks();
-    copy.#lines = [...this.#lines];
-    copy.#size = this.#size;
-    copy.#isList = this.#isList;
-    copy.#isJoined = this.#isJoined;
-    copy.#isPlain = this.#isPlain;
-    copy.#blankLines = this.#blankLines;
+    copy.#isEmpty = this.#isEmpty;
+    copy.#block = this.#block;
     copy.#fence = this.#fence;
     if (this.#partial !== "") yield* copy.#raw(this.#partial);
     yield* copy.#flush();
@@ -94,86 +86,59 @@ export class MarkdownBlocks {
   }
 
   *#line(line: string): Generator<Piece> {
+    const indent = line.length - line.trimStart().length;
     if (this.#fence !== undefined) {
       if (closes(line, this.#fence)) this.#fence = undefined;
-      else yield { kind: "code", text: unindented(line, this.#fence.indent) };
+      else yield { kind: "code", text: line.slice(Math.min(indent, this.#fence.indent)) };
       return;
     }
+    const { lines, isList } = this.#block;
     if (line.trim() === "") {
-      if (this.#isList && this.#lines.length > 0) this.#blankLines += 1;
+      // The next line continues or ends a list.
+      if (isList && lines.length < MOST_BLOCK_LINES) this.#block = { ...this.#block, lines: [...lines, ""] };
       else yield* this.#flush();
       return;
     }
     const opened = FENCE.exec(line);
-    const indent = line.length - line.trimStart().length;
-    if (opened !== null && !(this.#isList && indent >= 2) && isFence(opened)) {
+    if (opened !== null && !(isList && indent >= 2)) {
       yield* this.#flush();
       const [, space = "", mark = "", info = ""] = opened;
       this.#fence = { indent: space.length, mark };
-      yield { kind: "fence", language: info.trim().split(/[\s{,]/, 1)[0] ?? "" };
+      yield { kind: "fence", language: info.trim().split(/[\s{,]/, 1)[0] ?? "", gap: this.#gap() };
       return;
     }
-    if (this.#blankLines > 0 && indent < 2) yield* this.#flush();
+    if (lines.at(-1) === "" && indent < 2) yield* this.#flush();
     yield* this.#add(line);
   }
 
   *#add(line: string): Generator<Piece> {
-    if (this.#isPlain) {
-      yield { kind: "plain", text: line, first: false };
-      return;
-    }
-    const size = this.#size + line.length;
-    const lines = this.#lines.length + this.#blankLines + 1;
-    // A long list is split into several.
-    if (this.#isList && (size > LONG_LIST || lines > MANY_ITEMS) && TOP_ITEM.test(line)) {
+    const { lines, isList } = this.#block;
+    const size = lines.reduce((sum, { length }) => sum + length + 1, line.length);
+    const isLongList = isList && (size > LONG_LIST || lines.length >= MANY_ITEMS) && TOP_ITEM.test(line);
+    if (isLongList || size > LONGEST_BLOCK || lines.length >= MOST_BLOCK_LINES) {
       yield* this.#flush();
-      this.#isJoined = true;
-    } else if (size > LONGEST_BLOCK || lines > MOST_BLOCK_LINES) {
-      yield* this.#asPlain(line);
-      return;
+      this.#block = { ...NO_BLOCK, isPart: true };
     }
-    for (; this.#blankLines > 0; this.#blankLines -= 1) this.#lines.push("");
-    this.#lines.push(line);
-    this.#size += line.length + 1;
-    this.#isList ||= LIST_ITEM.test(line);
-  }
-
-  *#asPlain(line: string): Generator<Piece> {
-    let first = true;
-    for (const text of [...this.#lines, line]) {
-      if (text !== "") yield { kind: "plain", text, first };
-      first = false;
-    }
-    this.#reset();
-    this.#isPlain = true;
+    const { lines: before, ...block } = this.#block;
+    this.#block = { ...block, lines: [...before, line], isList: block.isList || LIST_ITEM.test(line) };
   }
 
   *#flush(): Generator<Piece> {
-    if (this.#lines.length > 0) yield { kind: "source", text: this.#lines.join("\n"), joined: this.#isJoined };
-    this.#reset();
+    const { lines, isPart } = this.#block;
+    this.#block = NO_BLOCK;
+    const text = lines.join("\n").trimEnd();
+    if (text !== "") yield { kind: "source", text, gap: !isPart && this.#gap() };
   }
 
-  #reset(): void {
-    this.#lines = [];
-    this.#size = 0;
-    this.#isList = false;
-    this.#isJoined = false;
-    this.#isPlain = false;
-    this.#blankLines = 0;
+  /** Whether a blank line separates a new block from the one before. */
+  #gap(): boolean {
+    const gap = !this.#isEmpty;
+    this.#isEmpty = false;
+    return gap;
   }
-}
-
-function isFence([, , mark = "", info = ""]: readonly string[]): boolean {
-  return !mark.startsWith("`") || !info.includes("`");
 }
 
 function closes(line: string, { mark }: Fence): boolean {
   const [, , found = "", info = ""] = FENCE.exec(line) ?? [];
   return found.length >= mark.length && found.startsWith(mark.charAt(0)) && info.trim() === "";
-}
-
-function unindented(line: string, indent: number): string {
-  let at = 0;
-  while (at < indent && line.charCodeAt(at) === 0x20) at += 1;
-  return line.slice(at);
 }

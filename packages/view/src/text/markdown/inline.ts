@@ -1,7 +1,6 @@
-import type { Token, Tokens } from "marked";
+import type { MarkedToken, Token, Tokens } from "marked";
 import { clean, cleanInline } from "../clean.ts";
 import type { Line, Span, Style } from "../line.ts";
-import { decoded, isOf } from "./tokens.ts";
 
 /** Depth of nested emphasis beyond which the source is shown. */
 const DEEPEST = 8;
@@ -62,3 +61,27 @@ function splitLines(spans: readonly Span[]): readonly Line[] {
   }
   return lines;
 }
+
+/** A type guard: the parser's types allow every name for tokens of extensions, so comparing names does not narrow. */
+export function isOf<T extends MarkedToken["type"]>(
+  token: Token,
+  type: T,
+): token is Extract<MarkedToken, { readonly type: T }> {
+  return token.type === type;
+}
+
+/** Decodes entities, which the parser leaves in text. */
+function decoded(text: string): string {
+  return text.includes("&")
+    ? text.replaceAll(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] ?? entity)
+    : text;
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#39;": "'",
+  "&nbsp;": " ",
+};

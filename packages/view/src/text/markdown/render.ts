@@ -2,9 +2,8 @@ import { Lexer, type Token, type Tokens } from "marked";
 import { cleanInline } from "../clean.ts";
 import type { Line, Span, Style } from "../line.ts";
 import { cut, pad, widthOf, wrap } from "../width.ts";
-import { inlineLines, textLines } from "./inline.ts";
+import { inlineLines, isOf, textLines } from "./inline.ts";
 import { tableLines } from "./table.ts";
-import { isOf } from "./tokens.ts";
 
 /** Depth of nested quotes and lists beyond which the source is shown. */
 const DEEPEST = 8;
@@ -26,7 +25,7 @@ export function sourceLines(source: string, width: number): readonly Line[] {
 }
 
 /** Unparsed text as rows. */
-export function plainLines(text: string, width: number): readonly Line[] {
+function plainLines(text: string, width: number): readonly Line[] {
   return textLines(text).flatMap((line) => wrap(line, width));
 }
 

@@ -1,6 +1,6 @@
 import type { Tokens } from "marked";
 import type { Line, Span } from "../line.ts";
-import { cut, pad, widthOf, wrap } from "../width.ts";
+import { pad, widthOf, wrap } from "../width.ts";
 import { inlineLines } from "./inline.ts";
 
 const NARROWEST = 4;
@@ -18,12 +18,11 @@ export function tableLines(table: Tokens.Table, width: number): readonly Line[] 
   if (room < head.length * NARROWEST) return [head, ...rows].flatMap((row) => asText(row, width));
   const natural = head.map((cell, at) => Math.max(1, ...[cell, ...rows.map((row) => row[at] ?? [])].map(cellWidth)));
   const widths = fit(natural, room);
-  const align = (at: number): "left" | "right" | "center" => table.align[at] ?? "left";
   const rule = widths.map((columns) => "─".repeat(columns)).join("─┼─");
   return [
-    ...rowLines(head, widths, align),
+    ...rowLines(head, widths, table.align),
     [{ text: rule, style: "dim" }],
-    ...rows.flatMap((row) => rowLines(row, widths, align)),
+    ...rows.flatMap((row) => rowLines(row, widths, table.align)),
   ];
 }
 
@@ -44,28 +43,18 @@ function fit(natural: readonly number[], room: number): readonly number[] {
   return widths;
 }
 
-function rowLines(
-  row: readonly Cell[],
-  widths: readonly number[],
-  align: (at: number) => "left" | "right" | "center",
-): readonly Line[] {
+function rowLines(row: readonly Cell[], widths: readonly number[], align: Tokens.Table["align"]): readonly Line[] {
   const cells = widths.map((width, at) => {
     const lines = (row[at] ?? []).flatMap((line) => wrap(line, width, TALLEST)).slice(0, TALLEST);
-    return lines.map((line) => aligned(line, width, align(at)));
+    return lines.map((line) => pad(line, width, align[at] === "right" ? "left" : "right"));
   });
   const height = Math.max(1, ...cells.map((cell) => cell.length));
   return Array.from({ length: height }, (_, y) =>
     cells.flatMap((cell, at): readonly Span[] => [
       ...(at === 0 ? [] : [{ text: BETWEEN, style: "dim" } satisfies Span]),
-      ...pad(cell[y] ?? [], widths[at] ?? 0),
+      ...(cell[y] ?? pad([], widths[at] ?? 0)),
     ]),
   );
-}
-
-function aligned(line: Line, width: number, side: "left" | "right" | "center"): Line {
-  const room = Math.max(0, width - widthOf(line));
-  const before = side === "right" ? room : side === "center" ? Math.floor(room / 2) : 0;
-  return before === 0 ? cut(line, width) : [{ text: " ".repeat(before) }, ...line];
 }
 
 function asText(row: readonly Cell[], width: number): readonly Line[] {
