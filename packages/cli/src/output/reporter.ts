@@ -2,36 +2,19 @@ import type { SluiceEvent } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
 import { count, type EventLine, indented, spending, type Tone, withCode } from "@sluice/view/words";
 import type { OutputFormat } from "./formats.ts";
+import { write } from "./output.ts";
 import type { RunReport } from "./run-report.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Writes a run's events and its result in one format. */
-export interface Reporter {
-  event(event: SluiceEvent, line: EventLine): void;
-  result(report: RunReport): void;
+/** Writes an event of a run, in the formats that show events. */
+export function writeEvent(format: OutputFormat, terminal: Terminal, event: SluiceEvent, line: EventLine): void {
+  if (format === "stream-json") terminal.out(`${visibleJson({ ...event })}\n`);
+  if (format === "text" && !line.isDetail) terminal.out(`${lineOf(line, terminal)}\n`);
 }
 
-export function createReporter(format: OutputFormat, terminal: Terminal): Reporter {
-  switch (format) {
-    case "text":
-      return textReporter(terminal);
-    case "json":
-      return { event: () => undefined, result: (report) => terminal.out(`${visibleJson(report, 2)}\n`) };
-    case "stream-json":
-      return {
-        event: (event) => terminal.out(`${visibleJson({ ...event })}\n`),
-        result: (report) => terminal.out(`${visibleJson({ type: "result", ...report })}\n`),
-      };
-  }
-}
-
-function textReporter(terminal: Terminal): Reporter {
-  return {
-    event: (_event, line) => {
-      if (!line.isDetail) terminal.out(`${lineOf(line, terminal)}\n`);
-    },
-    result: (report) => terminal.out(`${resultText(report, terminal)}\n`),
-  };
+/** Writes the result of a run. */
+export function writeReport(format: OutputFormat, terminal: Terminal, report: RunReport): void {
+  write(format, terminal, { json: report, text: () => [resultText(report, terminal)] });
 }
 
 const WHO = 12;

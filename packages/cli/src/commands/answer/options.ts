@@ -1,7 +1,6 @@
 import { Argument, type Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { ALLOW_CHANGED, digestDigits, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
-import type { AnswerRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withWorkOptions(command)
@@ -34,9 +33,5 @@ export function configure(command: Command, context: CommandRun): void {
         "sluice answer r7k2m9x4ab question --value blue --resume",
       ) + EXIT_CODES,
     )
-    .action((runId: string, request: string, kind: AnswerRequest["answer"], flags: AnswerRequest["flags"]) =>
-      context.exitWith(
-        import("./action.ts").then(({ answer }) => answer({ runId, request, answer: kind, flags }, context)),
-      ),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).answer));
 }

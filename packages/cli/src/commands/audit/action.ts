@@ -27,15 +27,14 @@ import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface AuditRequest {
-  /** A run's id, or the path of an export. */
-  readonly of: string;
-  readonly flags: CommonFlags &
-    AuditFilter & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
-}
+type AuditFlags = CommonFlags &
+  AuditFilter & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
 
-/** `sluice audit`: the journals of a run and the runs below it, from the store or an export, and whether they were changed. */
-export async function audit({ of, flags }: AuditRequest, context: CommandContext): Promise<number> {
+/**
+ * `sluice audit`: the journals of a run and the runs below it, and whether they were changed. `of` is the run's id, or the path
+ * of an export.
+ */
+export async function audit(context: CommandContext, of: string, flags: AuditFlags): Promise<number> {
   const { terminal } = context;
   const { head } = flags;
   if (head !== undefined && !isHead(head)) {
@@ -106,7 +105,7 @@ interface Audited {
   readonly notes: readonly string[];
 }
 
-async function auditRun(runId: string, flags: AuditRequest["flags"], context: CommandContext): Promise<Audited> {
+async function auditRun(runId: string, flags: AuditFlags, context: CommandContext): Promise<Audited> {
   const place = await projectsHere(flags, context).place();
   return await withStore(place, async (host) => {
     try {

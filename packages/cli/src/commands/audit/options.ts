@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
-import type { AuditRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -25,7 +24,5 @@ export function configure(command: Command, context: CommandRun): void {
         "sluice audit r7k2m9x4ab --json > audit.json",
       ),
     )
-    .action((of: string, flags: AuditRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ audit }) => audit({ of, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).audit));
 }

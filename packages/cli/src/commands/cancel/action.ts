@@ -13,13 +13,10 @@ import type { CommonFlags } from "../../runs/run-flags.ts";
 /** How long to wait for a live owner to end the run. */
 const OWNER_TIMEOUT_MS = 5_000;
 
-export interface CancelRequest {
-  readonly runId: string;
-  readonly flags: CommonFlags & { readonly reason?: string; readonly adoptStore?: boolean };
-}
+type CancelFlags = CommonFlags & { readonly reason?: string; readonly adoptStore?: boolean };
 
 /** `sluice cancel`: ends a run as cancelled, through its owner if it has one. */
-export async function cancel({ runId, flags }: CancelRequest, context: CommandContext): Promise<number> {
+export async function cancel(context: CommandContext, runId: string, flags: CancelFlags): Promise<number> {
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "cancel");
   const place = await projectsHere(flags, context).place();

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { ADOPT_STORE, examples, withCommonOptions } from "../../options.ts";
-import type { CancelRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -12,7 +11,5 @@ export function configure(command: Command, context: CommandRun): void {
     .option("--reason <text>", "the reason, kept in the journal")
     .option(...ADOPT_STORE)
     .addHelpText("after", examples("sluice cancel r7k2m9x4ab", 'sluice cancel r7k2m9x4ab --reason "wrong branch"'))
-    .action((runId: string, flags: CancelRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ cancel }) => cancel({ runId, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).cancel));
 }

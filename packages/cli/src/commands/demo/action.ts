@@ -10,14 +10,12 @@ import { commandLine, projectPathsOf } from "../../project/project-paths.ts";
 import { executeRun } from "../../runs/execute-run.ts";
 import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "./demo-run.ts";
 
-export interface DemoRequest {
-  readonly flags: { readonly outputFormat: OutputFormat; readonly keep?: boolean };
-}
-
 /** `sluice demo`: runs codeReview on a copy of the sample repository with a scripted model. */
-export async function demo({ flags }: DemoRequest, context: CommandContext): Promise<number> {
+export async function demo(
+  context: CommandContext,
+  { outputFormat, keep = false }: { readonly outputFormat: OutputFormat; readonly keep?: boolean },
+): Promise<number> {
   const { terminal, env, here } = context;
-  const { outputFormat, keep = false } = flags;
   const folder = demoFolder(keep);
   const place = projectPathsOf({ cwd: folder }, here);
   const say = (text: string): void => (outputFormat === "text" ? terminal.out(text) : undefined);

@@ -19,12 +19,8 @@ import { checkProject } from "./checks/project.ts";
 import { checkStore } from "./checks/store.ts";
 import { checkTerminal } from "./checks/terminal.ts";
 
-export interface DoctorRequest {
-  readonly flags: CommonFlags;
-}
-
 /** `sluice doctor`: checks what a run would find here. Connects only to the local Ollama and to trusted MCP servers. */
-export async function doctor({ flags }: DoctorRequest, context: CommandContext): Promise<number> {
+export async function doctor(context: CommandContext, flags: CommonFlags): Promise<number> {
   // Exiting through process.exit also ends the processes of MCP servers.
   const ignoreSignals = onStopSignal((signal) => process.exit(STOPPED[signal]));
   try {

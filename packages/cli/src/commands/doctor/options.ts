@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
-import type { DoctorRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -12,7 +11,5 @@ export function configure(command: Command, context: CommandRun): void {
       "after",
       examples("sluice doctor", "sluice doctor --output-format json", "sluice doctor --cwd ../other-project"),
     )
-    .action((flags: DoctorRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ doctor }) => doctor({ flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).doctor));
 }

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
-import type { ExportRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -28,7 +27,5 @@ export function configure(command: Command, context: CommandRun): void {
         "sluice export --all -o ../backup",
       ),
     )
-    .action((runId: string | undefined, flags: ExportRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ exportRun }) => exportRun({ runId, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).exportRun));
 }

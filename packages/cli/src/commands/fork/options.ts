@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { ALLOW_CHANGED, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
-import type { ForkCommand } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withWorkOptions(command)
@@ -19,7 +18,5 @@ export function configure(command: Command, context: CommandRun): void {
         "sluice fork r7k2m9x4ab --from plan#1 --allow-changed --mode ask",
       ) + EXIT_CODES,
     )
-    .action((runId: string, flags: ForkCommand["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ fork }) => fork({ runId, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).fork));
 }

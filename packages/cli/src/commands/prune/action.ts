@@ -9,12 +9,10 @@ import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface PruneRequest {
-  readonly flags: CommonFlags & { readonly olderThan?: number; readonly keep?: number; readonly dryRun?: boolean };
-}
+type PruneFlags = CommonFlags & { readonly olderThan?: number; readonly keep?: number; readonly dryRun?: boolean };
 
 /** `sluice prune`: removes finished runs by age, by count, or by both. */
-export async function prune({ flags }: PruneRequest, context: CommandContext): Promise<number> {
+export async function prune(context: CommandContext, flags: PruneFlags): Promise<number> {
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "prune");
   const { olderThan, keep, dryRun = false } = flags;

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { duration, examples, wholeNumber, withCommonOptions } from "../../options.ts";
-import type { PruneRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -15,7 +14,5 @@ export function configure(command: Command, context: CommandRun): void {
       "after",
       examples("sluice prune --older-than 30d --dry-run", "sluice prune --older-than 30d", "sluice prune --keep 100"),
     )
-    .action((flags: PruneRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ prune }) => prune({ flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).prune));
 }

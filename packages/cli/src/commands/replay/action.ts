@@ -19,12 +19,6 @@ import { projectsHere } from "../../runs/projects-here.ts";
 import { sourceOf } from "../../runs/resume-plan.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface ReplayCommand {
-  /** A run's id, or the path of an export with values. */
-  readonly of: string;
-  readonly flags: ReplayFlags;
-}
-
 type ReplayFlags = CommonFlags & {
   /** The name or file of a pipeline; default: the run's own. */
   readonly pipeline?: string;
@@ -34,8 +28,11 @@ type ReplayFlags = CommonFlags & {
   readonly from?: string;
 };
 
-/** `sluice replay`: runs the current pipeline over a recorded run, without calling or writing anything. */
-export async function replay({ of, flags }: ReplayCommand, context: CommandContext): Promise<number> {
+/**
+ * `sluice replay`: runs the current pipeline over a recorded run, without calling or writing anything. `of` is the run's id, or
+ * the path of an export with values.
+ */
+export async function replay(context: CommandContext, of: string, flags: ReplayFlags): Promise<number> {
   const { env, here, terminal } = context;
   // A replay shows tool results that the gate may deny a run.
   refuseInsideRun(readSettings(env), "replay");

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples, ownVersion, withCommonOptions } from "../../options.ts";
-import type { ReportRequest } from "./action.ts";
+import { examples, withCommonOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -12,9 +11,5 @@ export function configure(command: Command, context: CommandRun): void {
     .option("-o, --output <file>", "the output file, - for stdout (default: <run>.html)")
     .option("--force", "replace an existing file")
     .addHelpText("after", examples("sluice report r7k2m9x4ab -o run.html", "sluice report r7k2m9x4ab -o - > run.html"))
-    .action((runId: string, flags: ReportRequest["flags"]) =>
-      context.exitWith(
-        import("./action.ts").then(({ report }) => report({ runId, flags, version: ownVersion() }, context)),
-      ),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).report));
 }

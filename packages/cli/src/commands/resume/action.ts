@@ -15,16 +15,23 @@ import {
 } from "../../runs/resume-plan.ts";
 import type { ExecuteFlags } from "../../runs/run-flags.ts";
 
-export interface ResumeRequest {
-  readonly runId: string;
-  readonly flags: ExecuteFlags & { readonly allowChanged?: boolean };
-}
+export type ResumeFlags = ExecuteFlags & { readonly allowChanged?: boolean };
 
 /** `sluice resume`: continues a run as it was started, except for the flags. */
-export async function resume(
-  { runId, flags }: ResumeRequest,
+export async function resume(context: CommandContext, runId: string, flags: ResumeFlags): Promise<number> {
+  return await resumeIn(projectsHere(flags, context), context, { runId, flags });
+}
+
+interface ResumeRequest {
+  readonly runId: string;
+  readonly flags: ResumeFlags;
+}
+
+/** The same in projects that are known already. */
+export async function resumeIn(
+  projects: Projects,
   context: CommandContext,
-  projects: Projects = projectsHere(flags, context),
+  { runId, flags }: ResumeRequest,
   extras: Pick<RunExecution, "answered"> = {},
 ): Promise<number> {
   refuseInsideRun(readSettings(context.env), "resume");

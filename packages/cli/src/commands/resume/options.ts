@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { ALLOW_CHANGED, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
-import type { ResumeRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withWorkOptions(command)
@@ -19,7 +18,5 @@ export function configure(command: Command, context: CommandRun): void {
         "sluice resume r7k2m9x4ab --store /backup/store --output-format json",
       ) + EXIT_CODES,
     )
-    .action((runId: string, flags: ResumeRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ resume }) => resume({ runId, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).resume));
 }

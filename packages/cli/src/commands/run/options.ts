@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { collect, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
-import type { RunRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withWorkOptions(command)
@@ -31,7 +30,5 @@ export function configure(command: Command, context: CommandRun): void {
         "sluice run codeReview fix the typo --model scripted:turns.json",
       ) + EXIT_CODES,
     )
-    .action((pipeline: string | undefined, task: readonly string[], flags: RunRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ run }) => run({ pipeline, task, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).run));
 }

@@ -8,12 +8,10 @@ import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface RunsRequest {
-  readonly flags: CommonFlags & { readonly limit: number };
-}
+type RunsFlags = CommonFlags & { readonly limit: number };
 
 /** `sluice runs`: the runs of the store, newest first. */
-export async function runs({ flags }: RunsRequest, context: CommandContext): Promise<number> {
+export async function runs(context: CommandContext, flags: RunsFlags): Promise<number> {
   const { terminal } = context;
   const place = await projectsHere(flags, context).place();
   let listed: readonly JsonObject[] = [];

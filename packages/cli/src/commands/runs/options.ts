@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, wholeNumber, withCommonOptions } from "../../options.ts";
-import type { RunsRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -13,7 +12,5 @@ export function configure(command: Command, context: CommandRun): void {
       "after",
       examples("sluice runs", "sluice runs --limit 5 --output-format json", "sluice runs --cwd ../other-project"),
     )
-    .action((flags: RunsRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ runs }) => runs({ flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).runs));
 }

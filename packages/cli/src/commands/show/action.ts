@@ -33,11 +33,6 @@ import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 import { toneOf } from "../runs/action.ts";
 
-export interface ShowRequest {
-  readonly runId: string;
-  readonly flags: CommonFlags;
-}
-
 interface ShownRequest {
   readonly request: OpenRequest;
   /** Why it differs from the request that the run made. */
@@ -57,7 +52,7 @@ interface Shown {
 }
 
 /** `sluice show`: one run, finished or not. */
-export async function show({ runId, flags }: ShowRequest, context: CommandContext): Promise<number> {
+export async function show(context: CommandContext, runId: string, flags: CommonFlags): Promise<number> {
   const { terminal, here, env } = context;
   const place = await projectsHere(flags, context).place();
   const shown = await withStore(place, (host) => look(host, place, runId));

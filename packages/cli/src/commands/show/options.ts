@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
-import type { ShowRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -10,7 +9,5 @@ export function configure(command: Command, context: CommandRun): void {
     )
     .argument("<run>", "the run's id")
     .addHelpText("after", examples("sluice show r7k2m9x4ab", "sluice show r7k2m9x4ab --output-format json"))
-    .action((runId: string, flags: ShowRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ show }) => show({ runId, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).show));
 }
