@@ -8,11 +8,7 @@ export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T |
 export function that<T>(isIt: (value: unknown) => value is T, message: string, suggestion?: string): Read<T> {
   return (value, path, problems) => {
     if (isIt(value)) return value;
-    problems.push({
-      path,
-      message: `${message}, not ${kindOf(value)}`,
-      ...(suggestion === undefined ? {} : { suggestion }),
-    });
+    problems.push(problem(path, `${message}, not ${kindOf(value)}`, suggestion));
     return undefined;
   };
 }
@@ -28,7 +24,7 @@ export function textLike(fault: (value: string) => string | undefined, suggestio
     const read = text(value, path, problems);
     const message = read === undefined ? undefined : fault(read);
     if (message === undefined) return read;
-    problems.push({ path, message, ...(suggestion === undefined ? {} : { suggestion }) });
+    problems.push(problem(path, message, suggestion));
     return undefined;
   };
 }
@@ -39,7 +35,7 @@ export function oneOf<const T extends string>(known: readonly T[]): Read<T> {
     if (found !== undefined) return found;
     const close = typeof value === "string" ? didYouMean(value, known) : undefined;
     const message = `must be ${known.map((one) => `"${one}"`).join(" or ")}`;
-    problems.push({ path, message, ...(close === undefined ? {} : { suggestion: `did you mean "${close}"?` }) });
+    problems.push(problem(path, message, close === undefined ? undefined : `did you mean "${close}"?`));
     return undefined;
   };
 }
@@ -49,14 +45,18 @@ export const wholeNumber = that(
   "must be a whole number of at least 1",
 );
 
+const list = that((value): value is readonly unknown[] => Array.isArray(value), "must be a list", "write […]");
+
 export function listOf<T>(item: Read<T>): Read<readonly T[]> {
-  return (value, path, problems) => {
-    if (!Array.isArray(value)) {
-      problems.push({ path, message: `must be a list, not ${kindOf(value)}`, suggestion: "write […]" });
-      return undefined;
-    }
-    const all: readonly unknown[] = value;
-    return all.flatMap((one, at) => item(one, `${path}[${at}]`, problems) ?? []);
+  return (value, path, problems) =>
+    list(value, path, problems)?.flatMap((one, at) => item(one, `${path}[${at}]`, problems) ?? []);
+}
+
+/** What another reader read, in another form. */
+export function mapped<T, U>(read: Read<T>, to: (value: T) => U): Read<U> {
+  return (...given) => {
+    const value = read(...given);
+    return value === undefined ? undefined : to(value);
   };
 }
 
@@ -103,13 +103,16 @@ export function checkedBy<T>(isIt: (value: unknown) => value is T, check: (value
   };
 }
 
+function problem(path: string, message: string, suggestion?: string): Problem {
+  return suggestion === undefined ? { path, message } : { path, message, suggestion };
+}
+
 function problemOf(value: Json): Problem {
-  const textAt = (key: string): string => {
+  const textAt = (key: string): string | undefined => {
     const member = field(value, key);
-    return typeof member === "string" ? member : "";
+    return typeof member === "string" ? member : undefined;
   };
-  const [path, message, suggestion] = [textAt("path"), textAt("message"), textAt("suggestion")];
-  return suggestion === "" ? { path, message } : { path, message, suggestion };
+  return problem(textAt("path") ?? "", textAt("message") ?? "", textAt("suggestion"));
 }
 
 /** The defined members of a plain object; undefined for anything else. */

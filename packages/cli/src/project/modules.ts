@@ -4,6 +4,7 @@ import { registerHooks } from "node:module";
 import { basename, dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SluiceError } from "@sluice/core";
+import { foldersAbove } from "./project-paths.ts";
 
 type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
@@ -161,7 +162,9 @@ class LoadedCode {
   #noteSearch(specifier: string, from: string | undefined, address: string, { deciding, isInstalled }: Loading): void {
     if (/^(?:[./]|file:|data:)/.test(specifier) || from?.startsWith("file:") !== true) return;
     const lookedIn = this.#known.get(from)?.lookedIn;
-    for (const folder of foldersAbove(fileURLToPath(from))) {
+    for (const folder of foldersAbove(dirname(fileURLToPath(from)))) {
+      // Node searches no node_modules inside node_modules.
+      if (basename(folder) === "node_modules") continue;
       const paths = [join(folder, "node_modules")];
       if (!isInstalled(fileURLToPath(address))) paths.push(join(folder, "package.json"));
       for (const path of paths) {
@@ -314,13 +317,4 @@ const resolveOurs: Resolve = (specifier, context, next) => {
 function installedBeside(entry: string): (file: string) => boolean {
   const [, own = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+[\\/])/s.exec(entry) ?? [];
   return (file) => (file.startsWith(own) ? file.slice(own.length) : file).split(sep).includes("node_modules");
-}
-
-function foldersAbove(file: string): readonly string[] {
-  const folders: string[] = [];
-  for (let folder = dirname(file); ; folder = dirname(folder)) {
-    // Node searches no node_modules inside node_modules.
-    if (basename(folder) !== "node_modules") folders.push(folder);
-    if (folder === dirname(folder)) return folders;
-  }
 }

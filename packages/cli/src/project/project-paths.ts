@@ -1,5 +1,5 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { type RunHost, SluiceError } from "@sluice/core";
 import type { Environment } from "@sluice/tui/user";
 
@@ -43,6 +43,18 @@ export function workspaceOf(options: ProjectPathOptions, here: string): string {
   if (!statSync(real).isDirectory())
     throw new SluiceError("Session", "workspace_missing", `${path} is not a folder; name one with --cwd`);
   return real;
+}
+
+/** A folder and its parents, up to the root. */
+export function foldersAbove(folder: string): readonly string[] {
+  const parent = dirname(folder);
+  return parent === folder ? [folder] : [folder, ...foldersAbove(parent)];
+}
+
+/** Whether an absolute path is a folder or below it; links are not resolved. */
+export function isWithin(path: string, folder: string): boolean {
+  const below = relative(folder, path);
+  return below !== ".." && !below.startsWith(`..${sep}`) && !isAbsolute(below);
 }
 
 /** A path with links resolved, also of a file that does not exist yet. */

@@ -20,7 +20,7 @@ export interface FollowOptions {
   /** Fields to add to the report, in the formats for programs. */
   readonly extraJson?: JsonObject;
 }
-interface Surroundings {
+interface FollowContext {
   readonly terminal: Terminal;
   /** Whether requests stay open for other processes; then each is announced with the command that answers it. */
   readonly waits: boolean;
@@ -39,7 +39,7 @@ export interface FollowedRun {
 export async function followRun(
   handle: RunHandle<unknown>,
   options: FollowOptions,
-  around: Surroundings,
+  around: FollowContext,
 ): Promise<FollowedRun> {
   const { terminal } = around;
   const { outputFormat, failOnDenied } = options.flags;
@@ -77,7 +77,7 @@ type Shown = { readonly result: RunResult<unknown> } | { readonly thrown: unknow
 async function show(
   handle: RunHandle<unknown>,
   { flags, open = [], notices = [] }: FollowOptions,
-  around: Surroundings,
+  around: FollowContext,
   reducer: RunReducer,
 ): Promise<Shown> {
   const { terminal, waits } = around;
@@ -111,7 +111,7 @@ async function show(
   }
 }
 
-function announceNew({ type, data, runId }: SluiceEvent, around: Surroundings): void {
+function announceNew({ type, data, runId }: SluiceEvent, around: FollowContext): void {
   if (type !== "grant.requested" && type !== "request.opened") return;
   const { requestId, kind, digest } = data;
   if (typeof requestId === "string" && typeof kind === "string" && typeof digest === "string")
@@ -120,7 +120,7 @@ function announceNew({ type, data, runId }: SluiceEvent, around: Surroundings): 
 
 type Asking = Pick<OpenRequest, "runId" | "requestId" | "digest"> & { readonly kind: string };
 
-function announce({ kind, ...asking }: Asking, { terminal, line }: Surroundings): void {
+function announce({ kind, ...asking }: Asking, { terminal, line }: FollowContext): void {
   // A shell must refuse the line if it is pasted unchanged: `approve|deny` would approve.
   const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "<approve, deny or defer>";
   terminal.err(`sluice: waiting for an answer: ${visible(line(answerCommand(asking)))} ${answers}\n`);

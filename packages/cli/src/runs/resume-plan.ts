@@ -6,14 +6,13 @@ import {
   type RunHost,
   SluiceError,
   type SluiceEvent,
-  systemClock,
 } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
-import { modelFor } from "../project/model.ts";
-import { findAgain } from "../project/pipelines.ts";
+import { choiceOf, modelFor } from "../project/model.ts";
+import { findAgain, untrustedFile } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import type { Projects } from "../project/projects.ts";
 import { requireRun } from "./lookup.ts";
@@ -65,9 +64,7 @@ export function pathsOfRun({ data }: RunSnapshot, flags: RunFlags, at: ProjectPa
 export function refuseAdoptedFile({ data }: RunSnapshot, flags: RunFlags): void {
   const source = sourceOf(data);
   if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
-    throw new SluiceError(
-      "Validation",
-      "pipeline_untrusted",
+    throw untrustedFile(
       `a store from another machine can name any file, here ${source.file}; review it, then use --adopt-store and --trust`,
     );
 }
@@ -87,14 +84,7 @@ export async function planResume(
   const options = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
-  const model = await modelFor(pipeline.spec, {
-    named,
-    configured: project.config?.settings.model,
-    baseUrls: project.config?.settings.baseUrls ?? {},
-    env,
-    here,
-    clock: systemClock,
-  });
+  const model = await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
   return {
     name,
     code,

@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { type JsonObject, type RunHost, SluiceError, systemClock } from "@sluice/core";
+import { type JsonObject, type RunHost, SluiceError } from "@sluice/core";
 import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
 import type { Engine, EngineHooks, KnownRun, ResumeOptions } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
 import { damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
 import { fileStem } from "../../project/code.ts";
+import { choiceOf } from "../../project/model.ts";
 import {
   commandLine,
   type ProjectPaths,
@@ -153,14 +154,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     lacksModel: async () => {
       const { config } = await openProject();
       if ((flags.model ?? config?.settings.model) !== undefined) return false;
-      const chosen = await chooseModel({
-        configured: undefined,
-        ...(config?.settings.defaultModels === undefined ? {} : { defaultModels: config.settings.defaultModels }),
-        baseUrls: config?.settings.baseUrls ?? {},
-        env: context.env,
-        clock: systemClock,
-      });
-      return chosen === undefined;
+      return (await chooseModel(choiceOf(config, context.env))) === undefined;
     },
     reload: () => {
       // --trust applied to the code at that time.

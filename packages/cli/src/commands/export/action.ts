@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { exportLines } from "@sluice/core/host";
 import { messageOf } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
@@ -8,7 +8,7 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { chainOf, damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
 import { isThere, usageError, write } from "../../output/output.ts";
-import { type ProjectPaths, realPath } from "../../project/project-paths.ts";
+import { isWithin, type ProjectPaths, realPath } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -134,9 +134,4 @@ function namesIn(folder: string): readonly string[] {
   } catch (cause) {
     throw usageError(`${folder} is not a folder: ${messageOf(cause)}`, { cause });
   }
-}
-
-function isWithin(target: string, folder: string): boolean {
-  const path = relative(folder, target);
-  return path === "" || !(path === ".." || path.startsWith(`..${sep}`));
 }

@@ -9,12 +9,13 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
 import { usageError, write } from "../../output/output.ts";
-import { findCode } from "../../project/code.ts";
+import { findCode, untrustedFolder } from "../../project/code.ts";
 import type { LoadedPipeline } from "../../project/load.ts";
 import { type FoundPipeline, findAgain, findPipeline } from "../../project/pipelines.ts";
 import { commandLine, type ProjectPaths, shellWord, workspaceOf } from "../../project/project-paths.ts";
 import type { Project, Projects } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
+import { codeOptionsOf } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import { sourceOf } from "../../runs/resume-plan.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -70,22 +71,7 @@ async function planReplay(
     flags.pipeline === undefined
       ? await findRecorded(source, runId, project, isExport)
       : await findPipeline(flags.pipeline, project);
-  const settings = project.config?.settings;
-  if (settings === undefined) return { pipeline, options: { env, source: found } };
-  const { tools, executors, onCall, secrets, passEnv, prices } = settings;
-  return {
-    pipeline,
-    options: {
-      env,
-      source: found,
-      tools,
-      executors,
-      secrets,
-      passEnv,
-      ...(prices === undefined ? {} : { prices }),
-      ...(onCall === undefined ? {} : { onCall }),
-    },
-  };
+  return { pipeline, options: { ...codeOptionsOf(project.config), env, source: found } };
 }
 
 async function findRecorded(
@@ -112,9 +98,7 @@ function folderOf(data: JsonObject, { cwd, trust }: ReplayFlags, place: ProjectP
   const folder = workspaceOf({ cwd: recorded }, here);
   // A record can come from elsewhere and name any folder: --trust applies only to folders that the user names.
   if (trust === true && folder !== place.cwd && holdsCode(folder))
-    throw new SluiceError(
-      "Validation",
-      "folder_untrusted",
+    throw untrustedFolder(
       `the run was recorded in ${folder}, but --trust applies only to the current folder or that of --cwd; review the code of ${folder}, then use --cwd ${shellWord(folder)} --trust`,
     );
   return folder;
