@@ -22,12 +22,6 @@ export interface WrittenExport {
   /** Whether it includes model output and tool results. */
   readonly values: boolean;
 }
-export interface ExportFileRequest {
-  readonly file: string;
-  readonly force: boolean;
-  readonly values?: boolean;
-}
-
 /**
  * Writes the journals of a run and its child runs to a self-verifying file, atomically. Returns undefined if the file exists and
  * `force` is false. Throws Validation `usage` if it cannot be written.
@@ -35,7 +29,7 @@ export interface ExportFileRequest {
 export async function writeExport(
   host: Pick<RunHost, "journal">,
   runId: string,
-  { file, force, values = false }: ExportFileRequest,
+  { file, force, values = false }: { readonly file: string; readonly force: boolean; readonly values?: boolean },
 ): Promise<WrittenExport | undefined> {
   const journals = await host.journal(runId);
   const bytes = writeWhole(file, exportLines(journals, { values }), force);

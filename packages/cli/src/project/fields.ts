@@ -60,27 +60,30 @@ export function mapped<T, U>(read: Read<T>, to: (value: T) => U): Read<U> {
   };
 }
 
+const record = that(
+  (value): value is object => membersOf(value) !== undefined,
+  "must be an object",
+  "write { name: … }",
+);
+
 /** An object of values by name; `key` returns the problem of an invalid name. */
 export function recordOf<T>(
   item: Read<T>,
   key: (name: string) => Omit<Problem, "path"> | undefined,
 ): Read<ReadonlyMap<string, T>> {
   return (value, path, problems) => {
-    const members = membersOf(value);
-    if (members === undefined) {
-      problems.push({ path, message: `must be an object, not ${kindOf(value)}`, suggestion: "write { name: … }" });
-      return undefined;
-    }
-    const read = new Map<string, T>();
-    for (const [name, member] of members) {
-      const fault = key(name);
-      if (fault !== undefined) problems.push({ path: `${path}.${name}`, ...fault });
-      else {
-        const one = item(member, `${path}.${name}`, problems);
-        if (one !== undefined) read.set(name, one);
-      }
-    }
-    return read;
+    const members = membersOf(record(value, path, problems));
+    return (
+      members &&
+      new Map(
+        members.flatMap(([name, member]): readonly (readonly [string, T])[] => {
+          const fault = key(name);
+          if (fault !== undefined) problems.push({ path: `${path}.${name}`, ...fault });
+          const one = fault === undefined ? item(member, `${path}.${name}`, problems) : undefined;
+          return one === undefined ? [] : [[name, one]];
+        }),
+      )
+    );
   };
 }
 
@@ -123,20 +126,10 @@ export function membersOf(value: unknown): readonly (readonly [string, unknown])
 
 /** Describes a value without showing it. */
 export function kindOf(value: unknown): string {
-  if (value === null) return "null";
+  if (value === null || value === undefined) return `${value}`;
   if (Array.isArray(value)) return "a list";
   if (value instanceof Promise) return "a promise";
-  switch (typeof value) {
-    case "string":
-      return value.trim() === "" ? "an empty string" : "a string";
-    case "number":
-    case "boolean":
-      return `${value}`;
-    case "object":
-      return "an object";
-    case "function":
-      return "a function";
-    default:
-      return typeof value;
-  }
+  if (typeof value === "number" || typeof value === "boolean") return `${value}`;
+  if (typeof value === "string") return value.trim() === "" ? "an empty string" : "a string";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

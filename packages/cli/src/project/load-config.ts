@@ -153,18 +153,6 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
 
 const isField = (name: string): name is keyof ProjectSettings => Object.hasOwn(FIELDS, name);
 
-/** Session options that a config cannot set, and what to use instead. */
-const NOT_IN_CONFIG: Readonly<Record<string, string>> = {
-  interactors: "the process that starts a run decides who answers",
-  wait: "use sluice run --wait",
-  headless: "use sluice run --headless",
-  trust: "a project cannot trust itself",
-  cwd: "the workspace is the folder of this file",
-  env: "set environment variables before you start sluice",
-  clock: "use a session in a program",
-  onFault: "use a session in a program",
-};
-
 /**
  * Validates the exports of a config file; `known` are the names of pipelines outside of it. Throws Validation `config_invalid`
  * with all problems.
@@ -183,7 +171,10 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
   };
   for (const [name, member] of members) {
     if (isField(name)) read(name, member);
-    else problems.push(unknownField(name));
+    else {
+      const suggestion = suggestionFor(name, Object.keys(FIELDS));
+      problems.push({ path: name, message: "is not a field of a config", suggestion });
+    }
   }
   const {
     model = "",
@@ -215,12 +206,6 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
 function invalid(file: string, problems: readonly Problem[]): Error {
   const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
   return problemsError("config_invalid", `${file} has ${count}:`, problems);
-}
-
-function unknownField(name: string): Problem {
-  const why = Object.hasOwn(NOT_IN_CONFIG, name) ? NOT_IN_CONFIG[name] : undefined;
-  if (why !== undefined) return { path: name, message: "cannot be set in a config", suggestion: why };
-  return { path: name, message: "is not a field of a config", suggestion: suggestionFor(name, Object.keys(FIELDS)) };
 }
 
 function suggestionFor(word: string, known: readonly string[]): string {

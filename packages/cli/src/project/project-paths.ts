@@ -64,16 +64,10 @@ export function realPath(path: string): string {
   return parent === path ? path : join(realPath(parent), basename(path));
 }
 
-/** Opens the store read-only. Throws Host `store_missing`. */
-export async function openToRead(place: ProjectPaths): Promise<RunHost> {
-  const { sqliteHost } = await import("@sluice/sqlite");
-  return sqliteHost(place.store, { readOnly: true });
-}
-
 /** Returns a function that opens the store for writing, and creates it if it is missing. */
-export async function storeOpener(place: ProjectPaths, options: { readonly adopt: boolean }): Promise<() => RunHost> {
+export async function storeOpener(place: ProjectPaths, adopt: boolean | undefined): Promise<() => RunHost> {
   const { sqliteHost } = await import("@sluice/sqlite");
-  return () => sqliteHost(place.store, options);
+  return () => sqliteHost(place.store, { adopt: adopt === true });
 }
 
 /** A shell command line that works from any folder. */

@@ -11,15 +11,7 @@ import type { Finding } from "./pipelines.ts";
 import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
 import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust.ts";
 
-/** The project folders of a command. For each, trust is asked and code is loaded at most once. */
-export interface Projects {
-  /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
-  place(): Promise<ProjectPaths>;
-  /** The project of a new run; asks the user for trust if required and possible. */
-  open(root: string): Promise<Project>;
-  /** The project of an earlier run, with the config if the run was started with one. */
-  reopen(root: string, earlier: EarlierRun): Promise<Project>;
-}
+export type Projects = ReturnType<typeof createProjects>;
 export type Project = Finding & { readonly trusted: boolean };
 
 export interface EarlierRun {
@@ -39,7 +31,8 @@ interface Flags extends ProjectPathOptions {
 /** Asks the user whether to trust a folder. */
 export type AskTrust = (question: string) => Promise<boolean>;
 
-export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined): Projects {
+/** The project folders of a command. For each, trust is asked and code is loaded at most once. */
+export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined) {
   const { terminal, env, here } = context;
   const trust = createTrust(env);
   const trusted = flags.trust === true;
@@ -62,7 +55,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   };
 
   return {
-    async place() {
+    /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
+    async place(): Promise<ProjectPaths> {
       const named = flags.store ?? readSettings(env).store;
       const folder = folderAt(workspaceOf(flags, here));
       if (named !== undefined || folder.code.configs.length === 0 || flags.config === false)
@@ -72,7 +66,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (!folder.wasAsked()) say(`${notTrusted(folder)}; using the default store`);
       return projectPathsOf(flags, here);
     },
-    async open(root) {
+    /** The project of a new run; asks the user for trust if required and possible. */
+    async open(root: string): Promise<Project> {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
       // The user may rely on the rules of a removed config, or on a removed pipeline.
@@ -90,7 +85,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (folder.state().kind === "changed") await folder.requireTrust();
       return projectOf(folder, undefined, notTrusted(folder));
     },
-    async reopen(root, { runId, config: recorded, allowChanged }) {
+    /** The project of an earlier run, with the config if the run was started with one. */
+    async reopen(root: string, { runId, config: recorded, allowChanged }: EarlierRun): Promise<Project> {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
       if (recorded === undefined) {

@@ -32,7 +32,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const interactors =
     answered === undefined ? user : [answered.by, ...user.map((one) => except(one, answered.request))];
   const waits = flags.wait !== undefined && !isInteractive;
-  const store = host ?? (await storeOpener(place, { adopt: flags.adoptStore === true }));
+  const store = host ?? (await storeOpener(place, flags.adoptStore));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
   const line = (words: readonly string[]): string => commandLine(words, place, here, env);

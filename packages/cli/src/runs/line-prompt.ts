@@ -15,7 +15,7 @@ export interface LinePrompt {
   ask(question: string, signal?: AbortSignal): Promise<string | undefined>;
 }
 
-export interface LinePromptOptions {
+interface LinePromptOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly clock: Clock;

@@ -85,13 +85,15 @@ export async function planResume(
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
   const model = await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
+  const sandbox = SANDBOXES.find((mode) => mode === textAt(data.sandbox, "mode"));
   return {
     name,
     code,
     model,
-    mode: flags.mode ?? modeOf(data),
+    // For an unknown mode use the strictest; the session refuses it if it differs from the run's.
+    mode: flags.mode ?? MODES.find((mode) => mode === textAt(data, "mode")) ?? "ask",
     allow: flags.allow ?? textsAt(data, "allow"),
-    ...sandboxOf(data),
+    ...(sandbox === undefined ? {} : { sandbox }),
     config: project.config,
     resumed: from === undefined,
     begin: (session) =>
@@ -137,20 +139,7 @@ function digestsAt(source: Json | undefined): readonly FileDigest[] {
 }
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-
-function modeOf(data: Json): SecurityMode {
-  const mode = textAt(data, "mode");
-  // For an unknown mode use the strictest; the session refuses it if it differs from the run's.
-  return MODES.find((known) => known === mode) ?? "ask";
-}
-
 const SANDBOXES: readonly SandboxMode[] = ["require", "try", "off"];
-
-function sandboxOf(data: Json): Pick<RunPlan, "sandbox"> {
-  const mode = textAt(field(data, "sandbox"), "mode");
-  const known = SANDBOXES.find((one) => one === mode);
-  return known === undefined ? {} : { sandbox: known };
-}
 
 function textsAt(data: Json, key: string): readonly string[] {
   const value = field(data, key);

@@ -1,20 +1,10 @@
-import {
-  type Answer,
-  type JsonObject,
-  type OpenRequest,
-  type RunHost,
-  type RunSummary,
-  type SignalOutcome,
-  SluiceError,
-  type SluiceEvent,
-} from "@sluice/core";
+import { type Answer, type JsonObject, type OpenRequest, SluiceError, type SluiceEvent } from "@sluice/core";
 import { sealWithCode } from "@sluice/core/gate";
-import { checkAnswer, redactJson, type SecretFilter, visible } from "@sluice/core/runtime";
+import { checkAnswer, redactJson, visible } from "@sluice/core/runtime";
 import {
   answerPayload,
   answerRouteOf,
   codeScopeOf,
-  type Environment,
   maskAnswer,
   needsProof,
   pastTense,
@@ -35,10 +25,10 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
-import { commandLine, storeOpener } from "../../project/project-paths.ts";
+import { commandLine } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
 import { oneAnswer } from "../../runs/line-interactor.ts";
-import { requireRun, withStore } from "../../runs/lookup.ts";
+import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { ResumeFlags } from "../resume/action.ts";
@@ -93,10 +83,14 @@ export async function answer(
   if (proof !== undefined && sealWithCode(proof, code, {}) === undefined)
     return refused(wrongCodeText(request), { runId, requestId, outcome: "other_code" }, context, flags);
 
-  const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   const seal = (payload: JsonObject): JsonObject =>
     (proof === undefined ? undefined : sealWithCode(proof, code, payload)) ?? payload;
-  const { outcome, run, secrets } = await send(host, { request, answer: typed.answer, seal }, env);
+  const { outcome, run, secrets } = await withWritableStore(place, flags.adoptStore, async (host) => {
+    const masks = await secretsToward(host, runId, env);
+    const payload = seal(answerPayload(request, maskAnswer(typed.answer, masks)));
+    const sent = await sendAnswer(host, request, payload, masks.text(userName()));
+    return { outcome: sent, run: await host.get(runId), secrets: masks };
+  });
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, context, flags);
 
@@ -156,22 +150,25 @@ async function answerAndResume(
 /** Refuses options that have no effect without --resume. */
 function refuseIdleFlags(flags: AnswerFlags): void {
   if (flags.resume === true) return;
-  const idle = RESUME_FLAGS.filter(([name]) => flags[name] !== undefined).map(([, option]) => option);
+  const idle = RESUME_FLAGS.filter((name) => flags[name] !== undefined).map(
+    (name) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+  );
   if (idle.length === 0) return;
   throw usageError(`${idle.join(", ")} ${idle.length === 1 ? "has" : "have"} no effect without --resume`);
 }
 
-const RESUME_FLAGS = [
-  ["model", "--model"],
-  ["record", "--record"],
-  ["headless", "--headless"],
-  ["wait", "--wait"],
-  ["mode", "--mode"],
-  ["allow", "--allow"],
-  ["maxParallel", "--max-parallel"],
-  ["failOnDenied", "--fail-on-denied"],
-  ["allowChanged", "--allow-changed"],
-] as const satisfies readonly (readonly [keyof AnswerFlags, string])[];
+/** The flags that only a resumed run uses. */
+const RESUME_FLAGS: readonly (keyof AnswerFlags)[] = [
+  "model",
+  "record",
+  "headless",
+  "wait",
+  "mode",
+  "allow",
+  "maxParallel",
+  "failOnDenied",
+  "allowChanged",
+];
 
 /** The request in the store, which the user saw, must match the run's record of it. */
 function refuseTampered(request: OpenRequest, events: readonly SluiceEvent[]): void {
@@ -218,20 +215,4 @@ function checkedAnswer(request: OpenRequest, kind: AnswerKind, { reason, value }
   if (kind === undefined) return { ok: false, fault: "use approve, deny or defer, or a --value" };
   if (reason !== undefined && kind !== "deny") return { ok: false, fault: "--reason needs deny" };
   return checkAnswer(request, { kind, ...(reason === undefined ? {} : { reason }) });
-}
-
-async function send(
-  host: RunHost,
-  { request, answer, seal }: AnsweredRequest & { readonly seal: (payload: JsonObject) => JsonObject },
-  env: Environment,
-): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined; secrets: SecretFilter }> {
-  try {
-    const runId = rootOf(request.runId);
-    const secrets = await secretsToward(host, runId, env);
-    const payload = seal(answerPayload(request, maskAnswer(answer, secrets)));
-    const outcome = await sendAnswer(host, request, payload, secrets.text(userName()));
-    return { outcome, run: await host.get(runId), secrets };
-  } finally {
-    await host.close();
-  }
 }

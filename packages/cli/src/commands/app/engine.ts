@@ -68,7 +68,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
   const hostOf = async (paths: ProjectPaths): Promise<RunHost> => {
     const known = hosts.get(paths.store);
     if (known !== undefined) return known;
-    const opened = (await storeOpener(paths, { adopt: flags.adoptStore === true }))();
+    const opened = (await storeOpener(paths, flags.adoptStore))();
     hosts.set(paths.store, opened);
     return opened;
   };
@@ -126,15 +126,9 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     const paths = pathsOfRun(snapshot, flags, storePaths, here);
     // The model and mode for later runs do not apply: the run continues as it was started.
     const { model: _model, mode: _mode, ...own } = flags;
-    const request: ResumePlanRequest = {
-      runId,
-      flags: { ...own, allowChanged },
-      ...(from === undefined ? {} : { from }),
-    };
-    return await begin(
-      await planResume(request, snapshot, { projects: projectsNow(), cwd: paths.cwd }, context),
-      paths,
-    );
+    const request = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
+    const plan = await planResume(request, snapshot, { projects: projectsNow(), cwd: paths.cwd }, context);
+    return await begin(plan, paths);
   };
 
   return {
@@ -189,10 +183,9 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       // List all runs only for an abbreviated id: a store may hold very many.
       const exact = runId.includes("/") ? undefined : await store?.host.get(runId);
       if (store !== undefined && exact !== undefined) return known(exact.runId, store);
-      const all = (await store?.host.list()) ?? [];
-      const fitting = all.filter((run) => run.runId.startsWith(runId));
-      const [found, ...more] = fitting.filter((run) => run.runId === runId || fitting.length === 1);
-      if (store === undefined || found === undefined || more.length > 0) throw unknownRun(runId, fitting.length > 1);
+      const fitting = ((await store?.host.list()) ?? []).filter((run) => run.runId.startsWith(runId));
+      const [found] = fitting;
+      if (store === undefined || found === undefined || fitting.length > 1) throw unknownRun(runId, fitting.length > 1);
       return known(found.runId, store);
     },
     secretsToward: (runId, host) => secretsToward(host, runId, context.env),

@@ -41,6 +41,8 @@ export async function demo(
     context,
   );
   const line = (...words: readonly string[]): string => visible(commandLine(words, place, here, env));
+  const lineHere = (...words: readonly string[]): string =>
+    visible(commandLine(words, projectPathsOf({}, here), here, env));
   const runId = report.runId ?? "";
   say(
     [
@@ -56,8 +58,8 @@ export async function demo(
       "Try next:",
       `  ${line("audit", runId, "--verify")}`,
       `  ${line("show", runId)}`,
-      `  ${visible(commandLine(["run", "codeReview", "<task>", "--model", "anthropic/<model>", "--cwd", "<your repository>"], projectPathsOf({}, here), here, env))}`,
-      `  ${visible(commandLine([], projectPathsOf({}, here), here, env))}  (without a command: the app)`,
+      `  ${lineHere("run", "codeReview", "<task>", "--model", "anthropic/<model>", "--cwd", "<your repository>")}`,
+      `  ${lineHere()}  (without a command: the app)`,
       "",
     ].join("\n"),
   );
@@ -66,20 +68,18 @@ export async function demo(
 
 /** The unified diff between two folders of text files, without folders whose names begin with a dot. */
 function folderDiff(before: string, after: string): string {
-  const paths = [...new Set([...filesOf(before), ...filesOf(after)])].sort();
-  return paths
-    .filter((path) => contentOf(before, path) !== contentOf(after, path))
-    .map((path) => patchOf(path, contentOf(before, path), contentOf(after, path)))
+  const paths = new Set([...filesOf(before), ...filesOf(after)]);
+  return [...paths]
+    .sort()
+    .map((path) => {
+      const [old, now] = [contentOf(before, path), contentOf(after, path)];
+      if (old === now) return "";
+      const from = old === undefined ? "/dev/null" : `a/${path}`;
+      const to = now === undefined ? "/dev/null" : `b/${path}`;
+      const patch = createTwoFilesPatch(from, to, old ?? "", now ?? "", undefined, undefined, { context: 3 });
+      return patch.replace(/^=+\n/, "");
+    })
     .join("");
-}
-
-function patchOf(path: string, before: string | undefined, after: string | undefined): string {
-  const from = before === undefined ? "/dev/null" : `a/${path}`;
-  const to = after === undefined ? "/dev/null" : `b/${path}`;
-  return createTwoFilesPatch(from, to, before ?? "", after ?? "", undefined, undefined, { context: 3 }).replace(
-    /^=+\n/,
-    "",
-  );
 }
 
 function filesOf(folder: string): readonly string[] {

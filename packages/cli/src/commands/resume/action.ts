@@ -1,9 +1,9 @@
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
-import { type ProjectPaths, storeOpener } from "../../project/project-paths.ts";
+import type { ProjectPaths } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
 import { executeRun, type RunExecution } from "../../runs/execute-run.ts";
-import { withStore } from "../../runs/lookup.ts";
+import { withStore, withWritableStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import {
   pathsOfRun,
@@ -52,18 +52,11 @@ export async function resumeRun(
   // Before the store is adopted, since afterwards it counts as this machine's own.
   refuseAdoptedFile(snapshot, flags);
   // Before code is loaded: the store names it, so it must belong to this machine.
-  const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
-  try {
-    const plan = await planResume(
-      { runId, flags, ...(from === undefined ? {} : { from }) },
-      snapshot,
-      { projects, cwd: place.cwd },
-      context,
-    );
+  return await withWritableStore(at, flags.adoptStore, async (host) => {
+    const request = { runId, flags, ...(from === undefined ? {} : { from }) };
+    const plan = await planResume(request, snapshot, { projects, cwd: place.cwd }, context);
     const { past, open } = snapshot;
     const { exitCode } = await executeRun({ place, flags, plan, host, past, open, ...extras }, context);
     return exitCode;
-  } finally {
-    await host.close();
-  }
+  });
 }

@@ -16,19 +16,8 @@ import { blocking, type Check, missing, ok, warning } from "./check.ts";
 /** Checks each provider, the local Ollama, and the model that a run would use. Connects only to Ollama. */
 export async function checkModels(choice: ModelChoice, workspace: string): Promise<readonly Check[]> {
   const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && one.name !== "ollama");
-  const each = grouped(providers).map((one) => checkProvider(one, choice));
+  const each = providers.map((one) => checkProvider(one, choice));
   return [...each, await checkOllama(choice), await checkModel(choice, workspace)];
-}
-
-/** Combines providers with the same package and variables. */
-function grouped(providers: readonly ProviderInfo[]): readonly ProviderInfo[] {
-  const byNeeds = new Map<string, ProviderInfo>();
-  for (const one of providers) {
-    const needs = JSON.stringify([one.package, one.variables]);
-    const known = byNeeds.get(needs);
-    byNeeds.set(needs, known === undefined ? one : { ...known, name: `${known.name}, ${one.name}` });
-  }
-  return [...byNeeds.values()];
 }
 
 function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice): Check {
@@ -58,8 +47,7 @@ function addressOf(
   env: Environment,
   baseUrls: Readonly<Record<string, string>>,
 ): { readonly from: string; readonly value: string } | undefined {
-  const configured = name.split(", ").find((one) => Object.hasOwn(baseUrls, one));
-  if (configured !== undefined) return { from: "the config's baseUrls", value: baseUrls[configured] ?? "" };
+  if (Object.hasOwn(baseUrls, name)) return { from: "the config's baseUrls", value: baseUrls[name] ?? "" };
   const variable = variables.find((one) => one.name.endsWith("URL") && (env[one.name]?.trim() ?? "") !== "");
   return variable === undefined ? undefined : { from: variable.name, value: env[variable.name]?.trim() ?? "" };
 }
