@@ -25,18 +25,23 @@ function lineOf({ depth, who, what, more, tone }: EventLine, terminal: Terminal)
   return `${terminal.paint("out", "name", start)}${terminal.paint("out", tone, what.padEnd(WHAT))} ${more}`.trimEnd();
 }
 
-const TONES: Readonly<Record<RunReport["status"], Tone>> = {
-  completed: "good",
-  failed: "bad",
-  cancelled: "bad",
-  suspended: "notice",
-};
+const TONES: ReadonlyMap<string, Tone> = new Map([
+  ["completed", "good"],
+  ["failed", "bad"],
+  ["cancelled", "bad"],
+  ["suspended", "notice"],
+]);
+
+/** The tone of a run's status. */
+export function toneOf(status: string): Tone {
+  return TONES.get(status) ?? "plain";
+}
 
 function resultText({ runId, status, output, error, usage }: RunReport, terminal: Terminal): string {
   const { costUsd = 0, unpricedCalls = 0 } = usage;
   // The lines of the stages have the tokens.
   const cost = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
-  const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`) + cost;
+  const head = terminal.paint("out", toneOf(status), `${status}${runId === null ? "" : ` ${runId}`}`) + cost;
   if (error !== null) return `\n${head}\n${indented(visible(withCode(error)))}`;
   if (status !== "completed") return `\n${head}`;
   return `\n${head}\n${indented(typeof output === "string" ? visible(output) : visible(JSON.stringify(output, null, 2)))}`;

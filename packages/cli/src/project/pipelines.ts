@@ -40,6 +40,11 @@ export interface Finding {
 
 const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
 
+/** The names of the project's pipelines, in files and in its config. */
+export function projectPipelines({ code, config }: Pick<Finding, "code" | "config">): readonly string[] {
+  return [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])];
+}
+
 /** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
   return withConfig(await findByName(name, finding), finding.config);
@@ -64,12 +69,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
     );
   }
   const [origin] = origins;
-  if (origin === undefined)
-    return await fromBundled(
-      name,
-      [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])],
-      finding,
-    );
+  if (origin === undefined) return await fromBundled(name, projectPipelines(finding), finding);
   const found =
     config !== undefined && configured !== undefined
       ? fromConfig(name, configured, config)
@@ -166,18 +166,18 @@ function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
   };
 }
 
-async function fromNamed(
-  name: string,
-  file: string,
-  wanted: string | undefined,
-  { named }: Finding,
-): Promise<FoundPipeline> {
+async function fromNamed(name: string, file: string, wanted: string | undefined, { named }: Finding) {
   const found = await fromFile(name, file, wanted, asNamed);
-  if (found.source.kind === "file") named.remember(file, found.source.files);
+  named.remember(file, found.source.files);
   return found;
 }
 
-async function fromFile(name: string, file: string, wanted: string | undefined, admit: Admit): Promise<FoundPipeline> {
+async function fromFile(
+  name: string,
+  file: string,
+  wanted: string | undefined,
+  admit: Admit,
+): Promise<FoundPipeline & { readonly source: FileSource }> {
   const { pipelines, files, deciding } = await loadFile(file, admit);
   const names = [...pipelines.keys()];
   const exported = wanted ?? (names.length === 1 ? names[0] : undefined);

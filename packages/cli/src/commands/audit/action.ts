@@ -77,14 +77,14 @@ interface AuditLine extends PlacedEvent {
 }
 
 /** Lines about filter values that no event has, such as a stage of another pipeline. */
-function unknownLines(all: readonly AuditLine[], { stage, tool }: AuditFilter): readonly string[] {
-  const lineOf = (what: "stage" | "tool", wanted: string | undefined): readonly string[] => {
+function unknownLines(all: readonly AuditLine[], filter: AuditFilter): readonly string[] {
+  return (["stage", "tool"] as const).flatMap((what) => {
+    const wanted = filter[what];
     const names = [...new Set(all.flatMap(({ line }) => line[what] ?? []))];
     if (wanted === undefined || names.includes(wanted)) return [];
     const known = names.length === 0 ? "none" : oneLine(names.join(", "), 1_000);
     return [`sluice: no event has the ${what} ${oneLine(wanted, 100)}; this run has: ${known}\n`];
-  };
-  return [...lineOf("stage", stage), ...lineOf("tool", tool)];
+  });
 }
 
 function isHead(text: string): boolean {
@@ -134,14 +134,8 @@ async function auditFile(path: string, head: string | undefined, { here }: Comma
   return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }
 
-interface ReadJournal {
-  readonly runId: string;
-  readonly events: readonly SluiceEvent[];
-  /** Unreadable records. */
-  readonly fault: readonly AuditFault[];
-}
-
-function readJournal({ runId, records }: AuditedJournal): ReadJournal {
+/** The events of a journal, and a fault for each unreadable record. */
+function readJournal({ runId, records }: AuditedJournal) {
   const events: SluiceEvent[] = [];
   const fault: AuditFault[] = [];
   for (const record of records) {

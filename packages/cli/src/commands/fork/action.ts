@@ -23,5 +23,5 @@ export async function fork(context: CommandContext, runId: string, flags: ForkFl
   const changed: JsonObject = { files: since.files.map(redactText), unwatched: since.unwatched };
   const extraJson = { forkedFrom: { runId, execution, changedSince: changed } };
   const extras = { notices: forkText(runId, forked), extraJson };
-  return await resumeRun({ runId, flags, from: execution }, snapshot, { at, projects }, context, extras);
+  return await resumeRun({ runId, flags, from: execution, snapshot, at, projects }, context, extras);
 }

@@ -44,7 +44,12 @@ export async function replay(context: CommandContext, of: string, flags: ReplayF
     throw usageError(`a replay starts no run; to continue from there in a new run: ${forkLine}`);
   }
   const isExport = isExportPath(of);
-  const journals = isExport ? await journalsIn(of, here) : await journalsOf(of, place);
+  const journals = isExport
+    ? await journalsIn(of, here)
+    : await withStore(place, async (host) => {
+        await requireRun(host, place, of);
+        return await host.journal(of);
+      });
   const { pipeline, options } = await planReplay(journals, { flags, isExport }, { projects, place }, context);
   const report = await replayRun(pipeline, journals, options);
   const { divergence, ...rest } = report;
@@ -97,16 +102,12 @@ function folderOf(data: JsonObject, { cwd, trust }: ReplayFlags, place: ProjectP
   if (cwd !== undefined || !existsSync(recorded)) return place.cwd;
   const folder = workspaceOf({ cwd: recorded }, here);
   // A record can come from elsewhere and name any folder: --trust applies only to folders that the user names.
-  if (trust === true && folder !== place.cwd && holdsCode(folder))
+  const { configs, pipelines } = findCode(folder);
+  if (trust === true && folder !== place.cwd && configs.length + pipelines.length > 0)
     throw untrustedFolder(
       `the run was recorded in ${folder}, but --trust applies only to the current folder or that of --cwd; review the code of ${folder}, then use --cwd ${shellWord(folder)} --trust`,
     );
   return folder;
-}
-
-function holdsCode(folder: string): boolean {
-  const { configs, pipelines } = findCode(folder);
-  return configs.length > 0 || pipelines.length > 0;
 }
 
 function startIn(journals: readonly RunJournal[]): { readonly runId: string; readonly data: JsonObject } {
@@ -120,13 +121,6 @@ function startIn(journals: readonly RunJournal[]): { readonly runId: string; rea
     "journal_damaged",
     "the record has no run.started event; verify it with sluice audit --verify",
   );
-}
-
-async function journalsOf(runId: string, place: ProjectPaths): Promise<readonly RunJournal[]> {
-  return await withStore(place, async (host) => {
-    await requireRun(host, place, runId);
-    return await host.journal(runId);
-  });
 }
 
 async function journalsIn(path: string, here: string): Promise<readonly RunJournal[]> {
@@ -145,6 +139,9 @@ function linesOf(report: RunReplay): readonly string[] {
   const { runId, pipeline, identical, status, records, decided, taken, changes, divergence } = report;
   const steps = `${count(decided, "step")} evaluated again, ${taken} read from the record`;
   const run = `run ${oneLine(runId)} of ${oneLine(pipeline)}`;
+  const changesHead = identical
+    ? "the pipeline has changed since, without effect on this run:"
+    : "changes of the pipeline since the run was started:";
   const head = identical
     ? `${run}: the replay matches the record: ${count(records, "record")}, ${steps}`
     : `${run}: the replay differs from the record. First difference:`;
@@ -152,12 +149,6 @@ function linesOf(report: RunReplay): readonly string[] {
     head,
     ...(status === "unfinished" ? ["the run is unfinished: it was replayed to the end of its record"] : []),
     ...(divergence === undefined ? [] : ["", ...visible(divergence.message).split("\n")]),
-    ...(changes.length === 0 ? [] : ["", changesHead(identical), ...changes.map((one) => `  ${oneLine(one, 1_000)}`)]),
+    ...(changes.length === 0 ? [] : ["", changesHead, ...changes.map((one) => `  ${oneLine(one, 1_000)}`)]),
   ];
-}
-
-function changesHead(identical: boolean): string {
-  return identical
-    ? "the pipeline has changed since, without effect on this run:"
-    : "changes of the pipeline since the run was started:";
 }

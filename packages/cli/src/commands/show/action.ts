@@ -18,13 +18,13 @@ import {
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
+import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
 import { asRequest, asShown, type RunTotals, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
-import { toneOf } from "../runs/action.ts";
 
 /** `sluice show`: one run, finished or not. */
 export async function show(context: CommandContext, runId: string, flags: CommonFlags): Promise<number> {
