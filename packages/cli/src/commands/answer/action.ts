@@ -1,4 +1,4 @@
-import { type Answer, type JsonObject, type OpenRequest, SluiceError, type SluiceEvent } from "@sluice/core";
+import { type JsonObject, type OpenRequest, SluiceError, type SluiceEvent } from "@sluice/core";
 import { sealWithCode } from "@sluice/core/gate";
 import { checkAnswer, redactJson, visible } from "@sluice/core/runtime";
 import {
@@ -20,13 +20,13 @@ import {
   userName,
   wrongCodeText,
 } from "@sluice/tui/user";
-import { eventsOf, rootOf } from "@sluice/view/words";
+import { eventsOf } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { commandLine } from "../../project/project-paths.ts";
-import type { Projects } from "../../project/projects.ts";
+import type { RunExecution } from "../../runs/execute-run.ts";
 import { oneAnswer } from "../../runs/line-interactor.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
@@ -73,11 +73,18 @@ export async function answer(
   if (!typed.ok)
     throw new SluiceError("Validation", "answer_invalid", `this is not a valid answer to ${requestId}: ${typed.fault}`);
 
+  const done = `${pastTense(typed.answer)} ${requestId}`;
+  const sayDone = (): void => terminal.err(`sluice: ${visible(done)}\n`);
+  /** Resumes the run; it answers the request when it is opened again, if the answer was not stored before. */
+  const resumeHere = async (answered?: RunExecution["answered"]): Promise<number> => {
+    const { resumeIn } = await import("../resume/action.ts");
+    return await resumeIn(projects, context, { runId, flags }, answered === undefined ? {} : { answered });
+  };
   // The codes of an ended process are lost.
   const proof = route === "resume" ? undefined : flags.code;
   if (route !== "freely" && proof === undefined && needsProof(typed.answer)) {
     if (route === "resume" && flags.resume === true && hasControllingTerminal(terminal))
-      return await answerAndResume({ request, answer: typed.answer }, projects, context, flags);
+      return await resumeHere({ request, by: oneAnswer(userName(), { request, answer: typed.answer }, sayDone) });
     return refused(unprovenText(route, request), { runId, requestId, outcome: "unproven" }, context, flags);
   }
   if (proof !== undefined && sealWithCode(proof, code, {}) === undefined)
@@ -94,12 +101,10 @@ export async function answer(
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, context, flags);
 
-  const done = `${pastTense(typed.answer)} ${requestId}`;
   const isSuspended = run?.end === undefined && run?.owner === undefined;
   if (isSuspended && flags.resume === true) {
-    terminal.err(`sluice: ${visible(done)}\n`);
-    const { resumeIn } = await import("../resume/action.ts");
-    return await resumeIn(projects, context, { runId, flags });
+    sayDone();
+    return await resumeHere();
   }
   const resumeLine = commandLine(["resume", runId], place, here, env);
   const next =
@@ -122,29 +127,11 @@ export async function answer(
   return EXIT.completed;
 }
 
-interface AnsweredRequest {
-  readonly request: OpenRequest;
-  readonly answer: Answer;
-}
-
 /** Whether the process has a terminal, whatever its streams are. */
 function hasControllingTerminal(terminal: Terminal): boolean {
   const opened = terminal.controlling();
   opened?.close();
   return opened !== undefined;
-}
-
-/** Resumes the run and answers the request when it is opened again, without storing the answer before. */
-async function answerAndResume(
-  { request, answer }: AnsweredRequest,
-  projects: Projects,
-  context: CommandContext,
-  flags: AnswerFlags,
-): Promise<number> {
-  const notice = `sluice: ${visible(`${pastTense(answer)} ${request.requestId}`)}\n`;
-  const by = oneAnswer(userName(), { request, answer }, () => context.terminal.err(notice));
-  const { resumeIn } = await import("../resume/action.ts");
-  return await resumeIn(projects, context, { runId: rootOf(request.runId), flags }, { answered: { request, by } });
 }
 
 /** Refuses options that have no effect without --resume. */
