@@ -5,7 +5,7 @@ import { exportLines, type RunExport, readExport, verifyJournal } from "@sluice/
 import { messageOf } from "@sluice/core/runtime";
 import { count, oneLine } from "@sluice/view/words";
 import { usageError } from "./output.ts";
-import { fileNameOf, writeWhole } from "./output-file.ts";
+import { fileNameOf, hasCode, writeWhole } from "./output-file.ts";
 
 /** A written export. */
 export interface WrittenExport {
@@ -76,8 +76,7 @@ export async function readExportFile(path: string, here: string): Promise<RunExp
   try {
     return readExport(await readFile(file));
   } catch (cause) {
-    const missing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
-    const fault = missing ? `there is no file ${file}` : `${file} cannot be read: ${messageOf(cause)}`;
+    const fault = hasCode(cause, "ENOENT") ? `there is no file ${file}` : `${file} cannot be read: ${messageOf(cause)}`;
     throw usageError(fault, { cause });
   }
 }

@@ -1,6 +1,6 @@
 import type { SluiceEvent } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
-import { count, type EventLine, indented, spending, type Tone, withCode } from "@sluice/view/words";
+import { count, type EventLine, indented, spending, type Tone, textAt, withCode } from "@sluice/view/words";
 import type { OutputFormat } from "./formats.ts";
 import { write } from "./output.ts";
 import type { RunReport } from "./run-report.ts";
@@ -52,8 +52,7 @@ export function deniedLine({ denied }: RunReport): string {
   if (denied.length === 0) return "";
   const causes = new Map<string, number>();
   for (const call of denied) {
-    const { tool, cause } = Object.fromEntries(Object.entries(call ?? {}));
-    const key = `${String(tool)} (${String(cause)})`;
+    const key = `${textAt(call, "tool")} (${textAt(call, "cause")})`;
     causes.set(key, (causes.get(key) ?? 0) + 1);
   }
   const each = [...causes].map(([key, times]) => (times === 1 ? key : `${times} ${key}`));

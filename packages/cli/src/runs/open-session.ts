@@ -26,17 +26,11 @@ export interface SessionConfig {
   readonly store: RunHost | (() => RunHost);
   readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> & Pick<SessionOptions, "onCode">;
 }
-export interface OpenSession {
-  readonly session: Session;
-  /** Recording or playback of model traffic. */
-  readonly traffic: CommandTraffic | undefined;
-}
-
-/** The session for a planned run. */
+/** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
   { plan, place, flags, store, people }: SessionConfig,
   { env, here }: CallerContext,
-): OpenSession {
+): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
   const { code, model, mode, allow, config } = plan;
   const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [] } = config?.settings ?? {};
   const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;

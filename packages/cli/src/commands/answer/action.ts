@@ -78,7 +78,7 @@ export async function answer(
   /** Resumes the run; it answers the request when it is opened again, if the answer was not stored before. */
   const resumeHere = async (answered?: RunExecution["answered"]): Promise<number> => {
     const { resumeIn } = await import("../resume/action.ts");
-    return await resumeIn(projects, context, { runId, flags }, answered === undefined ? {} : { answered });
+    return await resumeIn(projects, context, runId, flags, answered === undefined ? {} : { answered });
   };
   // The codes of an ended process are lost.
   const proof = route === "resume" ? undefined : flags.code;

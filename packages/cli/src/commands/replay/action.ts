@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { type JsonObject, type RunJournal, SluiceError } from "@sluice/core";
 import { readEvents, verifyExport } from "@sluice/core/host";
 import { visible } from "@sluice/core/runtime";
-import { type PipelineSource, type ReplayRunOptions, type RunReplay, replayRun } from "@sluice/stages";
+import { type PipelineSource, type RunReplay, replayRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, oneLine, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
@@ -10,10 +10,9 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
 import { usageError, write } from "../../output/output.ts";
 import { findCode, untrustedFolder } from "../../project/code.ts";
-import type { LoadedPipeline } from "../../project/load.ts";
 import { type FoundPipeline, findAgain, findPipeline } from "../../project/pipelines.ts";
 import { commandLine, type ProjectPaths, shellWord, workspaceOf } from "../../project/project-paths.ts";
-import type { Project, Projects } from "../../project/projects.ts";
+import type { Project } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { codeOptionsOf } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -50,33 +49,22 @@ export async function replay(context: CommandContext, of: string, flags: ReplayF
         await requireRun(host, place, of);
         return await host.journal(of);
       });
-  const { pipeline, options } = await planReplay(journals, { flags, isExport }, { projects, place }, context);
-  const report = await replayRun(pipeline, journals, options);
-  const { divergence, ...rest } = report;
-  const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };
-  write(flags.outputFormat, terminal, { json: JSON.parse(JSON.stringify(json)), text: () => linesOf(report) });
-  return report.identical ? EXIT.completed : EXIT.failed;
-}
-
-/**
- * Finds the current pipeline of a recorded run, under the same trust as for a resume, and the settings of the project's config.
- * MCP servers are not started: their results are in the record.
- */
-async function planReplay(
-  journals: readonly RunJournal[],
-  { flags, isExport }: { readonly flags: ReplayFlags; readonly isExport: boolean },
-  { projects, place }: { readonly projects: Projects; readonly place: ProjectPaths },
-  { env, here }: CommandContext,
-): Promise<{ readonly pipeline: LoadedPipeline; readonly options: ReplayRunOptions }> {
   const { runId, data } = startIn(journals);
   const source = sourceOf(data);
   const config = "config" in source ? source.config : undefined;
+  // The same trust as for a resume.
   const project = await projects.reopen(folderOf(data, flags, place, here), { runId, config, allowChanged: true });
   const { pipeline, source: found } =
     flags.pipeline === undefined
       ? await findRecorded(source, runId, project, isExport)
       : await findPipeline(flags.pipeline, project);
-  return { pipeline, options: { ...codeOptionsOf(project.config), env, source: found } };
+  // MCP servers are not started: their results are in the record.
+  const options = { ...codeOptionsOf(project.config), env, source: found };
+  const report = await replayRun(pipeline, journals, options);
+  const { divergence, ...rest } = report;
+  const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };
+  write(flags.outputFormat, terminal, { json: JSON.parse(JSON.stringify(json)), text: () => linesOf(report) });
+  return report.identical ? EXIT.completed : EXIT.failed;
 }
 
 async function findRecorded(

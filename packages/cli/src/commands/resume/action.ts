@@ -11,19 +11,15 @@ export type ResumeFlags = ExecuteFlags & { readonly allowChanged?: boolean };
 
 /** `sluice resume`: continues a run as it was started, except for the flags. */
 export async function resume(context: CommandContext, runId: string, flags: ResumeFlags): Promise<number> {
-  return await resumeIn(projectsHere(flags, context), context, { runId, flags });
-}
-
-interface ResumeRequest {
-  readonly runId: string;
-  readonly flags: ResumeFlags;
+  return await resumeIn(projectsHere(flags, context), context, runId, flags);
 }
 
 /** The same in projects that are known already. */
 export async function resumeIn(
   projects: Projects,
   context: CommandContext,
-  { runId, flags }: ResumeRequest,
+  runId: string,
+  flags: ResumeFlags,
   extras: Pick<RunExecution, "answered"> = {},
 ): Promise<number> {
   refuseInsideRun(readSettings(context.env), "resume");
@@ -34,7 +30,7 @@ export async function resumeIn(
 
 /** Continues a recorded run or a fork of it. */
 export async function resumeRun(
-  request: ResumePlanRequest & ResumeRequest,
+  request: ResumePlanRequest & { readonly flags: ResumeFlags },
   context: CommandContext,
   extras: Pick<RunExecution, "notices" | "extraJson" | "answered"> = {},
 ): Promise<number> {
