@@ -15,7 +15,9 @@ import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 /** Checks each provider, the local Ollama, and the model that a run would use. Connects only to Ollama. */
 export async function checkModels(choice: ModelChoice, workspace: string): Promise<readonly Check[]> {
-  const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && one.name !== "ollama");
+  // Ollama is asked below, and `openai-chat` needs what `openai` needs.
+  const apart = ["ollama", "openai-chat"];
+  const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && !apart.includes(one.name));
   const each = providers.map((one) => checkProvider(one, choice));
   return [...each, await checkOllama(choice), await checkModel(choice, workspace)];
 }
