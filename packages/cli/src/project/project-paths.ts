@@ -14,23 +14,18 @@ export interface ProjectPaths {
 
 export interface ProjectPathOptions {
   readonly cwd?: string;
-  readonly store?: string;
-}
-
-/** The store if --store is not set. */
-export interface StoreSettings {
-  /** SLUICE_STORE, relative to the current folder. */
+  /** Relative to the current folder. */
   readonly store?: string | undefined;
-  /** The config's store, absolute. */
-  readonly configured?: string | undefined;
 }
 
-/** Resolves --cwd and --store from the current folder. Throws Session `workspace_missing`. */
-export function projectPathsOf(options: ProjectPathOptions, here: string, settings: StoreSettings = {}): ProjectPaths {
+/**
+ * Resolves the workspace and the store from the current folder; `configured` is the config's store, absolute. Throws Session
+ * `workspace_missing`.
+ */
+export function projectPathsOf(options: ProjectPathOptions, here: string, configured?: string): ProjectPaths {
   const cwd = workspaceOf(options, here);
   const usual = join(cwd, ".sluice", "store");
-  const named = options.store ?? settings.store;
-  const store = named === undefined ? (settings.configured ?? usual) : resolve(here, named);
+  const store = options.store === undefined ? (configured ?? usual) : resolve(here, options.store);
   return { cwd, store, usualStore: store === usual };
 }
 

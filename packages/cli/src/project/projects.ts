@@ -60,9 +60,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       const named = flags.store ?? readSettings(env).store;
       const folder = folderAt(workspaceOf(flags, here));
       if (named !== undefined || folder.code.configs.length === 0 || flags.config === false)
-        return projectPathsOf(flags, here, { store: named });
-      if (await folder.isOpen())
-        return projectPathsOf(flags, here, { configured: (await folder.config())?.settings.store });
+        return projectPathsOf({ ...flags, store: named }, here);
+      if (await folder.isOpen()) return projectPathsOf(flags, here, (await folder.config())?.settings.store);
       if (!folder.wasAsked()) say(`${notTrusted(folder)}; using the default store`);
       return projectPathsOf(flags, here);
     },

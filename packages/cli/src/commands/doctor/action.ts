@@ -28,7 +28,8 @@ export async function doctor(context: CommandContext, flags: CommonFlags): Promi
   const workspace = workspaceOf(flags, here);
   const project = await checkProject(findCode(workspace), createTrust(env));
   const settings = project.config?.settings;
-  const place = projectPathsOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
+  const store = flags.store ?? readSettings(env).store;
+  const place = projectPathsOf({ ...flags, store }, here, settings?.store);
   const found = [
     ...(await checkMachine(workspace, env)),
     await checkSandbox(workspace, place),
