@@ -73,17 +73,15 @@ export function recordOf<T>(
 ): Read<ReadonlyMap<string, T>> {
   return (value, path, problems) => {
     const members = membersOf(record(value, path, problems));
-    return (
-      members &&
-      new Map(
-        members.flatMap(([name, member]): readonly (readonly [string, T])[] => {
-          const fault = key(name);
-          if (fault !== undefined) problems.push({ path: `${path}.${name}`, ...fault });
-          const one = fault === undefined ? item(member, `${path}.${name}`, problems) : undefined;
-          return one === undefined ? [] : [[name, one]];
-        }),
-      )
-    );
+    if (members === undefined) return undefined;
+    const read = new Map<string, T>();
+    for (const [name, member] of members) {
+      const fault = key(name);
+      const one = fault === undefined ? item(member, `${path}.${name}`, problems) : undefined;
+      if (fault !== undefined) problems.push({ path: `${path}.${name}`, ...fault });
+      if (one !== undefined) read.set(name, one);
+    }
+    return read;
   };
 }
 
