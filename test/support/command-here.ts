@@ -29,7 +29,6 @@ export function sluiceHere(folder: string): DeskHere["sluice"] {
       },
       paint: (_stream, _tone, text) => text,
       interactive: false,
-      columns: undefined,
       input: Readable.from([]),
       prompts: new Writable({ write: (_chunk, _encoding, done) => done() }),
       controlling: () => undefined,

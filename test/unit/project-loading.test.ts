@@ -56,7 +56,6 @@ function atTerminal(
     err: (text: string) => void said.push(text),
     paint: (_stream: string, _tone: string, text: string) => text,
     interactive: true,
-    columns: 80,
     input: new PassThrough(),
     prompts: new PassThrough(),
     controlling: () => undefined,

@@ -10,6 +10,8 @@ export interface CommandContext {
 }
 
 export interface CommandRun extends CommandContext {
-  /** Makes the exit code of an action the exit code of the process. */
-  exitWith(code: Promise<number>): Promise<void>;
+  /** Loads an action and runs it with what was parsed; its result is the exit code of the process. */
+  acts<Given extends readonly unknown[]>(
+    load: () => Promise<(context: CommandContext, ...given: Given) => Promise<number>>,
+  ): (...given: Given) => Promise<void>;
 }

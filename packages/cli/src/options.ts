@@ -24,8 +24,9 @@ export function sandboxOption(help: string): Option {
 
 export const ADOPT_STORE = ["--adopt-store", "adopt a store that was moved here from another machine"] as const;
 
-/** The options of every subcommand except `demo`. */
-export function withCommonOptions(command: Command): Command {
+/** The options of every subcommand except `demo`, and its examples. */
+export function withCommonOptions(command: Command, ...lines: readonly string[]): Command {
+  if (lines.length > 0) command.addHelpText("after", examples(...lines));
   return command
     .addOption(outputFormatOption())
     .option("--store <dir>", "the folder that holds the journals (default: .sluice/store in the workspace)")
@@ -39,8 +40,9 @@ export function withCodeOptions(command: Command): Command {
     .option("--no-config", "ignore sluice.config.* of this folder");
 }
 
-/** The options of the subcommands that execute runs: `run`, `resume`, `fork` and `answer`. */
-export function withWorkOptions(command: Command): Command {
+/** The options, examples and exit codes of the subcommands that execute runs: `run`, `resume`, `fork` and `answer`. */
+export function withWorkOptions(command: Command, ...lines: readonly string[]): Command {
+  command.addHelpText("after", examples(...lines) + EXIT_CODES);
   return withCodeOptions(
     withCommonOptions(command)
       .option(

@@ -28,11 +28,14 @@ const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () =
 /** Parses the arguments and runs the subcommand. Never rejects: every failure is reported and has an exit code. */
 export async function runCommand(given: readonly string[], context: CommandContext): Promise<number> {
   let exitCode = 0;
-  const exitWith = async (code: Promise<number>): Promise<void> => {
-    exitCode = await code;
-  };
+  const acts: CommandRun["acts"] =
+    (load) =>
+    async (...parsed) => {
+      const action = await load();
+      exitCode = await action(context, ...parsed);
+    };
   const args = withHelpFlag(withBareWait(given));
-  const run = { ...context, exitWith };
+  const run = { ...context, acts };
   const program = createProgram(run);
   try {
     if (!isSubcommand(args[0])) (await import("./commands/app/options.ts")).configure(program, run);

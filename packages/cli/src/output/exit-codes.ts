@@ -1,4 +1,5 @@
 import type { ErrorClass } from "@sluice/core";
+import type { RunReport } from "./run-report.ts";
 
 export const EXIT = {
   completed: 0,
@@ -13,17 +14,11 @@ export const EXIT = {
 export const STOPPED = { SIGINT: 130, SIGTERM: 143 } as const;
 export type StopSignal = keyof typeof STOPPED;
 
-export interface Ended {
-  readonly status: "completed" | "failed" | "cancelled" | "suspended";
-  readonly denied: number;
-  readonly failOnDenied: boolean;
-  readonly stoppedBy?: StopSignal;
-}
-
-export function exitCodeOf({ status, denied, failOnDenied, stoppedBy }: Ended): number {
+/** The exit code of a run. `denied` is whether denied calls count and there are any; `stoppedBy` the signal that suspended it. */
+export function exitCodeOf(status: RunReport["status"], denied: boolean, stoppedBy: StopSignal | undefined): number {
   switch (status) {
     case "completed":
-      return failOnDenied && denied > 0 ? EXIT.denied : EXIT.completed;
+      return denied ? EXIT.denied : EXIT.completed;
     case "failed":
     case "cancelled":
       return EXIT.failed;
@@ -34,18 +29,6 @@ export function exitCodeOf({ status, denied, failOnDenied, stoppedBy }: Ended): 
 
 /** The exit code of an error that no run reports. */
 export function exitCodeOfError(errorClass: ErrorClass | undefined): number {
-  switch (errorClass) {
-    case "Validation":
-      return EXIT.usage;
-    case "Session":
-    case "Host":
-      return EXIT.environment;
-    case "ProviderTransient":
-    case "ProviderCapability":
-    case "ToolTransient":
-    case "ToolTerminal":
-    case "Cancellation":
-    case undefined:
-      return EXIT.failed;
-  }
+  if (errorClass === "Validation") return EXIT.usage;
+  return errorClass === "Session" || errorClass === "Host" ? EXIT.environment : EXIT.failed;
 }

@@ -5,7 +5,7 @@ import { exportLines, type RunExport, readExport, verifyJournal } from "@sluice/
 import { messageOf } from "@sluice/core/runtime";
 import { count, oneLine } from "@sluice/view/words";
 import { usageError } from "./output.ts";
-import { fileNameOf, writeWhole } from "./output-file.ts";
+import { fileNameOf, hasCode, writeWhole } from "./output-file.ts";
 
 /** A written export. */
 export interface WrittenExport {
@@ -22,12 +22,6 @@ export interface WrittenExport {
   /** Whether it includes model output and tool results. */
   readonly values: boolean;
 }
-export interface ExportFileRequest {
-  readonly file: string;
-  readonly force: boolean;
-  readonly values?: boolean;
-}
-
 /**
  * Writes the journals of a run and its child runs to a self-verifying file, atomically. Returns undefined if the file exists and
  * `force` is false. Throws Validation `usage` if it cannot be written.
@@ -35,7 +29,7 @@ export interface ExportFileRequest {
 export async function writeExport(
   host: Pick<RunHost, "journal">,
   runId: string,
-  { file, force, values = false }: ExportFileRequest,
+  { file, force, values = false }: { readonly file: string; readonly force: boolean; readonly values?: boolean },
 ): Promise<WrittenExport | undefined> {
   const journals = await host.journal(runId);
   const bytes = writeWhole(file, exportLines(journals, { values }), force);
@@ -82,8 +76,7 @@ export async function readExportFile(path: string, here: string): Promise<RunExp
   try {
     return readExport(await readFile(file));
   } catch (cause) {
-    const missing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
-    const fault = missing ? `there is no file ${file}` : `${file} cannot be read: ${messageOf(cause)}`;
+    const fault = hasCode(cause, "ENOENT") ? `there is no file ${file}` : `${file} cannot be read: ${messageOf(cause)}`;
     throw usageError(fault, { cause });
   }
 }

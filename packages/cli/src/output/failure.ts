@@ -4,7 +4,7 @@ import { secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import { exitCodeOfError } from "./exit-codes.ts";
 import type { OutputFormat } from "./formats.ts";
-import { createReporter } from "./reporter.ts";
+import { writeReport } from "./reporter.ts";
 import { reportOfError } from "./run-report.ts";
 
 /** Reports an error in the requested format. Returns the exit code. */
@@ -17,6 +17,6 @@ export function reportFailure(thrown: unknown, format: OutputFormat, { env, term
   if (!isSluiceError(thrown) && thrown instanceof Error && thrown.stack !== undefined) {
     terminal.err(`${visible(clean.text(thrown.stack))}\n`);
   }
-  if (format !== "text") createReporter(format, terminal).result(report);
+  if (format !== "text") writeReport(format, terminal, report);
   return exitCodeOfError(isSluiceError(thrown) ? thrown.class : undefined);
 }

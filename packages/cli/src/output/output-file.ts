@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "@sluice/core/runtime";
 import { usageError } from "./output.ts";
@@ -20,22 +20,28 @@ export function writeWhole(path: string, parts: Iterable<string>, force: boolean
   try {
     const file = openSync(draft, "wx", 0o600);
     try {
-      for (const part of parts) bytes += writeAll(file, Buffer.from(part));
+      for (const part of parts) {
+        writeFileSync(file, part);
+        bytes += Buffer.byteLength(part);
+      }
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
     return putInPlace(draft, path, force) ? bytes : undefined;
   } catch (cause) {
-    const why = isMissing(cause) ? `there is no folder ${dirname(path)}` : messageOf(cause).replaceAll(draft, path);
+    const why = hasCode(cause, "ENOENT")
+      ? `there is no folder ${dirname(path)}`
+      : messageOf(cause).replaceAll(draft, path);
     throw usageError(`${path} cannot be written: ${why}`, { cause });
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
-function isMissing(cause: unknown): boolean {
-  return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+/** Whether an error of the file system has this code. */
+export function hasCode(thrown: unknown, code: string): boolean {
+  return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
 function putInPlace(draft: string, path: string, force: boolean): boolean {
@@ -48,12 +54,7 @@ function putInPlace(draft: string, path: string, force: boolean): boolean {
     linkSync(draft, path);
     return true;
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "EEXIST") return false;
+    if (hasCode(cause, "EEXIST")) return false;
     throw cause;
   }
-}
-
-function writeAll(file: number, part: Buffer): number {
-  for (let offset = 0; offset < part.length; ) offset += writeSync(file, part, offset);
-  return part.length;
 }

@@ -20,6 +20,12 @@ export function isThere(path: string): SluiceError {
   return usageError(`${path} exists; use --force to replace it`);
 }
 
+/** The first `most` names, and how many more there are. */
+export function listed(names: readonly string[], most: number): string {
+  const more = names.length > most ? ` and ${names.length - most} more` : "";
+  return `${names.slice(0, most).join(", ")}${more}`;
+}
+
 export function write(format: OutputFormat, terminal: Terminal, { text, json, items }: Answered): void {
   switch (format) {
     case "text":

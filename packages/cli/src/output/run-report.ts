@@ -2,7 +2,7 @@ import { isJson, isSluiceError, type Json, type JsonObject, type OpenRequest, ty
 import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
-import type { DeniedCall, RunView } from "@sluice/view";
+import type { RunView } from "@sluice/view";
 
 /** The output of `--output-format json`, and the last line of `stream-json`. */
 export type RunReport = {
@@ -27,7 +27,7 @@ export type ReportedError = {
   readonly detail?: Json;
 };
 
-const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
+const NOTHING = { output: null, error: null, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
 
 /** A run's result as a report. The stages of a suspended run come from `totals`. */
 export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: string): RunReport {
@@ -38,34 +38,26 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
       : withoutRunIds(totals);
   switch (status) {
     case "completed":
-      return { runId, status, output: asShown(result.output), error: null, ...rest };
+      return { runId, status, ...NOTHING, output: asShown(result.output), ...rest };
     case "failed":
     case "cancelled":
-      return { runId, status, output: null, error: shownError(result.error), ...rest };
+      return { runId, status, ...NOTHING, error: shownError(result.error), ...rest };
     case "suspended": {
       const suspended = { reason: result.reason, requests: result.waitingFor.map(asRequest), resume };
-      return { runId, status, output: null, error: null, ...rest, suspended };
+      return { runId, status, ...NOTHING, ...rest, suspended };
     }
   }
 }
 
 /** An error before a run began. */
 export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
-  const error = errorOf(thrown, clean);
-  return { runId: null, status: "failed", output: null, error, stages: [], denied: [], usage: NO_USAGE };
+  return { runId: null, status: "failed", ...NOTHING, error: errorOf(thrown, clean) };
 }
 
 /** A run whose journal failed: it is suspended and can be resumed. */
 export function reportOfFault(thrown: unknown, runId: string, totals: RunTotals, resume: string): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
-  return {
-    runId,
-    status: "suspended",
-    output: null,
-    error: errorOf(thrown, LOOKS),
-    ...withoutRunIds(totals),
-    suspended,
-  };
+  return { runId, status: "suspended", ...NOTHING, error: errorOf(thrown, LOOKS), ...withoutRunIds(totals), suspended };
 }
 
 function withoutRunIds({ stages, denied, usage }: RunTotals): Pick<RunReport, "stages" | "denied" | "usage"> {
@@ -108,26 +100,10 @@ function asJson(value: unknown): Json {
   return isJson(copy) ? copy : null;
 }
 
-/** One execution of a state. */
-type StageTotals = {
-  readonly runId: string;
-  readonly executionId: string;
-  /** `unfinished` until it ends. */
-  readonly status: string;
-  readonly attempts: number;
-  readonly turns: number;
-  readonly usage: Usage;
-  readonly ms: number;
-};
+export type RunTotals = ReturnType<typeof totalsOf>;
 
-/** The stages, denials and usage of a run and the runs below it, also before its end. */
-export interface RunTotals {
-  readonly stages: readonly StageTotals[];
-  readonly denied: readonly { readonly [Key in keyof DeniedCall]: DeniedCall[Key] }[];
-  readonly usage: Usage;
-}
-
-export function totalsOf({ executions, denied, usage }: RunView): RunTotals {
+/** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
+export function totalsOf({ executions, denied, usage }: RunView) {
   const stages = executions.map(
     ({ runId, executionId, status, attempt, turns, usage: used, startedAt, updatedAt, endedAt }) => ({
       runId,

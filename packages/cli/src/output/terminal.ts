@@ -34,8 +34,6 @@ export interface Terminal {
   paint(stream: "out" | "err", tone: Tone, text: string): string;
   /** Whether all three streams are terminals. */
   readonly interactive: boolean;
-  /** Columns of stdout; undefined if it is not a terminal. */
-  readonly columns: number | undefined;
   readonly input: NodeJS.ReadableStream;
   readonly prompts: NodeJS.WritableStream;
   /** Opens the terminal of this process, whatever its streams are; undefined without one. */
@@ -59,6 +57,7 @@ interface Streams {
 
 /** A closed pipe (`| head`) is not a failure: the run continues and its output is dropped. A full disk is a failure. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
+  const isTerminal = { stdin: stdin.isTTY === true, stdout: stdout.isTTY === true, stderr: stderr.isTTY === true };
   const lost = new Set<NodeJS.WriteStream>();
   let fault: string | undefined;
   for (const stream of [stdout, stderr]) {
@@ -80,14 +79,11 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
     err: (text) => write(stderr, text),
     paint: (stream, tone, text) =>
       tone === "plain" ? text : styleText([...STYLES[tone]], text, { stream: stream === "out" ? stdout : stderr }),
-    interactive: stdin.isTTY === true && stdout.isTTY === true && stderr.isTTY === true,
-    columns: stdout.isTTY ? stdout.columns : undefined,
+    interactive: isTerminal.stdin && isTerminal.stdout && isTerminal.stderr,
     input: stdin,
     controlling: openControllingTerminal,
     facts: () => ({
-      stdin: stdin.isTTY === true,
-      stdout: stdout.isTTY === true,
-      stderr: stderr.isTTY === true,
+      ...isTerminal,
       columns: stdout.isTTY ? stdout.columns : undefined,
       rows: stdout.isTTY ? stdout.rows : undefined,
       colourBits: stdout.isTTY ? stdout.getColorDepth() : 1,
@@ -102,18 +98,13 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
 
 /** Undefined without a terminal, as in CI, under cron or after setsid. */
 function openControllingTerminal(): ControllingTerminal | undefined {
-  const opened = openTerminal();
-  if (opened === undefined) return undefined;
-  return {
-    // A stopped terminal must not block the run, and a closed one cannot report the error.
-    say: (text) => write(opened, text, () => undefined),
-    close: () => closeSync(opened),
-  };
-}
-
-function openTerminal(): number | undefined {
   try {
-    return openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
+    const opened = openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
+    return {
+      // A stopped terminal must not block the run, and a closed one cannot report the error.
+      say: (text) => write(opened, text, () => undefined),
+      close: () => closeSync(opened),
+    };
   } catch {
     // Whatever the reason, there is no terminal to write to.
     return undefined;

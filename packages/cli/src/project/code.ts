@@ -89,11 +89,11 @@ export function inLine(name: string): string {
 }
 
 function isLink(path: string): SluiceError {
-  return new SluiceError(
-    "Validation",
-    "folder_untrusted",
-    `${inLine(path)} is a link, and trust cannot cover its target; replace it with a file`,
-  );
+  return untrustedFolder(`${inLine(path)} is a link, and trust cannot cover its target; replace it with a file`);
+}
+
+export function untrustedFolder(message: string): SluiceError {
+  return new SluiceError("Validation", "folder_untrusted", message);
 }
 
 /** The name of the pipeline in a file. */
@@ -106,9 +106,7 @@ export function asTrusted(trusted: CodeDigests, root: string): Admit {
   return ({ file, digest }) => {
     const known = trusted.get(file);
     if (known === digest) return;
-    throw new SluiceError(
-      "Validation",
-      "folder_untrusted",
+    throw untrustedFolder(
       known === undefined
         ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or into an installed package`
         : `${inLine(file)} changed after it was trusted; review it, then use --trust`,

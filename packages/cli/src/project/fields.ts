@@ -8,11 +8,7 @@ export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T |
 export function that<T>(isIt: (value: unknown) => value is T, message: string, suggestion?: string): Read<T> {
   return (value, path, problems) => {
     if (isIt(value)) return value;
-    problems.push({
-      path,
-      message: `${message}, not ${kindOf(value)}`,
-      ...(suggestion === undefined ? {} : { suggestion }),
-    });
+    problems.push(problem(path, `${message}, not ${kindOf(value)}`, suggestion));
     return undefined;
   };
 }
@@ -28,7 +24,7 @@ export function textLike(fault: (value: string) => string | undefined, suggestio
     const read = text(value, path, problems);
     const message = read === undefined ? undefined : fault(read);
     if (message === undefined) return read;
-    problems.push({ path, message, ...(suggestion === undefined ? {} : { suggestion }) });
+    problems.push(problem(path, message, suggestion));
     return undefined;
   };
 }
@@ -39,7 +35,7 @@ export function oneOf<const T extends string>(known: readonly T[]): Read<T> {
     if (found !== undefined) return found;
     const close = typeof value === "string" ? didYouMean(value, known) : undefined;
     const message = `must be ${known.map((one) => `"${one}"`).join(" or ")}`;
-    problems.push({ path, message, ...(close === undefined ? {} : { suggestion: `did you mean "${close}"?` }) });
+    problems.push(problem(path, message, close === undefined ? undefined : `did you mean "${close}"?`));
     return undefined;
   };
 }
@@ -49,16 +45,26 @@ export const wholeNumber = that(
   "must be a whole number of at least 1",
 );
 
+const list = that((value): value is readonly unknown[] => Array.isArray(value), "must be a list", "write […]");
+
 export function listOf<T>(item: Read<T>): Read<readonly T[]> {
-  return (value, path, problems) => {
-    if (!Array.isArray(value)) {
-      problems.push({ path, message: `must be a list, not ${kindOf(value)}`, suggestion: "write […]" });
-      return undefined;
-    }
-    const all: readonly unknown[] = value;
-    return all.flatMap((one, at) => item(one, `${path}[${at}]`, problems) ?? []);
+  return (value, path, problems) =>
+    list(value, path, problems)?.flatMap((one, at) => item(one, `${path}[${at}]`, problems) ?? []);
+}
+
+/** What another reader read, in another form. */
+export function mapped<T, U>(read: Read<T>, to: (value: T) => U): Read<U> {
+  return (...given) => {
+    const value = read(...given);
+    return value === undefined ? undefined : to(value);
   };
 }
+
+const record = that(
+  (value): value is object => membersOf(value) !== undefined,
+  "must be an object",
+  "write { name: … }",
+);
 
 /** An object of values by name; `key` returns the problem of an invalid name. */
 export function recordOf<T>(
@@ -66,19 +72,14 @@ export function recordOf<T>(
   key: (name: string) => Omit<Problem, "path"> | undefined,
 ): Read<ReadonlyMap<string, T>> {
   return (value, path, problems) => {
-    const members = membersOf(value);
-    if (members === undefined) {
-      problems.push({ path, message: `must be an object, not ${kindOf(value)}`, suggestion: "write { name: … }" });
-      return undefined;
-    }
+    const members = membersOf(record(value, path, problems));
+    if (members === undefined) return undefined;
     const read = new Map<string, T>();
     for (const [name, member] of members) {
       const fault = key(name);
+      const one = fault === undefined ? item(member, `${path}.${name}`, problems) : undefined;
       if (fault !== undefined) problems.push({ path: `${path}.${name}`, ...fault });
-      else {
-        const one = item(member, `${path}.${name}`, problems);
-        if (one !== undefined) read.set(name, one);
-      }
+      if (one !== undefined) read.set(name, one);
     }
     return read;
   };
@@ -103,13 +104,16 @@ export function checkedBy<T>(isIt: (value: unknown) => value is T, check: (value
   };
 }
 
+function problem(path: string, message: string, suggestion?: string): Problem {
+  return suggestion === undefined ? { path, message } : { path, message, suggestion };
+}
+
 function problemOf(value: Json): Problem {
-  const textAt = (key: string): string => {
+  const textAt = (key: string): string | undefined => {
     const member = field(value, key);
-    return typeof member === "string" ? member : "";
+    return typeof member === "string" ? member : undefined;
   };
-  const [path, message, suggestion] = [textAt("path"), textAt("message"), textAt("suggestion")];
-  return suggestion === "" ? { path, message } : { path, message, suggestion };
+  return problem(textAt("path") ?? "", textAt("message") ?? "", textAt("suggestion"));
 }
 
 /** The defined members of a plain object; undefined for anything else. */
@@ -120,20 +124,10 @@ export function membersOf(value: unknown): readonly (readonly [string, unknown])
 
 /** Describes a value without showing it. */
 export function kindOf(value: unknown): string {
-  if (value === null) return "null";
+  if (value === null || value === undefined) return `${value}`;
   if (Array.isArray(value)) return "a list";
   if (value instanceof Promise) return "a promise";
-  switch (typeof value) {
-    case "string":
-      return value.trim() === "" ? "an empty string" : "a string";
-    case "number":
-    case "boolean":
-      return `${value}`;
-    case "object":
-      return "an object";
-    case "function":
-      return "a function";
-    default:
-      return typeof value;
-  }
+  if (typeof value === "number" || typeof value === "boolean") return `${value}`;
+  if (typeof value === "string") return value.trim() === "" ? "an empty string" : "a string";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

@@ -15,18 +15,14 @@ export async function readInput(
   given: readonly string[],
   stdin: NodeJS.ReadableStream,
 ): Promise<JsonObject> {
-  const members = new Map<string, Json>();
-  const add = (key: string, value: Json): void => {
-    if (members.has(key)) throw invalid(`the input ${JSON.stringify(key)} is set twice`);
-    members.set(key, value);
-  };
   if (given.filter((one) => one === "-").length > 1)
     throw invalid("--input - is set twice, but stdin can be read only once");
-  for (const one of given) {
-    if (one === "-") for (const [key, value] of Object.entries(await objectFrom(stdin))) add(key, value);
-    else add(...memberFrom(one));
-  }
-  if (task.length > 0) add("task", task.join(" "));
+  const members: (readonly [key: string, value: Json])[] = [];
+  for (const one of given) members.push(...(one === "-" ? Object.entries(await objectFrom(stdin)) : [memberFrom(one)]));
+  if (task.length > 0) members.push(["task", task.join(" ")]);
+  const keys = members.map(([key]) => key);
+  const twice = keys.find((key, index) => keys.indexOf(key) !== index);
+  if (twice !== undefined) throw invalid(`the input ${JSON.stringify(twice)} is set twice`);
   return Object.fromEntries(members);
 }
 

@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
 import { type Clock, type GuardHook, type Problem, SluiceError, type StateExecutor, type Tool } from "@sluice/core";
-import { parsePattern, type SecurityMode } from "@sluice/core/gate";
+import { parsePattern } from "@sluice/core/gate";
 import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
 import {
   bundledPipelines,
@@ -21,6 +21,7 @@ import {
   checkedBy,
   kindOf,
   listOf,
+  mapped,
   membersOf,
   oneOf,
   type Read,
@@ -33,27 +34,14 @@ import {
 import { isPipeline, type LoadedPipeline, loadModule } from "./load.ts";
 import { realPath } from "./project-paths.ts";
 
+type Lists = "tools" | "executors" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
+
 /** A validated config with absolute paths. */
-export interface ProjectSettings {
-  readonly model?: string | undefined;
-  readonly defaultModels?: Readonly<Record<string, string>> | undefined;
-  readonly mode?: SecurityMode | undefined;
-  readonly allow?: readonly string[] | undefined;
-  readonly maxParallel?: number | undefined;
-  readonly sandbox?: SandboxSettings | undefined;
-  readonly requestTimeoutMs?: number | undefined;
-  readonly store?: string | undefined;
+export interface ProjectSettings
+  extends Omit<SluiceConfig, Lists | "sandbox" | "pipelines">,
+    Required<Pick<SluiceConfig, Lists>> {
+  readonly sandbox?: SandboxSettings;
   readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
-  readonly defaultPipeline?: string | undefined;
-  readonly tools: readonly Tool[];
-  readonly mcpServers?: McpServers | undefined;
-  readonly executors: readonly StateExecutor[];
-  readonly onCall?: GuardHook | undefined;
-  readonly protectedPaths: readonly string[];
-  readonly secrets: readonly string[];
-  readonly passEnv: readonly string[];
-  readonly baseUrls: Readonly<Record<string, string>>;
-  readonly prices?: Readonly<Record<string, PriceOption>> | undefined;
 }
 
 /** A loaded and valid config. */
@@ -133,15 +121,20 @@ const isExecutor = (value: unknown): value is StateExecutor =>
   isObject(value) && typeof value.kind === "string" && typeof value.act === "function";
 const isFunction = (value: unknown): value is GuardHook => typeof value === "function";
 
-const FIELDS = {
+type AllSettings = Required<ProjectSettings>;
+
+const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } = {
   model: text,
-  defaultModels: recordOf(text, provider),
+  defaultModels: mapped(recordOf(text, provider), (map) => Object.fromEntries(map)),
   mode: oneOf(["ask", "allowlist", "yolo"]),
   allow: listOf(pattern),
   maxParallel: wholeNumber,
-  sandbox: checkedBy(
-    (value): value is SandboxMode | SandboxSettings => typeof value === "string" || isPlain(value),
-    readSandboxSettings,
+  sandbox: mapped(
+    checkedBy(
+      (value): value is SandboxMode | SandboxSettings => typeof value === "string" || isPlain(value),
+      readSandboxSettings,
+    ),
+    (sandbox) => (typeof sandbox === "string" ? { mode: sandbox } : sandbox),
   ),
   requestTimeoutMs: wholeNumber,
   store: text,
@@ -154,21 +147,11 @@ const FIELDS = {
   protectedPaths: listOf(plainPath),
   secrets: listOf(variableName),
   passEnv: listOf(variableName),
-  baseUrls: recordOf(address, provider),
+  baseUrls: mapped(recordOf(address, provider), (map) => Object.fromEntries(map)),
   prices: checkedBy((value): value is Readonly<Record<string, PriceOption>> => isPlain(value), modelFacts),
-} satisfies Readonly<Record<keyof SluiceConfig, Read<unknown>>>;
-
-/** Session options that a config cannot set, and what to use instead. */
-const NOT_IN_CONFIG: Readonly<Record<string, string>> = {
-  interactors: "the process that starts a run decides who answers",
-  wait: "use sluice run --wait",
-  headless: "use sluice run --headless",
-  trust: "a project cannot trust itself",
-  cwd: "the workspace is the folder of this file",
-  env: "set environment variables before you start sluice",
-  clock: "use a session in a program",
-  onFault: "use a session in a program",
 };
+
+const isField = (name: string): name is keyof ProjectSettings => Object.hasOwn(FIELDS, name);
 
 /**
  * Validates the exports of a config file; `known` are the names of pipelines outside of it. Throws Validation `config_invalid`
@@ -181,38 +164,31 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     throw invalid(file, [{ path: "default", message, suggestion: "write export default defineConfig({ … })" }]);
   }
   const problems: Problem[] = [];
-  const given = new Map(members);
-  for (const name of given.keys()) if (!Object.hasOwn(FIELDS, name)) problems.push(unknownField(name));
-  const read = <T>(name: keyof SluiceConfig, reader: Read<T>): T | undefined =>
-    given.has(name) ? reader(given.get(name), name, problems) : undefined;
-
-  const model = read("model", FIELDS.model);
-  const store = read("store", FIELDS.store);
-  const pipelines = read("pipelines", FIELDS.pipelines) ?? new Map<string, LoadedPipeline>();
-  const defaultPipeline = read("defaultPipeline", FIELDS.defaultPipeline);
-  const tools = read("tools", FIELDS.tools) ?? [];
-  const executors = read("executors", FIELDS.executors) ?? [];
-  const settings: ProjectSettings = {
-    model: model === undefined ? undefined : fromRoot(model, root),
-    defaultModels: asRecord(read("defaultModels", FIELDS.defaultModels)),
-    mode: read("mode", FIELDS.mode),
-    allow: read("allow", FIELDS.allow),
-    maxParallel: read("maxParallel", FIELDS.maxParallel),
-    sandbox: given.has("sandbox") ? asSettings(read("sandbox", FIELDS.sandbox)) : undefined,
-    requestTimeoutMs: read("requestTimeoutMs", FIELDS.requestTimeoutMs),
-    store: store === undefined ? undefined : resolve(root, store),
-    pipelines,
-    defaultPipeline,
-    tools,
-    mcpServers: read("mcpServers", FIELDS.mcpServers),
-    executors,
-    onCall: read("onCall", FIELDS.onCall),
-    protectedPaths: (read("protectedPaths", FIELDS.protectedPaths) ?? []).map((path) => realPath(resolve(root, path))),
-    secrets: read("secrets", FIELDS.secrets) ?? [],
-    passEnv: read("passEnv", FIELDS.passEnv) ?? [],
-    baseUrls: asRecord(read("baseUrls", FIELDS.baseUrls)) ?? {},
-    prices: read("prices", FIELDS.prices),
+  const found: { -readonly [Name in keyof AllSettings]?: AllSettings[Name] } = {};
+  const read = <Name extends keyof AllSettings>(name: Name, member: unknown): void => {
+    const setting: AllSettings[Name] | undefined = FIELDS[name](member, name, problems);
+    if (setting !== undefined) found[name] = setting;
   };
+  for (const [name, member] of members) {
+    if (isField(name)) read(name, member);
+    else {
+      const suggestion = suggestionFor(name, Object.keys(FIELDS));
+      problems.push({ path: name, message: "is not a field of a config", suggestion });
+    }
+  }
+  const {
+    model = "",
+    store,
+    pipelines = new Map<string, LoadedPipeline>(),
+    defaultPipeline,
+    tools = [],
+    executors = [],
+  } = found;
+  const script = /^scripted:(.+)$/s.exec(model)?.[1];
+  // Script files are relative to the workspace, whatever the current folder.
+  if (script !== undefined) found.model = `scripted:${resolve(root, script)}`;
+  if (store !== undefined) found.store = resolve(root, store);
+  const protectedPaths = (found.protectedPaths ?? []).map((path) => realPath(resolve(root, path)));
   const names = [...pipelines.keys(), ...known];
   if (defaultPipeline !== undefined && !names.includes(defaultPipeline))
     problems.push({
@@ -220,29 +196,16 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
       message: `there is no pipeline ${JSON.stringify(defaultPipeline)}`,
       suggestion: suggestionFor(defaultPipeline, names),
     });
-  problems.push(
-    ...duplicates(
-      "tools",
-      tools.map(({ name }) => name),
-    ),
-    ...duplicates(
-      "executors",
-      executors.map(({ kind }) => kind),
-    ),
-  );
+  const toolNames = tools.map(({ name }) => name);
+  const kinds = executors.map(({ kind }) => kind);
+  problems.push(...duplicates("tools", toolNames), ...duplicates("executors", kinds));
   if (problems.length > 0) throw invalid(file, problems);
-  return settings;
+  return { secrets: [], passEnv: [], baseUrls: {}, ...found, pipelines, tools, executors, protectedPaths };
 }
 
 function invalid(file: string, problems: readonly Problem[]): Error {
   const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
   return problemsError("config_invalid", `${file} has ${count}:`, problems);
-}
-
-function unknownField(name: string): Problem {
-  const why = Object.hasOwn(NOT_IN_CONFIG, name) ? NOT_IN_CONFIG[name] : undefined;
-  if (why !== undefined) return { path: name, message: "cannot be set in a config", suggestion: why };
-  return { path: name, message: "is not a field of a config", suggestion: suggestionFor(name, Object.keys(FIELDS)) };
 }
 
 function suggestionFor(word: string, known: readonly string[]): string {
@@ -256,20 +219,6 @@ function duplicates(path: string, names: readonly string[]): readonly Problem[] 
       ? []
       : [{ path: `${path}[${index}]`, message: `${JSON.stringify(name)} is a duplicate`, suggestion: "keep one" }],
   );
-}
-
-function asSettings(sandbox: SandboxMode | SandboxSettings | undefined): SandboxSettings | undefined {
-  return typeof sandbox === "string" ? { mode: sandbox } : sandbox;
-}
-
-/** Script files are relative to the workspace, whatever the current folder. */
-function fromRoot(model: string, root: string): string {
-  const script = /^scripted:(.+)$/s.exec(model)?.[1];
-  return script === undefined ? model : `scripted:${resolve(root, script)}`;
-}
-
-function asRecord(map: ReadonlyMap<string, string> | undefined): Readonly<Record<string, string>> | undefined {
-  return map === undefined ? undefined : Object.fromEntries(map);
 }
 
 /** Whether a value is an object literal, unlike a Map, a Date or a pipeline. */

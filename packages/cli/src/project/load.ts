@@ -1,7 +1,7 @@
 import { pathToFileURL } from "node:url";
 import { type Clock, isSluiceError, type Json, type Pipeline, SluiceError, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { type Admit, importWatched, type WatchedModules } from "./modules.ts";
+import { type Admit, MODULES, type WatchedModules } from "./modules.ts";
 
 /** A pipeline whose input type is unknown here; a session checks the input. */
 export type LoadedPipeline = Pipeline<Json, unknown>;
@@ -32,8 +32,8 @@ export async function loadModule(
 ): Promise<LoadedModule> {
   const run = (specifier: string): Promise<LoadedModule["exports"]> => withTimeout(import(specifier), clock);
   try {
-    const { exports, modules } = await importWatched(pathToFileURL(file), admit, run);
-    return { exports, ...modules };
+    const { exports, modules } = await MODULES.import(pathToFileURL(file), admit, run);
+    return { exports, files: modules.files, deciding: modules.deciding };
   } catch (thrown) {
     if (isSluiceError(thrown))
       throw new SluiceError(thrown.class, thrown.code, ofFile(file, thrown.message), {

@@ -1,6 +1,8 @@
 import { resolve } from "node:path";
-import { type PipelineSpec, SluiceError } from "@sluice/core";
+import { type PipelineSpec, SluiceError, systemClock } from "@sluice/core";
 import { chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
+import type { Environment } from "@sluice/tui/user";
+import type { LoadedConfig } from "./load-config.ts";
 
 /** Everything that determines the model of a run. */
 export interface ModelRequest extends ModelChoice {
@@ -14,6 +16,12 @@ export interface RunModel {
   readonly id: string;
   /** Why it was chosen; absent if it was set by name. */
   readonly why?: string;
+}
+
+/** What a config and an environment say about the model. */
+export function choiceOf(config: LoadedConfig | undefined, env: Environment): ModelChoice {
+  const { model: configured, defaultModels = {}, baseUrls = {} } = config?.settings ?? {};
+  return { configured, defaultModels, baseUrls, env, clock: systemClock };
 }
 
 /** The model of a new run; undefined only if every stage sets its own. Throws Session `no_model`. */

@@ -4,6 +4,7 @@ import { registerHooks } from "node:module";
 import { basename, dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SluiceError } from "@sluice/core";
+import { foldersAbove } from "./project-paths.ts";
 
 type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
@@ -30,19 +31,6 @@ export interface WatchedModules {
   readonly files: ReadonlyMap<string, string>;
   /** Absolute paths that determine what is loaded next time: every file, and where packages are searched. */
   readonly deciding: ReadonlySet<string>;
-}
-
-/**
- * Imports a file with `run`, and calls `admit` for each file of its code before it is evaluated, also for files that this
- * process evaluated earlier. A file is evaluated again if it or one of its imports changed. Imports that a pipeline's functions
- * make later are admitted, too, for the life of the process.
- */
-export async function importWatched<T>(
-  entry: URL,
-  admit: Admit,
-  run: (specifier: string) => Promise<T>,
-): Promise<{ readonly exports: T; readonly modules: WatchedModules }> {
-  return await MODULES.import(entry, admit, run);
 }
 
 /** One import of an entry file, with all its imports. */
@@ -93,18 +81,37 @@ class LoadedCode {
   #entering: Loading | undefined;
   #turn: Promise<unknown> | undefined;
 
-  /** Imports run one after the other, so that each module is attributed to its import. */
-  async import<T>(entry: URL, admit: Admit, run: (specifier: string) => Promise<T>) {
+  /**
+   * Imports a file with `run`, and calls `admit` for each file of its code before it is evaluated, also for files that this
+   * process evaluated earlier. A file is evaluated again if it or one of its imports changed. Imports that a pipeline's functions
+   * make later are admitted, too, for the life of the process.
+   */
+  async import<T>(
+    entry: URL,
+    admit: Admit,
+    run: (specifier: string) => Promise<T>,
+  ): Promise<{ readonly exports: T; readonly modules: WatchedModules }> {
     if (this.#turn === undefined) registerHooks({ resolve: this.#resolve, load: this.#load });
+    // Imports run one after the other, so that each module is attributed to its import.
     const previous = this.#turn;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#turn = promise;
     await previous;
-    const loading = this.#begin(entry, admit);
+    const loading: Loading = {
+      specifier: this.#marked(entry.href),
+      admit,
+      isInstalled: installedBeside(fileURLToPath(entry)),
+      files: new Map(),
+      deciding: new Set(),
+      modules: new Set(),
+      start: "",
+      finished: false,
+    };
+    this.#entering = loading;
     const known = new Set(this.#known.keys());
     try {
       const exports = await run(loading.specifier);
-      return { exports, modules: { files: loading.files, deciding: loading.deciding } };
+      return { exports, modules: loading };
     } catch (thrown) {
       // Evaluate failed modules again next time: they may have been fixed.
       for (const address of loading.modules)
@@ -117,21 +124,6 @@ class LoadedCode {
     }
   }
 
-  #begin(entry: URL, admit: Admit): Loading {
-    const loading: Loading = {
-      specifier: this.#marked(entry.href),
-      admit,
-      isInstalled: installedBeside(fileURLToPath(entry)),
-      files: new Map(),
-      deciding: new Set(),
-      modules: new Set(),
-      start: "",
-      finished: false,
-    };
-    this.#entering = loading;
-    return loading;
-  }
-
   readonly #resolve: Resolve = (specifier, context, next) => {
     const required = context.conditions.includes("require");
     const from = context.parentURL === undefined ? undefined : this.#parent(context.parentURL, required);
@@ -139,7 +131,7 @@ class LoadedCode {
     const loading = isEntry ? this.#entering : from === undefined ? undefined : this.#owners.get(from);
     if (loading === undefined) return next(specifier, context);
     const found = resolveOurs(specifier, context, next);
-    if (!isEntry && isOurs(specifier) && found.url === ownUrl(specifier)) return found;
+    if (!isEntry && OURS.test(specifier) && found.url === ownUrl(specifier)) return found;
     const address = onDisk(found.url);
     if (!/^(?:file|data):/.test(address)) return found;
     // If the entry is a link, its target is evaluated.
@@ -161,7 +153,9 @@ class LoadedCode {
   #noteSearch(specifier: string, from: string | undefined, address: string, { deciding, isInstalled }: Loading): void {
     if (/^(?:[./]|file:|data:)/.test(specifier) || from?.startsWith("file:") !== true) return;
     const lookedIn = this.#known.get(from)?.lookedIn;
-    for (const folder of foldersAbove(fileURLToPath(from))) {
+    for (const folder of foldersAbove(dirname(fileURLToPath(from)))) {
+      // Node searches no node_modules inside node_modules.
+      if (basename(folder) === "node_modules") continue;
       const paths = [join(folder, "node_modules")];
       if (!isInstalled(fileURLToPath(address))) paths.push(join(folder, "package.json"));
       for (const path of paths) {
@@ -255,7 +249,7 @@ class LoadedCode {
   }
 }
 
-const MODULES = new LoadedCode();
+export const MODULES = new LoadedCode();
 
 function onlyOnce(address: string): SluiceError {
   return new SluiceError(
@@ -282,10 +276,6 @@ function ofFile(address: string): string {
   return address.replace(/\?.*$/s, "");
 }
 
-function isOurs(specifier: string): boolean {
-  return OURS.test(specifier);
-}
-
 /** Where this Sluice finds one of its own packages. `require` ignores the parent that `resolveOurs` sets, and may find another. */
 function ownUrl(specifier: string): string | undefined {
   try {
@@ -301,7 +291,7 @@ function ownUrl(specifier: string): string | undefined {
  * errors. It uses Sluice's Zod if the project has none.
  */
 const resolveOurs: Resolve = (specifier, context, next) => {
-  if (isOurs(specifier)) return next(specifier, { ...context, parentURL: import.meta.url });
+  if (OURS.test(specifier)) return next(specifier, { ...context, parentURL: import.meta.url });
   try {
     return next(specifier, context);
   } catch (thrown) {
@@ -314,13 +304,4 @@ const resolveOurs: Resolve = (specifier, context, next) => {
 function installedBeside(entry: string): (file: string) => boolean {
   const [, own = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+[\\/])/s.exec(entry) ?? [];
   return (file) => (file.startsWith(own) ? file.slice(own.length) : file).split(sep).includes("node_modules");
-}
-
-function foldersAbove(file: string): readonly string[] {
-  const folders: string[] = [];
-  for (let folder = dirname(file); ; folder = dirname(folder)) {
-    // Node searches no node_modules inside node_modules.
-    if (basename(folder) !== "node_modules") folders.push(folder);
-    if (folder === dirname(folder)) return folders;
-  }
 }

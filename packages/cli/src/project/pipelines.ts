@@ -7,6 +7,7 @@ import { asTrusted, CODE_EXTENSIONS, type CodeDigests, fileDigests, fileStem, ty
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
 import type { LoadedConfig } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
+import { realPath } from "./project-paths.ts";
 import type { NamedFiles } from "./trust.ts";
 
 export interface FoundPipeline {
@@ -39,6 +40,11 @@ export interface Finding {
 
 const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
 
+/** The names of the project's pipelines, in files and in its config. */
+export function projectPipelines({ code, config }: Pick<Finding, "code" | "config">): readonly string[] {
+  return [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])];
+}
+
 /** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
   return withConfig(await findByName(name, finding), finding.config);
@@ -62,20 +68,21 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
       `${stem} is defined in ${origins.map((path) => basename(path)).join(" and ")}; rename one, or use the path`,
     );
   }
-  const loadBundled = bundledPipelines().get(name);
+  const [origin] = origins;
+  if (origin === undefined) return await fromBundled(name, projectPipelines(finding), finding);
   const found =
     config !== undefined && configured !== undefined
       ? fromConfig(name, configured, config)
-      : files[0] === undefined
-        ? undefined
-        : await fromFile(name, realpathSync(files[0]), exported, asTrusted(await finding.requireTrust(), code.root));
-  if (found !== undefined)
-    return loadBundled === undefined
-      ? found
-      : { ...found, note: `${name} is the project's pipeline (${origins[0]}), not the bundled one` };
-  const bundled: unknown = await loadBundled?.();
-  if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name }, code: [] };
-  throw unknown(name, [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])], finding);
+      : await fromFile(name, realpathSync(origin), exported, asTrusted(await finding.requireTrust(), code.root));
+  if (!bundledPipelines().has(name)) return found;
+  return { ...found, note: `${name} is the project's pipeline (${origin}), not the bundled one` };
+}
+
+/** A bundled pipeline; `others` are the names of the project's. */
+async function fromBundled(name: string, others: readonly string[], finding: Finding): Promise<FoundPipeline> {
+  const pipeline: unknown = await bundledPipelines().get(name)?.();
+  if (isPipeline(pipeline)) return { name, pipeline, source: { kind: "bundled", name }, code: [] };
+  throw unknown(name, others, finding);
 }
 
 export interface FindingAgain extends Finding {
@@ -99,11 +106,8 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
         "run_programmatic",
         `run ${runId} was started by a program, which has its pipeline; resume it there: await session.resume(pipeline, ${JSON.stringify(runId)})`,
       );
-    case "bundled": {
-      const bundled: unknown = await bundledPipelines().get(source.name)?.();
-      if (isPipeline(bundled)) return { name: source.name, pipeline: bundled, source, code: [] };
-      throw unknown(source.name, [], finding);
-    }
+    case "bundled":
+      return { ...(await fromBundled(source.name, [], finding)), source };
     case "config": {
       const configured = config?.settings.pipelines.get(source.name);
       if (config !== undefined && configured !== undefined) return fromConfig(source.name, configured, config);
@@ -111,18 +115,25 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
     }
     case "file": {
       const file = existing(source.file, finding.orElse);
-      if (!file.startsWith(realOr(code.pipelinesFolder) + sep)) {
-        if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
-        requireNamed(file, source, runId, { ...finding, orElse });
-        return await fromFile(source.file, file, source.export, asRecorded(source, runId, orElse));
-      }
-      return await fromFile(source.file, file, source.export, asTrusted(await finding.requireTrust(), code.root));
+      if (file.startsWith(realPath(code.pipelinesFolder) + sep))
+        return await fromFile(source.file, file, source.export, asTrusted(await finding.requireTrust(), code.root));
+      if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
+      // A store can come from elsewhere and refer to any file.
+      if (!finding.named.holds(file, source.files))
+        throw untrustedFile(
+          `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
+        );
+      return await fromFile(source.file, file, source.export, asRecorded(source, runId, orElse));
     }
   }
 }
 
 function fromConfig(name: string, pipeline: LoadedPipeline, { source }: LoadedConfig): FoundPipeline {
   return { name, pipeline, source: { kind: "config", name, config: source }, code: [] };
+}
+
+export function untrustedFile(message: string): SluiceError {
+  return new SluiceError("Validation", "pipeline_untrusted", message);
 }
 
 /** Adds the config to the code of a pipeline, since runs depend on it. */
@@ -137,9 +148,7 @@ function withConfig(found: FoundPipeline, config: LoadedConfig | undefined): Fou
 /** Naming a file trusts everything that it imports when it is loaded, but not later imports, which a run may have written. */
 const asNamed: Admit = ({ file, late }) => {
   if (!late) return;
-  throw new SluiceError(
-    "Validation",
-    "pipeline_untrusted",
+  throw untrustedFile(
     `${file} is imported during the run, which may have changed it; import it at the top of the pipeline's file`,
   );
 };
@@ -151,41 +160,24 @@ function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
     asNamed(module);
     if (known.get(module.file) === module.digest) return;
     const what = known.has(module.file) ? "has changed" : "is a new import";
-    throw new SluiceError(
-      "Validation",
-      "pipeline_untrusted",
+    throw untrustedFile(
       `${module.file} ${what} since run ${runId} started; review it, then ${orElse} to load the current version`,
     );
   };
 }
 
-async function fromNamed(
-  name: string,
-  file: string,
-  wanted: string | undefined,
-  { named }: Finding,
-): Promise<FoundPipeline> {
+async function fromNamed(name: string, file: string, wanted: string | undefined, { named }: Finding) {
   const found = await fromFile(name, file, wanted, asNamed);
-  if (found.source.kind === "file") named.remember(file, found.source.files);
+  named.remember(file, found.source.files);
   return found;
 }
 
-/** Requires that the user has named the file: a store can come from elsewhere and refer to any file. */
-function requireNamed(
+async function fromFile(
+  name: string,
   file: string,
-  { files }: FileSource,
-  runId: string,
-  { named, orElse }: Required<Pick<FindingAgain, "named" | "orElse">>,
-): void {
-  if (named.holds(file, files)) return;
-  throw new SluiceError(
-    "Validation",
-    "pipeline_untrusted",
-    `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
-  );
-}
-
-async function fromFile(name: string, file: string, wanted: string | undefined, admit: Admit): Promise<FoundPipeline> {
+  wanted: string | undefined,
+  admit: Admit,
+): Promise<FoundPipeline & { readonly source: FileSource }> {
   const { pipelines, files, deciding } = await loadFile(file, admit);
   const names = [...pipelines.keys()];
   const exported = wanted ?? (names.length === 1 ? names[0] : undefined);
@@ -204,10 +196,6 @@ function existing(path: string, orElse?: string): string {
   if (existsSync(path) && statSync(path).isFile()) return realpathSync(path);
   const fix = orElse === undefined ? "" : `; ${orElse} to load another`;
   throw notFound(`there is no pipeline file ${path}${fix}`);
-}
-
-function realOr(path: string): string {
-  return existsSync(path) ? realpathSync(path) : path;
 }
 
 function unknown(name: string, project: readonly string[], { withoutConfig }: Finding): SluiceError {

@@ -1,5 +1,5 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { type RunHost, SluiceError } from "@sluice/core";
 import type { Environment } from "@sluice/tui/user";
 
@@ -14,23 +14,18 @@ export interface ProjectPaths {
 
 export interface ProjectPathOptions {
   readonly cwd?: string;
-  readonly store?: string;
-}
-
-/** The store if --store is not set. */
-export interface StoreSettings {
-  /** SLUICE_STORE, relative to the current folder. */
+  /** Relative to the current folder. */
   readonly store?: string | undefined;
-  /** The config's store, absolute. */
-  readonly configured?: string | undefined;
 }
 
-/** Resolves --cwd and --store from the current folder. Throws Session `workspace_missing`. */
-export function projectPathsOf(options: ProjectPathOptions, here: string, settings: StoreSettings = {}): ProjectPaths {
+/**
+ * Resolves the workspace and the store from the current folder; `configured` is the config's store, absolute. Throws Session
+ * `workspace_missing`.
+ */
+export function projectPathsOf(options: ProjectPathOptions, here: string, configured?: string): ProjectPaths {
   const cwd = workspaceOf(options, here);
   const usual = join(cwd, ".sluice", "store");
-  const named = options.store ?? settings.store;
-  const store = named === undefined ? (settings.configured ?? usual) : resolve(here, named);
+  const store = options.store === undefined ? (configured ?? usual) : resolve(here, options.store);
   return { cwd, store, usualStore: store === usual };
 }
 
@@ -45,6 +40,18 @@ export function workspaceOf(options: ProjectPathOptions, here: string): string {
   return real;
 }
 
+/** A folder and its parents, up to the root. */
+export function foldersAbove(folder: string): readonly string[] {
+  const parent = dirname(folder);
+  return parent === folder ? [folder] : [folder, ...foldersAbove(parent)];
+}
+
+/** Whether an absolute path is a folder or below it; links are not resolved. */
+export function isWithin(path: string, folder: string): boolean {
+  const below = relative(folder, path);
+  return below !== ".." && !below.startsWith(`..${sep}`) && !isAbsolute(below);
+}
+
 /** A path with links resolved, also of a file that does not exist yet. */
 export function realPath(path: string): string {
   if (existsSync(path)) return realpathSync(path);
@@ -52,16 +59,10 @@ export function realPath(path: string): string {
   return parent === path ? path : join(realPath(parent), basename(path));
 }
 
-/** Opens the store read-only. Throws Host `store_missing`. */
-export async function openToRead(place: ProjectPaths): Promise<RunHost> {
-  const { sqliteHost } = await import("@sluice/sqlite");
-  return sqliteHost(place.store, { readOnly: true });
-}
-
 /** Returns a function that opens the store for writing, and creates it if it is missing. */
-export async function storeOpener(place: ProjectPaths, options: { readonly adopt: boolean }): Promise<() => RunHost> {
+export async function storeOpener(place: ProjectPaths, adopt: boolean | undefined): Promise<() => RunHost> {
   const { sqliteHost } = await import("@sluice/sqlite");
-  return () => sqliteHost(place.store, options);
+  return () => sqliteHost(place.store, { adopt: adopt === true });
 }
 
 /** A shell command line that works from any folder. */

@@ -3,23 +3,15 @@ import { isSluiceError, SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import { visible } from "@sluice/core/runtime";
 import type { ConfigSource } from "@sluice/stages";
-import { readSettings, secretMask, stateFolder } from "@sluice/tui/user";
+import { readSettings, secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
-import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode } from "./code.ts";
+import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode, untrustedFolder } from "./code.ts";
 import type { LoadedConfig } from "./load-config.ts";
 import type { Finding } from "./pipelines.ts";
 import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
-import { createNamedFiles, createTrust, type NamedFiles, powersOf, type TrustState, trustQuestion } from "./trust.ts";
+import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust.ts";
 
-/** The project folders of a command. For each, trust is asked and code is loaded at most once. */
-export interface Projects {
-  /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
-  place(): Promise<ProjectPaths>;
-  /** The project of a new run; asks the user for trust if required and possible. */
-  open(root: string): Promise<Project>;
-  /** The project of an earlier run, with the config if the run was started with one. */
-  reopen(root: string, earlier: EarlierRun): Promise<Project>;
-}
+export type Projects = ReturnType<typeof createProjects>;
 export type Project = Finding & { readonly trusted: boolean };
 
 export interface EarlierRun {
@@ -39,23 +31,14 @@ interface Flags extends ProjectPathOptions {
 /** Asks the user whether to trust a folder. */
 export type AskTrust = (question: string) => Promise<boolean>;
 
-export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined): Projects {
+/** The project folders of a command. For each, trust is asked and code is loaded at most once. */
+export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined) {
   const { terminal, env, here } = context;
   const trust = createTrust(env);
   const trusted = flags.trust === true;
   const folders = new Map<string, Folder>();
   const say = (text: string): void => terminal.err(`sluice: ${visible(secretMask(env).text(text))}\n`);
-  const files = createNamedFiles(stateFolder(env));
-  const named: NamedFiles = {
-    holds: files.holds,
-    remember: (file, madeOf) => {
-      // In a process that a run started, no person names a file.
-      if (readSettings(env).insideRun !== undefined) return undefined;
-      const fault = files.remember(file, madeOf);
-      if (fault !== undefined) say(fault);
-      return fault;
-    },
-  };
+  const named = createNamedFiles(env, say);
 
   const folderAt = (root: string): Folder => {
     const known = folders.get(root);
@@ -72,17 +55,18 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   };
 
   return {
-    async place() {
+    /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
+    async place(): Promise<ProjectPaths> {
       const named = flags.store ?? readSettings(env).store;
       const folder = folderAt(workspaceOf(flags, here));
       if (named !== undefined || folder.code.configs.length === 0 || flags.config === false)
-        return projectPathsOf(flags, here, { store: named });
-      if (await folder.isOpen())
-        return projectPathsOf(flags, here, { configured: (await folder.config())?.settings.store });
+        return projectPathsOf({ ...flags, store: named }, here);
+      if (await folder.isOpen()) return projectPathsOf(flags, here, (await folder.config())?.settings.store);
       if (!folder.wasAsked()) say(`${notTrusted(folder)}; using the default store`);
       return projectPathsOf(flags, here);
     },
-    async open(root) {
+    /** The project of a new run; asks the user for trust if required and possible. */
+    async open(root: string): Promise<Project> {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
       // The user may rely on the rules of a removed config, or on a removed pipeline.
@@ -100,7 +84,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (folder.state().kind === "changed") await folder.requireTrust();
       return projectOf(folder, undefined, notTrusted(folder));
     },
-    async reopen(root, { runId, config: recorded, allowChanged }) {
+    /** The project of an earlier run, with the config if the run was started with one. */
+    async reopen(root: string, { runId, config: recorded, allowChanged }: EarlierRun): Promise<Project> {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
       if (recorded === undefined) {
@@ -123,26 +108,8 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   };
 }
 
-/** The code of one folder, and its trust. */
-interface Folder {
-  readonly code: ProjectCode;
-  state(): TrustState;
-  /** Whether trusted code was removed. */
-  hasLost(): boolean;
-  /** Whether its code may be loaded; asks the user if possible. */
-  mayLoad(): Promise<boolean>;
-  /** The same, without asking. */
-  isOpen(): Promise<boolean>;
-  /** Whether `mayLoad` has been called. */
-  wasAsked(): boolean;
-  /** The digests of its trusted code. Throws Validation `folder_untrusted`. */
-  requireTrust(): Promise<CodeDigests>;
-  /** Its config; only to be called if its code may be loaded. */
-  config(): Promise<LoadedConfig | undefined>;
-}
-
 interface FolderOptions {
-  readonly trust: ReturnType<typeof createTrust>;
+  readonly trust: Trust;
   /** Whether --trust is set. */
   readonly trusted: boolean;
   /** Undefined without a user to ask. */
@@ -150,7 +117,10 @@ interface FolderOptions {
   readonly say: (text: string) => void;
 }
 
-function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOptions): Folder {
+type Folder = ReturnType<typeof createFolder>;
+
+/** The code of one folder, and its trust. */
+function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOptions) {
   const { root } = code;
   let digests: CodeDigests | undefined;
   let answer: Promise<boolean> | undefined;
@@ -173,8 +143,7 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     if (current.kind === "trusted") return true;
     if (!trusted && (ask === undefined || digests === undefined || !(await ask(trustQuestion(root, read(), current)))))
       return false;
-    const fault = trust.grant(root, read());
-    if (fault !== undefined) say(fault);
+    trust.grant(root, read(), say);
     return true;
   };
   const mayLoad = (): Promise<boolean> => {
@@ -184,19 +153,26 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
   return {
     code,
     state,
-    hasLost: () => {
+    /** Whether trusted code was removed. */
+    hasLost: (): boolean => {
       const current = state();
       return current.kind === "changed" && current.files.some((file) => !read().has(file));
     },
+    /** Whether its code may be loaded; asks the user if possible. */
     mayLoad,
-    isOpen: async () => (answer === undefined && !trusted ? state().kind === "trusted" : await mayLoad()),
-    wasAsked: () => answer !== undefined,
-    requireTrust: async () => {
+    /** The same, without asking. */
+    isOpen: async (): Promise<boolean> =>
+      answer === undefined && !trusted ? state().kind === "trusted" : await mayLoad(),
+    /** Whether `mayLoad` has been called. */
+    wasAsked: (): boolean => answer !== undefined,
+    /** The digests of its trusted code. Throws Validation `folder_untrusted`. */
+    requireTrust: async (): Promise<CodeDigests> => {
       if (await mayLoad()) return read();
       read();
       throw untrusted(root, state());
     },
-    config: () => {
+    /** Its config; only to be called if its code may be loaded. */
+    config: (): Promise<LoadedConfig | undefined> => {
       loaded ??= load(code, read());
       return loaded;
     },
@@ -215,11 +191,7 @@ function untrusted(root: string, state: TrustState): SluiceError {
     state.kind === "changed"
       ? `the code of ${root} changed since it was trusted (${state.files.map(inLine).join(", ")})`
       : `the pipelines and the config in ${root} are code that is not trusted`;
-  return new SluiceError(
-    "Validation",
-    "folder_untrusted",
-    `${what}; review it, then use --trust (remembered until a file changes)`,
-  );
+  return untrustedFolder(`${what}; review it, then use --trust (remembered until a file changes)`);
 }
 
 function notTrusted({ code, state }: Folder): string {

@@ -4,7 +4,7 @@ import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/
 import type { SecurityMode } from "@sluice/core/gate";
 import { digestOf, messageOf, sha256 } from "@sluice/core/runtime";
 import type { FileDigest } from "@sluice/stages";
-import { type Environment, stateFolder } from "@sluice/tui/user";
+import { type Environment, readSettings, stateFolder } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";
 import type { CodeDigests } from "./code.ts";
 import type { ProjectSettings } from "./load-config.ts";
@@ -16,46 +16,48 @@ export type TrustState =
   | { readonly kind: "changed"; readonly files: readonly string[] }
   | { readonly kind: "unknown" };
 
-/** The folders whose code may be loaded: config and pipelines run with the user's rights. */
-export interface Trust {
-  stateOf(root: string, code: CodeDigests): TrustState;
-  /** Whether the folder was ever trusted. */
-  knows(root: string): boolean;
-  /** Trusts these versions of the files. Returns the error message if that could not be stored. */
-  grant(root: string, code: CodeDigests): string | undefined;
-}
+export type Trust = ReturnType<typeof createTrust>;
 
-/** Trust is stored outside of all projects, by folder and digests, so that no project can grant it to itself. */
-export function createTrust(env: Environment): Trust {
+/**
+ * The folders whose code may be loaded: config and pipelines run with the user's rights. Trust is stored outside of all projects,
+ * by folder and digests, so that no project can grant it to itself.
+ */
+export function createTrust(env: Environment) {
   const file = join(stateFolder(env), "trust.json");
   return {
-    knows: (root) => isJsonObject(field(field(readTrust(file), "folders"), root)),
-    stateOf(root, code) {
+    /** Whether the folder was ever trusted. */
+    knows: (root: string): boolean => isJsonObject(field(field(readTrust(file), "folders"), root)),
+    stateOf(root: string, code: CodeDigests): TrustState {
       const known = field(field(readTrust(file), "folders"), root);
       if (!isJsonObject(known)) return { kind: "unknown" };
       const paths = new Set([...Object.keys(known), ...code.keys()]);
       const files = [...paths].filter((path) => field(known, path) !== code.get(path)).sort();
       return files.length === 0 ? { kind: "trusted" } : { kind: "changed", files };
     },
-    grant(root, code) {
+    /** Trusts these versions of the files. A fault in storing that is reported. */
+    grant(root: string, code: CodeDigests, say: Say): void {
       const known = field(readTrust(file), "folders");
       const folders = { ...(isJsonObject(known) ? known : {}), [root]: Object.fromEntries(code) };
-      try {
-        replaceFile(file, `${JSON.stringify({ version: 1, folders }, null, 2)}\n`);
-        return undefined;
-      } catch (thrown) {
-        return `the trust could not be stored: ${messageOf(thrown)}`;
-      }
+      const fault = replaceFile(file, `${JSON.stringify({ version: 1, folders }, null, 2)}\n`);
+      if (fault !== undefined) say(`the trust could not be stored: ${fault}`);
     },
   };
 }
 
-/** Writes a private file atomically. */
-function replaceFile(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+/** Shows a notice to the user. */
+type Say = (text: string) => void;
+
+/** Writes a private file atomically. Returns the error message if that fails. */
+function replaceFile(file: string, text: string): string | undefined {
   const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, text, { mode: 0o600 });
-  renameSync(draft, file);
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(draft, text, { mode: 0o600 });
+    renameSync(draft, file);
+    return undefined;
+  } catch (thrown) {
+    return messageOf(thrown);
+  }
 }
 
 /** A missing file means no trust; an unreadable one is an error, since writing would lose its content. */
@@ -79,36 +81,28 @@ function unreadable(file: string, why: string): SluiceError {
 /** Stored versions per file: runs of earlier versions may still be resumed. */
 const KEPT = 50;
 
-/** The code of a pipeline file. */
-type FileDigests = readonly FileDigest[];
+export type NamedFiles = ReturnType<typeof createNamedFiles>;
 
 /**
  * Versions of pipeline files that the user has named on a command line. Stored outside of all projects and stores: a store can
  * come from elsewhere and refer to any file.
  */
-export interface NamedFiles {
-  holds(file: string, code: FileDigests): boolean;
-  /** Returns the error message if it could not be stored: then resuming needs --trust. */
-  remember(file: string, code: FileDigests): string | undefined;
-}
-
-export function createNamedFiles(stateFolder: string): NamedFiles {
-  const folder = join(stateFolder, "named");
+export function createNamedFiles(env: Environment, say: Say) {
+  const folder = join(stateFolder(env), "named");
   // One note per file, so that concurrent commands do not overwrite each other's notes.
   const noteOf = (file: string): string => join(folder, sha256(file).slice(0, 32));
   return {
-    holds: (file, code) => readNote(noteOf(file)).includes(digestOf(code)),
-    remember(file, code) {
+    holds: (file: string, code: readonly FileDigest[]): boolean => readNote(noteOf(file)).includes(digestOf(code)),
+    remember(file: string, code: readonly FileDigest[]): void {
+      // In a process that a run started, no person names a file.
+      if (readSettings(env).insideRun !== undefined) return;
       const digest = digestOf(code);
       const note = noteOf(file);
       const known = readNote(note);
-      if (known.includes(digest)) return undefined;
-      try {
-        replaceFile(note, [...known, digest].slice(-KEPT).join("\n"));
-        return undefined;
-      } catch (thrown) {
-        return `the use of ${file} could not be stored, so resuming its runs will need --trust: ${messageOf(thrown)}`;
-      }
+      if (known.includes(digest)) return;
+      const fault = replaceFile(note, [...known, digest].slice(-KEPT).join("\n"));
+      if (fault !== undefined)
+        say(`the use of ${file} could not be stored, so resuming its runs will need --trust: ${fault}`);
     },
   };
 }
@@ -127,20 +121,17 @@ const MOST_FILES = 20;
 
 /** The question before a folder's code is loaded for the first time, or after a change. */
 export function trustQuestion(root: string, code: CodeDigests, state: TrustState): string {
-  const changed = new Set(state.kind === "changed" ? state.files : []);
-  const files = [...code.keys()].sort((one, other) => Number(changed.has(other)) - Number(changed.has(one)));
-  const removed = [...changed].filter((file) => !code.has(file));
-  const lines = [
-    ...files
-      .slice(0, MOST_FILES)
-      .map((file) => `  ${relative(root, file)}${changed.has(file) ? "  (changed or new)" : ""}`),
-    ...(files.length > MOST_FILES ? [`  and ${count(files.length - MOST_FILES, "more file")}`] : []),
-    ...removed.map((file) => `  ${relative(root, file)}  (removed)`),
+  const changed = state.kind === "changed" ? state.files : [];
+  const others = [...code.keys()].filter((file) => !changed.includes(file));
+  const files = [
+    ...changed.map((file) => `  ${relative(root, file)}  (${code.has(file) ? "changed or new" : "removed"})`),
+    ...others.map((file) => `  ${relative(root, file)}`),
   ];
+  const more = files.length > MOST_FILES ? [`  and ${count(files.length - MOST_FILES, "more file")}`] : [];
   const since = state.kind === "changed" ? ", and has changed since you trusted it" : "";
   return [
     `The code of ${root} runs with your rights${since}:`,
-    ...lines.map((line) => oneLine(line, 400)),
+    ...[...files.slice(0, MOST_FILES), ...more].map((line) => oneLine(line, 400)),
     "It controls what runs may do here: a config can set the mode, start MCP servers, pass keys to commands, and set where keys are sent.",
   ].join("\n");
 }

@@ -1,84 +1,52 @@
-import {
-  type Interactor,
-  type JsonObject,
-  type OpenRequest,
-  type RunHost,
-  type SluiceEvent,
-  systemClock,
-} from "@sluice/core";
+import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
 import { answerCommand } from "@sluice/tui/user";
 import { rootOf } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
-import { createReporter } from "../output/reporter.ts";
 import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
-import { type FollowedRun, followRun } from "./follow-run.ts";
+import { type FollowedRun, type FollowOptions, followRun } from "./follow-run.ts";
 import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
-import { createLinePrompt, type LinePrompt } from "./line-prompt.ts";
+import { linePromptOf } from "./line-prompt.ts";
 import { openSession } from "./open-session.ts";
-import type { ExecuteFlags } from "./run-flags.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** A run to start or resume. */
-export interface RunExecution {
+export interface RunExecution extends FollowOptions {
   readonly place: ProjectPaths;
-  readonly flags: ExecuteFlags;
   readonly plan: RunPlan;
   /** An open store; by default it is opened after the run's checks. */
   readonly host?: RunHost;
-  /** Events of earlier processes. */
-  readonly past?: readonly SluiceEvent[];
-  /** Requests that are already open. */
-  readonly open?: readonly OpenRequest[];
-  /** Lines for stderr once the run has started. */
-  readonly notices?: readonly string[];
   /** A request that the user has already answered, and the interactor with that answer. */
   readonly answered?: { readonly request: OpenRequest; readonly by: Interactor };
-  /** Fields to add to the report, in the formats for programs. */
-  readonly extraJson?: JsonObject;
 }
 
 /** Executes a run in a session of its own and reports it until it ends or is suspended. */
-export async function executeRun(
-  { place, flags, plan, host, past, open, notices, answered, extraJson }: RunExecution,
-  context: CommandContext,
-): Promise<FollowedRun> {
+export async function executeRun(execution: RunExecution, context: CommandContext): Promise<FollowedRun> {
+  const { place, flags, plan, host, answered, extraJson } = execution;
   const { terminal, env, here } = context;
-  const { wait } = flags;
-  const { model } = plan;
-  const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
-  if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
-  const prompt = (): LinePrompt =>
-    createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
+  const { id = "", why } = plan.model ?? {};
+  if (why !== undefined) terminal.err(`sluice: ${visible(`model ${id} (${why})`)}\n`);
   const isInteractive = terminal.interactive && flags.headless !== true;
-  const user = isInteractive ? [lineInteractor(prompt(), terminal.prompts)] : [];
+  const user = isInteractive ? [lineInteractor(linePromptOf(terminal), terminal.prompts)] : [];
   const interactors =
     answered === undefined ? user : [answered.by, ...user.map((one) => except(one, answered.request))];
-  const waits = wait !== undefined && !isInteractive;
-  const store = host ?? (await storeOpener(place, { adopt: flags.adoptStore === true }));
+  const waits = flags.wait !== undefined && !isInteractive;
+  const store = host ?? (await storeOpener(place, flags.adoptStore));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
-  const codes = createCodeBoard(terminal, (words) => commandLine(words, place, here, env));
+  const line = (words: readonly string[]): string => commandLine(words, place, here, env);
+  const codes = createCodeBoard(terminal, line);
   const onCode = (request: OpenRequest, code: string): void => {
     if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
   };
-  const people = { interactors, wait: wait ?? false, onFault, ...(waits ? { onCode } : {}) };
+  const people = { interactors, wait: flags.wait ?? false, onFault, ...(waits ? { onCode } : {}) };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
-    const followed = await followRun(plan.begin(session), {
-      reporter: createReporter(flags.outputFormat, terminal),
-      terminal,
-      failOnDenied: flags.failOnDenied === true,
-      waits,
-      ...(past === undefined ? {} : { past }),
-      ...(open === undefined ? {} : { open }),
-      ...(notices === undefined ? {} : { notices }),
-      extraJson: { ...chosen, ...extraJson },
-      resume: (runId) => commandLine(["resume", runId], place, here, env),
-      answer: (request) => commandLine(answerCommand(request), place, here, env),
-    });
-    for (const line of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
+    const chosen = why === undefined ? {} : { model: { id, why } };
+    const options = { ...execution, extraJson: { ...chosen, ...extraJson } };
+    const followed = await followRun(plan.begin(session), options, { terminal, waits, line });
+    for (const notice of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(notice)}\n`);
     return followed;
   } finally {
     await session.close();

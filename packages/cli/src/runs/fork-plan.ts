@@ -2,7 +2,7 @@ import type { RunHost } from "@sluice/core";
 import { forkPointsOf } from "@sluice/core/host";
 import { type ChangedSince, changedSince, forkPointBefore } from "@sluice/stages";
 import { count, readRunStarted } from "@sluice/view/words";
-import { usageError } from "../output/output.ts";
+import { listed, usageError } from "../output/output.ts";
 import type { ProjectPaths } from "../project/project-paths.ts";
 import { requireRun } from "./lookup.ts";
 import type { RunSnapshot } from "./resume-plan.ts";
@@ -48,13 +48,11 @@ export function forkText(
   runId: string,
   { execution, records, since: { files, unwatched } }: ForkedPart,
 ): readonly string[] {
-  const more = files.length > MOST_FILES ? `, and ${files.length - MOST_FILES} more` : "";
-  const named = files.slice(0, MOST_FILES).join(", ");
   return [
     `forks ${runId} before ${execution}, with ${count(records, "record")}`,
     files.length === 0
       ? "files stay as they are now"
-      : `files stay as they are now; later changes of ${runId} are not rolled back: ${named}${more}`,
+      : `files stay as they are now; later changes of ${runId} are not rolled back: ${listed(files, MOST_FILES)}`,
     ...(unwatched === 0
       ? []
       : [`${count(unwatched, "later call")} of ${runId} may have made other changes that were not tracked`]),

@@ -34,18 +34,9 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
 
 function readApproval(line: string): TypedAnswer {
   const [, word = "", rest = ""] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
-  switch (word) {
-    case "":
-      return { ok: true, answer: { kind: "deny" } };
-    case "approve":
-      if (rest === "") return { ok: true, answer: { kind: "approve" } };
-      break;
-    case "deny":
-      return { ok: true, answer: rest === "" ? { kind: "deny" } : { kind: "deny", reason: rest } };
-    case "defer":
-      if (rest === "") return { ok: true, answer: { kind: "defer" } };
-      break;
-  }
+  if (word === "" || (word === "deny" && rest === "")) return { ok: true, answer: { kind: "deny" } };
+  if (word === "deny") return { ok: true, answer: { kind: "deny", reason: rest } };
+  if ((word === "approve" || word === "defer") && rest === "") return { ok: true, answer: { kind: word } };
   return { ok: false, fault: "type approve to allow this one call; deny, deny with a reason, or defer" };
 }
 

@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
-import type { Clock } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core";
+import type { Terminal } from "../output/terminal.ts";
 
 /** Ignores lines that arrive before a user can have read the question. */
 const ARM_MS = 300;
@@ -14,10 +15,14 @@ export interface LinePrompt {
   ask(question: string, signal?: AbortSignal): Promise<string | undefined>;
 }
 
-export interface LinePromptOptions {
+interface LinePromptOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly clock: Clock;
+}
+
+export function linePromptOf({ input, prompts }: Terminal): LinePrompt {
+  return createLinePrompt({ input, output: prompts, clock: systemClock });
 }
 
 /** Asks questions on a terminal, which edits the line itself, so that Ctrl-C stays a signal. */

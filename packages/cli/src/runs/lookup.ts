@@ -1,13 +1,26 @@
 import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import { rootOf } from "@sluice/view/words";
-import { openToRead, type ProjectPaths } from "../project/project-paths.ts";
+import { type ProjectPaths, storeOpener } from "../project/project-paths.ts";
 
-/** Opens the store read-only while `read` runs. */
+/** Opens the store read-only while `read` runs. Throws Host `store_missing`. */
 export async function withStore<T>(place: ProjectPaths, read: (host: RunHost) => Promise<T>): Promise<T> {
-  const host = await openToRead(place);
+  const { sqliteHost } = await import("@sluice/sqlite");
+  return await whileOpen(sqliteHost(place.store, { readOnly: true }), read);
+}
+
+/** Opens the store for writing while `use` runs; `adopt` is --adopt-store. */
+export async function withWritableStore<T>(
+  place: ProjectPaths,
+  adopt: boolean | undefined,
+  use: (host: RunHost) => Promise<T>,
+): Promise<T> {
+  return await whileOpen((await storeOpener(place, adopt))(), use);
+}
+
+async function whileOpen<T>(host: RunHost, use: (host: RunHost) => Promise<T>): Promise<T> {
   try {
-    return await read(host);
+    return await use(host);
   } finally {
     await host.close();
   }

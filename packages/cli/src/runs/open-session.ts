@@ -1,4 +1,4 @@
-import { isAbsolute, relative, resolve, sep } from "node:path";
+import { resolve } from "node:path";
 import { field, type RunHost } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
 import {
@@ -14,8 +14,7 @@ import { type Environment, stateFolder } from "@sluice/tui/user";
 import { readRunStarted, rootOf } from "@sluice/view/words";
 import { usageError } from "../output/output.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
-import type { RunModel } from "../project/model.ts";
-import { type ProjectPaths, realPath } from "../project/project-paths.ts";
+import { isWithin, type ProjectPaths, realPath } from "../project/project-paths.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { CallerContext, RunPlan } from "./run-plan.ts";
 
@@ -27,33 +26,32 @@ export interface SessionConfig {
   readonly store: RunHost | (() => RunHost);
   readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> & Pick<SessionOptions, "onCode">;
 }
-export interface OpenSession {
-  readonly session: Session;
-  /** Recording or playback of model traffic. */
-  readonly traffic: CommandTraffic | undefined;
-}
-
-/** The session for a planned run. */
+/** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
   { plan, place, flags, store, people }: SessionConfig,
   { env, here }: CallerContext,
-): OpenSession {
-  const { code, model, mode, allow, config, resumed } = plan;
-  const sandboxMode = flags.sandbox ?? plan.sandbox ?? config?.settings.sandbox?.mode;
+): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
+  const { code, model, mode, allow, config } = plan;
+  const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [] } = config?.settings ?? {};
+  const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;
   const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
-  const traffic = trafficOf({ record: flags.record, model, here, workspace: place.cwd, resumed });
+  const state = realPath(stateFolder(env));
+  const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
     ...(traffic === undefined ? {} : { traffic: traffic.traffic }),
     mode,
     allow,
-    ...sessionOptionsOf(config),
+    ...codeOptionsOf(config),
+    ...(baseUrls === undefined ? {} : { baseUrls }),
+    ...(mcpServers === undefined ? {} : { mcpServers }),
+    ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
     // A run in a home folder could otherwise trust any code by writing to the state folder.
-    protectedPaths: [...code, ...(config?.settings.protectedPaths ?? []), realPath(stateFolder(env))],
+    protectedPaths: [...code, ...protectedPaths, state],
     sandbox: {
-      ...config?.settings.sandbox,
+      ...sandbox,
       ...(sandboxMode === undefined ? {} : { mode: sandboxMode }),
-      hidden: [realPath(stateFolder(env)), ...(config?.settings.sandbox?.hidden ?? [])],
+      hidden: [state, ...(sandbox?.hidden ?? [])],
     },
     cwd: place.cwd,
     env,
@@ -64,21 +62,17 @@ export function openSession(
   return { session, traffic };
 }
 
-/** The options that only the config sets. */
-function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOptions> {
+/** The options that a config sets for sessions and for replays. */
+export function codeOptionsOf(config: LoadedConfig | undefined) {
   if (config === undefined) return {};
-  const { tools, executors, onCall, secrets, passEnv, baseUrls, prices, mcpServers, requestTimeoutMs } =
-    config.settings;
+  const { tools, executors, secrets, passEnv, onCall, prices } = config.settings;
   return {
     tools,
     executors,
     secrets,
     passEnv,
-    baseUrls,
-    ...(mcpServers === undefined ? {} : { mcpServers }),
-    ...(prices === undefined ? {} : { prices }),
     ...(onCall === undefined ? {} : { onCall }),
-    ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
+    ...(prices === undefined ? {} : { prices }),
   };
 }
 
@@ -97,44 +91,29 @@ export interface CommandTraffic {
   notices(): readonly string[];
 }
 
-export interface TrafficRequest {
-  /** `--record`. */
-  readonly record: string | undefined;
-  readonly model: RunModel | undefined;
-  /** The current folder. */
-  readonly here: string;
-  readonly workspace: string;
-  /** Whether the run is resumed, and its recording continues. */
-  readonly resumed: boolean;
-}
-
 /** Undefined without recording or playback. Throws Validation `usage` for both at once. */
-function trafficOf({ record, model, here, workspace, resumed }: TrafficRequest): CommandTraffic | undefined {
+function trafficOf(
+  { model, resumed }: RunPlan,
+  { record }: RunFlags,
+  here: string,
+  workspace: string,
+): CommandTraffic | undefined {
   const cassette = /^cassette:(.+)$/s.exec(model?.id ?? "")?.[1];
-  if (cassette !== undefined && record !== undefined)
-    throw usageError("--record needs a model to record, not a cassette");
-  if (record !== undefined) return recording(resolve(here, record), workspace, resumed);
-  return cassette === undefined ? undefined : playback(cassette);
-}
-
-function recording(file: string, workspace: string, resumed: boolean): CommandTraffic {
+  if (record === undefined) return cassette === undefined ? undefined : playback(cassette);
+  if (cassette !== undefined) throw usageError("--record needs a model to record, not a cassette");
+  const file = resolve(here, record);
   const traffic = recordTraffic(file, { existing: resumed ? "append" : "refuse" });
   return {
     traffic,
     notices: () => {
       if (traffic.fault !== undefined) return [`the recording is incomplete: ${traffic.fault.message}`];
-      return isWithin(workspace, file) ? [`recorded in ${file}`, IN_WORKSPACE] : [`recorded in ${file}`];
+      return [`recorded in ${file}`, ...(isWithin(realPath(file), realPath(workspace)) ? [IN_WORKSPACE] : [])];
     },
   };
 }
 
 const IN_WORKSPACE =
   "this file is in the workspace: move it elsewhere before playback, since a Grep could find it there";
-
-function isWithin(folder: string, file: string): boolean {
-  const path = relative(realPath(folder), realPath(file));
-  return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
-}
 
 function playback(file: string): CommandTraffic {
   const traffic = playbackTraffic(file);

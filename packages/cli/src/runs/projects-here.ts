@@ -1,9 +1,8 @@
-import { systemClock } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { readSettings } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import { type AskTrust, createProjects, type Projects } from "../project/projects.ts";
-import { createLinePrompt } from "./line-prompt.ts";
+import { linePromptOf } from "./line-prompt.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 type Flags = RunFlags & { readonly headless?: boolean };
@@ -16,7 +15,7 @@ export function projectsHere(flags: Flags, context: CommandContext): Projects {
 /** Undefined in a process that a run started, even on a terminal: its user is not a person. */
 function askerOf({ headless }: Flags, { terminal, env }: CommandContext): AskTrust | undefined {
   if (!terminal.interactive || headless === true || readSettings(env).insideRun !== undefined) return undefined;
-  const prompt = createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
+  const prompt = linePromptOf(terminal);
   return async (question) =>
     (await prompt.ask(visible(`${question}\nType yes to trust the current files: `)))?.trim() === "yes";
 }

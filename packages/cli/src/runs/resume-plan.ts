@@ -6,14 +6,13 @@ import {
   type RunHost,
   SluiceError,
   type SluiceEvent,
-  systemClock,
 } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
-import { modelFor } from "../project/model.ts";
-import { findAgain } from "../project/pipelines.ts";
+import { choiceOf, modelFor } from "../project/model.ts";
+import { findAgain, untrustedFile } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import type { Projects } from "../project/projects.ts";
 import { requireRun } from "./lookup.ts";
@@ -24,7 +23,11 @@ export interface ResumePlanRequest {
   readonly runId: string;
   readonly flags: RunFlags & { readonly allowChanged?: boolean };
   /** Forks the run before this execution instead. */
-  readonly from?: string;
+  readonly from?: string | undefined;
+  readonly snapshot: RunSnapshot;
+  /** Where the run was found. */
+  readonly at: ProjectPaths;
+  readonly projects: Projects;
 }
 
 /** The journal of a run that can be resumed. */
@@ -55,53 +58,50 @@ export async function readRun(host: RunHost, place: ProjectPaths, runId: string)
   return { data, past, open: await host.requests(runId) };
 }
 
-/** The paths of a resumed run: its workspace, unless --cwd is set, and the store in which it was found. */
-export function pathsOfRun({ data }: RunSnapshot, flags: RunFlags, at: ProjectPaths, here: string): ProjectPaths {
-  const cwd = flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
-  return { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
-}
-
-/** A store from another machine can name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
-export function refuseAdoptedFile({ data }: RunSnapshot, flags: RunFlags): void {
-  const source = sourceOf(data);
+/**
+ * Checks whether a run can be resumed as it was started, except for the flags. Returns its workspace, unless --cwd is set, with the
+ * store in which it was found, and what plans it: to be called once the store is open, which must belong to this machine, since
+ * it names the code. Throws Validation `pipeline_untrusted`.
+ */
+export function prepareResume(
+  request: ResumePlanRequest,
+  context: CallerContext,
+): { readonly place: ProjectPaths; readonly plan: () => Promise<RunPlan> } {
+  const { snapshot, flags, at } = request;
+  const cwd = flags.cwd === undefined ? workspaceOf({ cwd: textAt(snapshot.data, "cwd") }, context.here) : at.cwd;
+  const source = sourceOf(snapshot.data);
+  // Before the store is adopted, since afterwards it counts as this machine's own.
   if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
-    throw new SluiceError(
-      "Validation",
-      "pipeline_untrusted",
+    throw untrustedFile(
       `a store from another machine can name any file, here ${source.file}; review it, then use --adopt-store and --trust`,
     );
+  const place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
+  return { place, plan: () => planResume(request, cwd, source, context) };
 }
 
-/** Plans to resume a run as it was started, except for the flags. The store must belong to this machine: it names the code. */
-export async function planResume(
-  { runId, flags, from }: ResumePlanRequest,
-  { data }: RunSnapshot,
-  { projects, cwd }: { readonly projects: Projects; readonly cwd: string },
+async function planResume(
+  { runId, flags, from, snapshot: { data }, projects }: ResumePlanRequest,
+  cwd: string,
+  source: PipelineSource,
   { env, here }: CallerContext,
 ): Promise<RunPlan> {
   const allowChanged = flags.allowChanged === true;
-  const source = sourceOf(data);
   const recordedConfig = "config" in source ? source.config : undefined;
   const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
   const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
   const options = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
-  const model = await modelFor(pipeline.spec, {
-    named,
-    configured: project.config?.settings.model,
-    baseUrls: project.config?.settings.baseUrls ?? {},
-    env,
-    here,
-    clock: systemClock,
-  });
+  const model = await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
+  const sandbox = SANDBOXES.find((mode) => mode === textAt(data.sandbox, "mode"));
   return {
     name,
     code,
     model,
-    mode: flags.mode ?? modeOf(data),
+    // For an unknown mode use the strictest; the session refuses it if it differs from the run's.
+    mode: flags.mode ?? MODES.find((mode) => mode === textAt(data, "mode")) ?? "ask",
     allow: flags.allow ?? textsAt(data, "allow"),
-    ...sandboxOf(data),
+    ...(sandbox === undefined ? {} : { sandbox }),
     config: project.config,
     resumed: from === undefined,
     begin: (session) =>
@@ -147,20 +147,7 @@ function digestsAt(source: Json | undefined): readonly FileDigest[] {
 }
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
-
-function modeOf(data: Json): SecurityMode {
-  const mode = textAt(data, "mode");
-  // For an unknown mode use the strictest; the session refuses it if it differs from the run's.
-  return MODES.find((known) => known === mode) ?? "ask";
-}
-
 const SANDBOXES: readonly SandboxMode[] = ["require", "try", "off"];
-
-function sandboxOf(data: Json): Pick<RunPlan, "sandbox"> {
-  const mode = textAt(field(data, "sandbox"), "mode");
-  const known = SANDBOXES.find((one) => one === mode);
-  return known === undefined ? {} : { sandbox: known };
-}
 
 function textsAt(data: Json, key: string): readonly string[] {
   const value = field(data, key);

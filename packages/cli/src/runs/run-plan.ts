@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { type JsonObject, systemClock } from "@sluice/core";
+import type { JsonObject } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { RunHandle, SandboxMode, Session } from "@sluice/stages";
 import { type Environment, readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { usageError } from "../output/output.ts";
 import { requireTask } from "../project/input.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
-import { modelFor, type RunModel } from "../project/model.ts";
+import { choiceOf, modelFor, type RunModel } from "../project/model.ts";
 import { findPipeline } from "../project/pipelines.ts";
 import type { Project } from "../project/projects.ts";
 import type { RunFlags } from "./run-flags.ts";
@@ -63,15 +63,7 @@ export async function planRun(
   const { pipeline, source, code, note } = await findPipeline(name, project);
   const input = await inputOf(task);
   requireTask(name, pipeline.spec, input);
-  const model = await modelFor(pipeline.spec, {
-    named: flags.model,
-    configured: config?.settings.model,
-    ...(config?.settings.defaultModels === undefined ? {} : { defaultModels: config.settings.defaultModels }),
-    baseUrls: config?.settings.baseUrls ?? {},
-    env,
-    here,
-    clock: systemClock,
-  });
+  const model = await modelFor(pipeline.spec, { ...choiceOf(config, env), named: flags.model, here });
   const mode = flags.mode ?? config?.settings.mode ?? "ask";
   if (flags.allow !== undefined && mode !== "allowlist") throw usageError("--allow needs --mode allowlist");
   const allow = flags.allow ?? (mode === "allowlist" ? config?.settings.allow : undefined) ?? [];

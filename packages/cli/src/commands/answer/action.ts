@@ -1,20 +1,10 @@
-import {
-  type Answer,
-  type JsonObject,
-  type OpenRequest,
-  type RunHost,
-  type RunSummary,
-  type SignalOutcome,
-  SluiceError,
-  type SluiceEvent,
-} from "@sluice/core";
+import { type JsonObject, type OpenRequest, SluiceError, type SluiceEvent } from "@sluice/core";
 import { sealWithCode } from "@sluice/core/gate";
-import { checkAnswer, redactJson, type SecretFilter, visible } from "@sluice/core/runtime";
+import { checkAnswer, redactJson, visible } from "@sluice/core/runtime";
 import {
   answerPayload,
   answerRouteOf,
   codeScopeOf,
-  type Environment,
   maskAnswer,
   needsProof,
   pastTense,
@@ -30,47 +20,46 @@ import {
   userName,
   wrongCodeText,
 } from "@sluice/tui/user";
-import { eventsOf, rootOf } from "@sluice/view/words";
+import { eventsOf } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
-import { commandLine, storeOpener } from "../../project/project-paths.ts";
-import type { Projects } from "../../project/projects.ts";
+import { commandLine } from "../../project/project-paths.ts";
+import type { RunExecution } from "../../runs/execute-run.ts";
 import { oneAnswer } from "../../runs/line-interactor.ts";
-import { requireRun, withStore } from "../../runs/lookup.ts";
+import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
-import type { ExecuteFlags } from "../../runs/run-flags.ts";
+import type { ResumeFlags } from "../resume/action.ts";
 
-export interface AnswerRequest {
-  readonly runId: string;
-  /** The request's id, or a unique end of it. */
-  readonly request: string;
-  readonly answer: "approve" | "deny" | "defer" | undefined;
-  readonly flags: ExecuteFlags & {
-    readonly reason?: string;
-    readonly value?: string;
-    /** The first digits of the digest of the request that the user saw, in lower case. */
-    readonly digest?: string;
-    /** The request's one-time code, as typed. */
-    readonly code?: string;
-    readonly resume?: boolean;
-    readonly allowChanged?: boolean;
-  };
-}
+type AnswerKind = "approve" | "deny" | "defer" | undefined;
+type AnswerFlags = ResumeFlags & {
+  readonly reason?: string;
+  readonly value?: string;
+  /** The first digits of the digest of the request that the user saw, in lower case. */
+  readonly digest?: string;
+  /** The request's one-time code, as typed. */
+  readonly code?: string;
+  readonly resume?: boolean;
+};
 
-/** `sluice answer`: answers an open request of a run that any process may own. */
-export async function answer(given: AnswerRequest, context: CommandContext): Promise<number> {
+/** `sluice answer`: answers an open request of a run that any process may own. `part` is its id, or a unique end of it. */
+export async function answer(
+  context: CommandContext,
+  runId: string,
+  part: string,
+  kind: AnswerKind,
+  flags: AnswerFlags,
+): Promise<number> {
   const { terminal, env, here } = context;
-  const { runId, flags } = given;
   refuseInsideRun(readSettings(env), "answer");
   refuseIdleFlags(flags);
   const projects = projectsHere(flags, context);
   const place = await projects.place();
   const { request, route, code } = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
-    const found = oneRequest(await host.requests(runId), given);
+    const found = oneRequest(await host.requests(runId), runId, part);
     const events = await eventsOf(host, runId);
     refuseTampered(found, events);
     return { request: found, route: await answerRouteOf(host, runId, events), code: await codeScopeOf(host, found) };
@@ -78,35 +67,44 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const { requestId, digest } = request;
   if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {
     const why = `not accepted: the digest of ${requestId} is now ${shortDigest(digest)}, which does not begin with ${flags.digest}; review the request with sluice show`;
-    return refused(why, { runId, requestId, outcome: "digest_mismatch", digest }, given, context);
+    return refused(why, { runId, requestId, outcome: "digest_mismatch", digest }, context, flags);
   }
-  const typed = checkedAnswer(request, given);
+  const typed = checkedAnswer(request, kind, flags);
   if (!typed.ok)
     throw new SluiceError("Validation", "answer_invalid", `this is not a valid answer to ${requestId}: ${typed.fault}`);
 
+  const done = `${pastTense(typed.answer)} ${requestId}`;
+  const sayDone = (): void => terminal.err(`sluice: ${visible(done)}\n`);
+  /** Resumes the run; it answers the request when it is opened again, if the answer was not stored before. */
+  const resumeHere = async (answered?: RunExecution["answered"]): Promise<number> => {
+    const { resumeIn } = await import("../resume/action.ts");
+    return await resumeIn(projects, context, runId, flags, answered === undefined ? {} : { answered });
+  };
   // The codes of an ended process are lost.
   const proof = route === "resume" ? undefined : flags.code;
   if (route !== "freely" && proof === undefined && needsProof(typed.answer)) {
     if (route === "resume" && flags.resume === true && hasControllingTerminal(terminal))
-      return await answerAndResume({ request, answer: typed.answer }, given, projects, context);
-    return refused(unprovenText(route, request), { runId, requestId, outcome: "unproven" }, given, context);
+      return await resumeHere({ request, by: oneAnswer(userName(), { request, answer: typed.answer }, sayDone) });
+    return refused(unprovenText(route, request), { runId, requestId, outcome: "unproven" }, context, flags);
   }
   if (proof !== undefined && sealWithCode(proof, code, {}) === undefined)
-    return refused(wrongCodeText(request), { runId, requestId, outcome: "other_code" }, given, context);
+    return refused(wrongCodeText(request), { runId, requestId, outcome: "other_code" }, context, flags);
 
-  const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   const seal = (payload: JsonObject): JsonObject =>
     (proof === undefined ? undefined : sealWithCode(proof, code, payload)) ?? payload;
-  const { outcome, run, secrets } = await send(host, { request, answer: typed.answer, seal }, env);
+  const { outcome, run, secrets } = await withWritableStore(place, flags.adoptStore, async (host) => {
+    const masks = await secretsToward(host, runId, env);
+    const payload = seal(answerPayload(request, maskAnswer(typed.answer, masks)));
+    const sent = await sendAnswer(host, request, payload, masks.text(userName()));
+    return { outcome: sent, run: await host.get(runId), secrets: masks };
+  });
   if (outcome !== "accepted")
-    return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
+    return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, context, flags);
 
-  const done = `${pastTense(typed.answer)} ${requestId}`;
   const isSuspended = run?.end === undefined && run?.owner === undefined;
   if (isSuspended && flags.resume === true) {
-    terminal.err(`sluice: ${visible(done)}\n`);
-    const { resume } = await import("../resume/action.ts");
-    return await resume({ runId, flags }, context, projects);
+    sayDone();
+    return await resumeHere();
   }
   const resumeLine = commandLine(["resume", runId], place, here, env);
   const next =
@@ -129,11 +127,6 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   return EXIT.completed;
 }
 
-interface AnsweredRequest {
-  readonly request: OpenRequest;
-  readonly answer: Answer;
-}
-
 /** Whether the process has a terminal, whatever its streams are. */
 function hasControllingTerminal(terminal: Terminal): boolean {
   const opened = terminal.controlling();
@@ -141,38 +134,28 @@ function hasControllingTerminal(terminal: Terminal): boolean {
   return opened !== undefined;
 }
 
-/** Resumes the run and answers the request when it is opened again, without storing the answer before. */
-async function answerAndResume(
-  { request, answer }: AnsweredRequest,
-  { runId, flags }: AnswerRequest,
-  projects: Projects,
-  context: CommandContext,
-): Promise<number> {
-  const notice = `sluice: ${visible(`${pastTense(answer)} ${request.requestId}`)}\n`;
-  const by = oneAnswer(userName(), { request, answer }, () => context.terminal.err(notice));
-  const { resume } = await import("../resume/action.ts");
-  return await resume({ runId, flags }, context, projects, { answered: { request, by } });
-}
-
 /** Refuses options that have no effect without --resume. */
-function refuseIdleFlags(flags: AnswerRequest["flags"]): void {
+function refuseIdleFlags(flags: AnswerFlags): void {
   if (flags.resume === true) return;
-  const idle = RESUME_FLAGS.filter(([name]) => flags[name] !== undefined).map(([, option]) => option);
+  const idle = RESUME_FLAGS.filter((name) => flags[name] !== undefined).map(
+    (name) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+  );
   if (idle.length === 0) return;
   throw usageError(`${idle.join(", ")} ${idle.length === 1 ? "has" : "have"} no effect without --resume`);
 }
 
-const RESUME_FLAGS = [
-  ["model", "--model"],
-  ["record", "--record"],
-  ["headless", "--headless"],
-  ["wait", "--wait"],
-  ["mode", "--mode"],
-  ["allow", "--allow"],
-  ["maxParallel", "--max-parallel"],
-  ["failOnDenied", "--fail-on-denied"],
-  ["allowChanged", "--allow-changed"],
-] as const satisfies readonly (readonly [keyof AnswerRequest["flags"], string])[];
+/** The flags that only a resumed run uses. */
+const RESUME_FLAGS: readonly (keyof AnswerFlags)[] = [
+  "model",
+  "record",
+  "headless",
+  "wait",
+  "mode",
+  "allow",
+  "maxParallel",
+  "failOnDenied",
+  "allowChanged",
+];
 
 /** The request in the store, which the user saw, must match the run's record of it. */
 function refuseTampered(request: OpenRequest, events: readonly SluiceEvent[]): void {
@@ -187,15 +170,15 @@ function refuseTampered(request: OpenRequest, events: readonly SluiceEvent[]): v
   );
 }
 
-function refused(why: string, json: JsonObject, { flags }: AnswerRequest, { terminal }: CommandContext): number {
+function refused(why: string, json: JsonObject, { terminal }: CommandContext, flags: AnswerFlags): number {
   if (flags.outputFormat !== "text") write(flags.outputFormat, terminal, { json, text: () => [] });
   terminal.err(`sluice: ${visible(why)}\n`);
   return EXIT.failed;
 }
 
-function oneRequest(open: readonly OpenRequest[], { runId, request }: AnswerRequest): OpenRequest {
-  const exact = open.filter(({ requestId }) => requestId === request);
-  const matches = exact.length > 0 ? exact : open.filter((one) => `${one.runId}/${one.requestId}`.endsWith(request));
+function oneRequest(open: readonly OpenRequest[], runId: string, part: string): OpenRequest {
+  const exact = open.filter(({ requestId }) => requestId === part);
+  const matches = exact.length > 0 ? exact : open.filter((one) => `${one.runId}/${one.requestId}`.endsWith(part));
   const [only] = matches;
   if (only !== undefined && matches.length === 1) return only;
   const ids = (requests: readonly OpenRequest[]): string =>
@@ -204,15 +187,14 @@ function oneRequest(open: readonly OpenRequest[], { runId, request }: AnswerRequ
     throw new SluiceError(
       "Validation",
       "request_ambiguous",
-      `${request} matches several open requests: ${ids(matches)}; use a longer part of the id`,
+      `${part} matches several open requests: ${ids(matches)}; use a longer part of the id`,
     );
   }
   const known = open.length === 0 ? "it has none" : `open: ${ids(open)}`;
-  throw new SluiceError("Validation", "request_unknown", `run ${runId} has no open request ${request}; ${known}`);
+  throw new SluiceError("Validation", "request_unknown", `run ${runId} has no open request ${part}; ${known}`);
 }
 
-function checkedAnswer(request: OpenRequest, { answer: kind, flags }: AnswerRequest): TypedAnswer {
-  const { reason, value } = flags;
+function checkedAnswer(request: OpenRequest, kind: AnswerKind, { reason, value }: AnswerFlags): TypedAnswer {
   if (value !== undefined) {
     if (kind !== undefined) return { ok: false, fault: `use either ${kind} or --value` };
     return typedValue(request, value);
@@ -220,20 +202,4 @@ function checkedAnswer(request: OpenRequest, { answer: kind, flags }: AnswerRequ
   if (kind === undefined) return { ok: false, fault: "use approve, deny or defer, or a --value" };
   if (reason !== undefined && kind !== "deny") return { ok: false, fault: "--reason needs deny" };
   return checkAnswer(request, { kind, ...(reason === undefined ? {} : { reason }) });
-}
-
-async function send(
-  host: RunHost,
-  { request, answer, seal }: AnsweredRequest & { readonly seal: (payload: JsonObject) => JsonObject },
-  env: Environment,
-): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined; secrets: SecretFilter }> {
-  try {
-    const runId = rootOf(request.runId);
-    const secrets = await secretsToward(host, runId, env);
-    const payload = seal(answerPayload(request, maskAnswer(answer, secrets)));
-    const outcome = await sendAnswer(host, request, payload, secrets.text(userName()));
-    return { outcome, run: await host.get(runId), secrets };
-  } finally {
-    await host.close();
-  }
 }

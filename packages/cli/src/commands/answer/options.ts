@@ -1,10 +1,16 @@
 import { Argument, type Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { ALLOW_CHANGED, digestDigits, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
-import type { AnswerRequest } from "./action.ts";
+import { ALLOW_CHANGED, digestDigits, withWorkOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
-  withWorkOptions(command)
+  withWorkOptions(
+    command,
+    "sluice answer r7k2m9x4ab t1.c0 approve",
+    "sluice answer r7k2m9x4ab t1.c0 --digest 9f86d081884c7d65 approve",
+    "sluice answer r7k2m9x4ab t1.c0 --digest 9f86d081884c7d65 --code 7KQ2-XD9V-HTC4-RNB0-W5M8 approve",
+    'sluice answer r7k2m9x4ab "plan#1/a1/t1.c0" deny --reason "not before the release"',
+    "sluice answer r7k2m9x4ab question --value blue --resume",
+  )
     .description(
       "Answers an open request of a run from any process; sluice show lists the requests. approve allows exactly the requested call; deny rejects it, and the model reads the reason; defer rejects it for now. A question takes a --value instead. The first answer counts. With --digest, as sluice show prints it, the answer applies only to the request that you saw. If the run has started processes without a sandbox, which could answer like this, an approval or a value needs the --code from the run's own terminal. With --resume, this process resumes the run if no other process executes it, and the options of sluice resume apply.",
     )
@@ -24,19 +30,5 @@ export function configure(command: Command, context: CommandRun): void {
     )
     .option("--resume", "resume the run here if no other process executes it")
     .option(...ALLOW_CHANGED)
-    .addHelpText(
-      "after",
-      examples(
-        "sluice answer r7k2m9x4ab t1.c0 approve",
-        "sluice answer r7k2m9x4ab t1.c0 --digest 9f86d081884c7d65 approve",
-        "sluice answer r7k2m9x4ab t1.c0 --digest 9f86d081884c7d65 --code 7KQ2-XD9V-HTC4-RNB0-W5M8 approve",
-        'sluice answer r7k2m9x4ab "plan#1/a1/t1.c0" deny --reason "not before the release"',
-        "sluice answer r7k2m9x4ab question --value blue --resume",
-      ) + EXIT_CODES,
-    )
-    .action((runId: string, request: string, kind: AnswerRequest["answer"], flags: AnswerRequest["flags"]) =>
-      context.exitWith(
-        import("./action.ts").then(({ answer }) => answer({ runId, request, answer: kind, flags }, context)),
-      ),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).answer));
 }

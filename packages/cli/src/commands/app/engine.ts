@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { type JsonObject, type RunHost, SluiceError, systemClock } from "@sluice/core";
+import { type JsonObject, type RunHost, SluiceError } from "@sluice/core";
 import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
 import type { Engine, EngineHooks, KnownRun, ResumeOptions } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
 import { damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
-import { fileStem } from "../../project/code.ts";
+import { choiceOf } from "../../project/model.ts";
+import { projectPipelines } from "../../project/pipelines.ts";
 import {
   commandLine,
   type ProjectPaths,
@@ -15,14 +16,7 @@ import {
 import { createProjects, type Project, type Projects } from "../../project/projects.ts";
 import { forkText, readForkedPart } from "../../runs/fork-plan.ts";
 import { openSession, secretsToward } from "../../runs/open-session.ts";
-import {
-  pathsOfRun,
-  planResume,
-  type ResumePlanRequest,
-  type RunSnapshot,
-  readRun,
-  refuseAdoptedFile,
-} from "../../runs/resume-plan.ts";
+import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
 import type { RunFlags } from "../../runs/run-flags.ts";
 import { planRun, type RunPlan } from "../../runs/run-plan.ts";
 import { demoFolder, demoPlan } from "../demo/demo-run.ts";
@@ -67,7 +61,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
   const hostOf = async (paths: ProjectPaths): Promise<RunHost> => {
     const known = hosts.get(paths.store);
     if (known !== undefined) return known;
-    const opened = (await storeOpener(paths, { adopt: flags.adoptStore === true }))();
+    const opened = (await storeOpener(paths, flags.adoptStore))();
     hosts.set(paths.store, opened);
     return opened;
   };
@@ -117,23 +111,14 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
   };
   /** Continues a run, or a fork of it, as it was started. */
   const continueRun = async (
-    { runId, from, allowChanged = false }: ResumeOptions & Pick<ResumePlanRequest, "runId" | "from">,
-    snapshot: RunSnapshot,
-    storePaths: ProjectPaths,
+    request: Omit<ResumePlanRequest, "flags" | "projects">,
+    { allowChanged = false }: ResumeOptions,
   ): Promise<KnownRun> => {
-    refuseAdoptedFile(snapshot, flags);
-    const paths = pathsOfRun(snapshot, flags, storePaths, here);
     // The model and mode for later runs do not apply: the run continues as it was started.
     const { model: _model, mode: _mode, ...own } = flags;
-    const request: ResumePlanRequest = {
-      runId,
-      flags: { ...own, allowChanged },
-      ...(from === undefined ? {} : { from }),
-    };
-    return await begin(
-      await planResume(request, snapshot, { projects: projectsNow(), cwd: paths.cwd }, context),
-      paths,
-    );
+    const resumed = { ...request, flags: { ...own, allowChanged }, projects: projectsNow() };
+    const { place, plan } = prepareResume(resumed, context);
+    return await begin(await plan(), place);
   };
 
   return {
@@ -144,23 +129,13 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       flags = { ...flags, ...more };
     },
     project: async () => {
-      const { config, code } = await openProject();
-      return {
-        pipelines: [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])],
-        defaultPipeline: config?.settings.defaultPipeline,
-      };
+      const opened = await openProject();
+      return { pipelines: projectPipelines(opened), defaultPipeline: opened.config?.settings.defaultPipeline };
     },
     lacksModel: async () => {
       const { config } = await openProject();
       if ((flags.model ?? config?.settings.model) !== undefined) return false;
-      const chosen = await chooseModel({
-        configured: undefined,
-        ...(config?.settings.defaultModels === undefined ? {} : { defaultModels: config.settings.defaultModels }),
-        baseUrls: config?.settings.baseUrls ?? {},
-        env: context.env,
-        clock: systemClock,
-      });
-      return chosen === undefined;
+      return (await chooseModel(choiceOf(config, context.env))) === undefined;
     },
     reload: () => {
       // --trust applied to the code at that time.
@@ -171,34 +146,33 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     },
     start: async (pipeline, task) => {
       const opened = await openProject();
-      const words = task === "" ? [] : [task];
-      const input = async (taskWords: readonly string[]): Promise<JsonObject> =>
-        taskWords.length === 0 ? {} : { task: taskWords.join(" ") };
-      const request = pipeline === undefined ? { pipeline: task, task: [] } : { pipeline, task: words };
-      const plan = await planRun({ ...request, flags }, opened, context, input);
+      const input = async (words: readonly string[]): Promise<JsonObject> =>
+        words.length === 0 ? {} : { task: words.join(" ") };
+      const words = pipeline === undefined || task === "" ? [] : [task];
+      const plan = await planRun({ pipeline: pipeline ?? task, task: words, flags }, opened, context, input);
       return await begin(plan, await projectsNow().place());
     },
     startDemo: () => begin(demoPlan(), projectPathsOf({ cwd: demoFolder(false) }, here)),
     resume: async (runId, options = {}) => {
       const { paths, host } = await storeOf(runId);
-      return await continueRun({ runId, ...options }, await readRun(host, paths, runId), paths);
+      return await continueRun({ runId, snapshot: await readRun(host, paths, runId), at: paths }, options);
     },
     fork: async (runId, from, options = {}) => {
       const { paths, host } = await storeOf(runId);
       const forked = await readForkedPart(host, paths, { runId, from, naming: "/fork <execution>" });
-      const run = await continueRun({ runId, from: forked.execution, ...options }, forked.snapshot, paths);
+      const { execution, snapshot } = forked;
+      const run = await continueRun({ runId, from: execution, snapshot, at: paths }, options);
       say(forkText(runId, forked).join("\n"));
       return run;
     },
     find: async (runId) => {
-      const store = await openStore();
+      const store = await storeOf(runId);
       // List all runs only for an abbreviated id: a store may hold very many.
-      const exact = runId.includes("/") ? undefined : await store?.host.get(runId);
-      if (store !== undefined && exact !== undefined) return known(exact.runId, store);
-      const all = (await store?.host.list()) ?? [];
-      const fitting = all.filter((run) => run.runId.startsWith(runId));
-      const [found, ...more] = fitting.filter((run) => run.runId === runId || fitting.length === 1);
-      if (store === undefined || found === undefined || more.length > 0) throw unknownRun(runId, fitting.length > 1);
+      const exact = runId.includes("/") ? undefined : await store.host.get(runId);
+      if (exact !== undefined) return known(exact.runId, store);
+      const fitting = (await store.host.list()).filter((run) => run.runId.startsWith(runId));
+      const [found] = fitting;
+      if (found === undefined || fitting.length > 1) throw unknownRun(runId, fitting.length > 1);
       return known(found.runId, store);
     },
     secretsToward: (runId, host) => secretsToward(host, runId, context.env),

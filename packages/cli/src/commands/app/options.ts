@@ -1,6 +1,6 @@
 import type { AppFlags } from "@sluice/tui";
 import type { Command } from "commander";
-import type { CommandRun } from "../../command-context.ts";
+import type { CommandContext, CommandRun } from "../../command-context.ts";
 import { ADOPT_STORE, modeOption, ownVersion, sandboxOption, wholeNumber } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import type { RunFlags } from "../../runs/run-flags.ts";
@@ -20,14 +20,12 @@ export function configure(program: Command, context: CommandRun): void {
     .option("--trust", "app: trust the current config and pipelines of this folder")
     .option("--no-config", "app: ignore sluice.config.* of this folder")
     .allowExcessArguments(true)
-    .action(async (flags: AppFlags & RunFlags, command: Command) => {
-      const [unknown] = command.args;
-      if (unknown !== undefined) throw await unknownCommand(unknown, program);
-      await context.exitWith(open(flags, program, context));
-    });
+    .action(context.acts(async () => open));
 }
 
-async function open(flags: AppFlags & RunFlags, program: Command, context: CommandRun): Promise<number> {
+async function open(context: CommandContext, flags: AppFlags & RunFlags, program: Command): Promise<number> {
+  const [unknown] = program.args;
+  if (unknown !== undefined) throw await unknownCommand(unknown, program);
   const { terminal } = context;
   if (!terminal.interactive) {
     terminal.err(`${program.helpInformation()}\nsluice: name a command; the app needs a terminal\n`);

@@ -27,15 +27,14 @@ import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface AuditRequest {
-  /** A run's id, or the path of an export. */
-  readonly of: string;
-  readonly flags: CommonFlags &
-    AuditFilter & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
-}
+type AuditFlags = CommonFlags &
+  AuditFilter & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
 
-/** `sluice audit`: the journals of a run and the runs below it, from the store or an export, and whether they were changed. */
-export async function audit({ of, flags }: AuditRequest, context: CommandContext): Promise<number> {
+/**
+ * `sluice audit`: the journals of a run and the runs below it, and whether they were changed. `of` is the run's id, or the path
+ * of an export.
+ */
+export async function audit(context: CommandContext, of: string, flags: AuditFlags): Promise<number> {
   const { terminal } = context;
   const { head } = flags;
   if (head !== undefined && !isHead(head)) {
@@ -78,14 +77,14 @@ interface AuditLine extends PlacedEvent {
 }
 
 /** Lines about filter values that no event has, such as a stage of another pipeline. */
-function unknownLines(all: readonly AuditLine[], { stage, tool }: AuditFilter): readonly string[] {
-  const lineOf = (what: "stage" | "tool", wanted: string | undefined): readonly string[] => {
+function unknownLines(all: readonly AuditLine[], filter: AuditFilter): readonly string[] {
+  return (["stage", "tool"] as const).flatMap((what) => {
+    const wanted = filter[what];
     const names = [...new Set(all.flatMap(({ line }) => line[what] ?? []))];
     if (wanted === undefined || names.includes(wanted)) return [];
     const known = names.length === 0 ? "none" : oneLine(names.join(", "), 1_000);
     return [`sluice: no event has the ${what} ${oneLine(wanted, 100)}; this run has: ${known}\n`];
-  };
-  return [...lineOf("stage", stage), ...lineOf("tool", tool)];
+  });
 }
 
 function isHead(text: string): boolean {
@@ -106,7 +105,7 @@ interface Audited {
   readonly notes: readonly string[];
 }
 
-async function auditRun(runId: string, flags: AuditRequest["flags"], context: CommandContext): Promise<Audited> {
+async function auditRun(runId: string, flags: AuditFlags, context: CommandContext): Promise<Audited> {
   const place = await projectsHere(flags, context).place();
   return await withStore(place, async (host) => {
     try {
@@ -135,14 +134,8 @@ async function auditFile(path: string, head: string | undefined, { here }: Comma
   return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }
 
-interface ReadJournal {
-  readonly runId: string;
-  readonly events: readonly SluiceEvent[];
-  /** Unreadable records. */
-  readonly fault: readonly AuditFault[];
-}
-
-function readJournal({ runId, records }: AuditedJournal): ReadJournal {
+/** The events of a journal, and a fault for each unreadable record. */
+function readJournal({ runId, records }: AuditedJournal) {
   const events: SluiceEvent[] = [];
   const fault: AuditFault[] = [];
   for (const record of records) {

@@ -1,10 +1,16 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples, withCommonOptions } from "../../options.ts";
-import type { AuditRequest } from "./action.ts";
+import { withCommonOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
-  withCommonOptions(command)
+  withCommonOptions(
+    command,
+    "sluice audit r7k2m9x4ab",
+    "sluice audit r7k2m9x4ab --verify",
+    "sluice audit r7k2m9x4ab.jsonl --head <hash>",
+    "sluice audit r7k2m9x4ab --stage plan --verdict refused",
+    "sluice audit r7k2m9x4ab --json > audit.json",
+  )
     .description(
       "Shows every event of a run and its child runs in the order they were written, children indented, with who decided and why. --verify recomputes the hash chain and finds every record that was changed, removed, added or moved. A process that can rewrite the whole store can also compute new hashes: keep the head elsewhere and pass it as --head. The journal is tamper-evident, not tamper-proof.",
     )
@@ -15,17 +21,5 @@ export function configure(command: Command, context: CommandRun): void {
     .option("--stage <state>", "only events of this state")
     .option("--tool <name>", "only events that concern this tool")
     .addOption(new Option("--verdict <verdict>", "only entries with this verdict").choices(["approved", "refused"]))
-    .addHelpText(
-      "after",
-      examples(
-        "sluice audit r7k2m9x4ab",
-        "sluice audit r7k2m9x4ab --verify",
-        "sluice audit r7k2m9x4ab.jsonl --head <hash>",
-        "sluice audit r7k2m9x4ab --stage plan --verdict refused",
-        "sluice audit r7k2m9x4ab --json > audit.json",
-      ),
-    )
-    .action((of: string, flags: AuditRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ audit }) => audit({ of, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).audit));
 }

@@ -1,18 +1,14 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { ADOPT_STORE, examples, withCommonOptions } from "../../options.ts";
-import type { CancelRequest } from "./action.ts";
+import { ADOPT_STORE, withCommonOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
-  withCommonOptions(command)
+  withCommonOptions(command, "sluice cancel r7k2m9x4ab", 'sluice cancel r7k2m9x4ab --reason "wrong branch"')
     .description(
       "Ends a run and its child runs permanently as cancelled. If a process executes the run, that process ends it. Otherwise this command does, without running any of the run's code. To stop a run and resume it later, send it SIGINT instead.",
     )
     .argument("<run>", "the run's id")
     .option("--reason <text>", "the reason, kept in the journal")
     .option(...ADOPT_STORE)
-    .addHelpText("after", examples("sluice cancel r7k2m9x4ab", 'sluice cancel r7k2m9x4ab --reason "wrong branch"'))
-    .action((runId: string, flags: CancelRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ cancel }) => cancel({ runId, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).cancel));
 }

@@ -10,14 +10,12 @@ import { commandLine, projectPathsOf } from "../../project/project-paths.ts";
 import { executeRun } from "../../runs/execute-run.ts";
 import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "./demo-run.ts";
 
-export interface DemoRequest {
-  readonly flags: { readonly outputFormat: OutputFormat; readonly keep?: boolean };
-}
-
 /** `sluice demo`: runs codeReview on a copy of the sample repository with a scripted model. */
-export async function demo({ flags }: DemoRequest, context: CommandContext): Promise<number> {
+export async function demo(
+  context: CommandContext,
+  { outputFormat, keep = false }: { readonly outputFormat: OutputFormat; readonly keep?: boolean },
+): Promise<number> {
   const { terminal, env, here } = context;
-  const { outputFormat, keep = false } = flags;
   const folder = demoFolder(keep);
   const place = projectPathsOf({ cwd: folder }, here);
   const say = (text: string): void => (outputFormat === "text" ? terminal.out(text) : undefined);
@@ -43,6 +41,8 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
     context,
   );
   const line = (...words: readonly string[]): string => visible(commandLine(words, place, here, env));
+  const lineHere = (...words: readonly string[]): string =>
+    visible(commandLine(words, projectPathsOf({}, here), here, env));
   const runId = report.runId ?? "";
   say(
     [
@@ -58,8 +58,8 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       "Try next:",
       `  ${line("audit", runId, "--verify")}`,
       `  ${line("show", runId)}`,
-      `  ${visible(commandLine(["run", "codeReview", "<task>", "--model", "anthropic/<model>", "--cwd", "<your repository>"], projectPathsOf({}, here), here, env))}`,
-      `  ${visible(commandLine([], projectPathsOf({}, here), here, env))}  (without a command: the app)`,
+      `  ${lineHere("run", "codeReview", "<task>", "--model", "anthropic/<model>", "--cwd", "<your repository>")}`,
+      `  ${lineHere()}  (without a command: the app)`,
       "",
     ].join("\n"),
   );
@@ -68,20 +68,18 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
 
 /** The unified diff between two folders of text files, without folders whose names begin with a dot. */
 function folderDiff(before: string, after: string): string {
-  const paths = [...new Set([...filesOf(before), ...filesOf(after)])].sort();
-  return paths
-    .filter((path) => contentOf(before, path) !== contentOf(after, path))
-    .map((path) => patchOf(path, contentOf(before, path), contentOf(after, path)))
+  const paths = new Set([...filesOf(before), ...filesOf(after)]);
+  return [...paths]
+    .sort()
+    .map((path) => {
+      const [old, now] = [contentOf(before, path), contentOf(after, path)];
+      if (old === now) return "";
+      const from = old === undefined ? "/dev/null" : `a/${path}`;
+      const to = now === undefined ? "/dev/null" : `b/${path}`;
+      const patch = createTwoFilesPatch(from, to, old ?? "", now ?? "", undefined, undefined, { context: 3 });
+      return patch.replace(/^=+\n/, "");
+    })
     .join("");
-}
-
-function patchOf(path: string, before: string | undefined, after: string | undefined): string {
-  const from = before === undefined ? "/dev/null" : `a/${path}`;
-  const to = after === undefined ? "/dev/null" : `b/${path}`;
-  return createTwoFilesPatch(from, to, before ?? "", after ?? "", undefined, undefined, { context: 3 }).replace(
-    /^=+\n/,
-    "",
-  );
 }
 
 function filesOf(folder: string): readonly string[] {

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, outputFormatOption } from "../../options.ts";
-import type { DemoRequest } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   command
@@ -11,7 +10,5 @@ export function configure(command: Command, context: CommandRun): void {
     .addOption(outputFormatOption())
     .option("--keep", "keep the folder; later demos do not delete it")
     .addHelpText("after", examples("sluice demo", "sluice demo --keep", "sluice demo --output-format stream-json"))
-    .action((flags: DemoRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ demo }) => demo({ flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).demo));
 }

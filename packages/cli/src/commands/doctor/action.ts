@@ -1,4 +1,4 @@
-import { type JsonObject, systemClock } from "@sluice/core";
+import type { JsonObject } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { readSettings, secretMask } from "@sluice/tui/user";
 import type { Tone } from "@sluice/view/words";
@@ -7,6 +7,7 @@ import { EXIT, STOPPED } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { findCode } from "../../project/code.ts";
+import { choiceOf } from "../../project/model.ts";
 import { projectPathsOf, workspaceOf } from "../../project/project-paths.ts";
 import { createTrust } from "../../project/trust.ts";
 import { onStopSignal } from "../../runs/follow-run.ts";
@@ -19,33 +20,23 @@ import { checkProject } from "./checks/project.ts";
 import { checkStore } from "./checks/store.ts";
 import { checkTerminal } from "./checks/terminal.ts";
 
-export interface DoctorRequest {
-  readonly flags: CommonFlags;
-}
-
 /** `sluice doctor`: checks what a run would find here. Connects only to the local Ollama and to trusted MCP servers. */
-export async function doctor({ flags }: DoctorRequest, context: CommandContext): Promise<number> {
+export async function doctor(context: CommandContext, flags: CommonFlags): Promise<number> {
+  const { terminal, env, here } = context;
   // Exiting through process.exit also ends the processes of MCP servers.
-  const ignoreSignals = onStopSignal((signal) => process.exit(STOPPED[signal]));
-  try {
-    return await examine(flags, context);
-  } finally {
-    ignoreSignals();
-  }
-}
-
-async function examine(flags: CommonFlags, { terminal, env, here }: CommandContext): Promise<number> {
+  onStopSignal((signal) => process.exit(STOPPED[signal]));
   const workspace = workspaceOf(flags, here);
   const project = await checkProject(findCode(workspace), createTrust(env));
   const settings = project.config?.settings;
-  const place = projectPathsOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
+  const store = flags.store ?? readSettings(env).store;
+  const place = projectPathsOf({ ...flags, store }, here, settings?.store);
   const found = [
     ...(await checkMachine(workspace, env)),
     await checkSandbox(workspace, place),
-    ...(await checkModels({ env, settings, workspace, clock: systemClock })),
+    ...(await checkModels(choiceOf(project.config, env), workspace)),
     ...(await checkStore(place)),
     ...project.checks,
-    ...(await checkMcpServers({ settings, workspace, env })),
+    ...(await checkMcpServers(settings, workspace, env)),
     ...checkTerminal(terminal.facts(), env),
   ];
   // A message may contain a key.

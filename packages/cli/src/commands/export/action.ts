@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { exportLines } from "@sluice/core/host";
 import { messageOf } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
@@ -8,23 +8,24 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { chainOf, damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
 import { isThere, usageError, write } from "../../output/output.ts";
-import { type ProjectPaths, realPath } from "../../project/project-paths.ts";
+import { isWithin, type ProjectPaths, realPath } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface ExportRequest {
-  readonly runId: string | undefined;
-  readonly flags: CommonFlags & {
-    readonly output?: string;
-    readonly all?: boolean;
-    readonly values?: boolean;
-    readonly force?: boolean;
-  };
-}
+type ExportFlags = CommonFlags & {
+  readonly output?: string;
+  readonly all?: boolean;
+  readonly values?: boolean;
+  readonly force?: boolean;
+};
 
 /** `sluice export`: writes a run's journals to a self-verifying file, or copies the whole store. */
-export async function exportRun({ runId, flags }: ExportRequest, context: CommandContext): Promise<number> {
+export async function exportRun(
+  context: CommandContext,
+  runId: string | undefined,
+  flags: ExportFlags,
+): Promise<number> {
   // A copy of the store would give a run access to what the gate denies.
   refuseInsideRun(readSettings(context.env), "export");
   const place = await projectsHere(flags, context).place();
@@ -39,7 +40,7 @@ export async function exportRun({ runId, flags }: ExportRequest, context: Comman
 async function exportOne(
   runId: string,
   place: ProjectPaths,
-  flags: ExportRequest["flags"],
+  flags: ExportFlags,
   { terminal, here }: CommandContext,
 ): Promise<number> {
   const { output = exportName(runId), values = false, force = false, outputFormat } = flags;
@@ -68,7 +69,7 @@ async function exportOne(
 async function exportAll(
   place: ProjectPaths,
   output: string,
-  { force = false, outputFormat }: ExportRequest["flags"],
+  { force = false, outputFormat }: ExportFlags,
   { terminal, here }: CommandContext,
 ): Promise<number> {
   const folder = resolve(here, output);
@@ -133,9 +134,4 @@ function namesIn(folder: string): readonly string[] {
   } catch (cause) {
     throw usageError(`${folder} is not a folder: ${messageOf(cause)}`, { cause });
   }
-}
-
-function isWithin(target: string, folder: string): boolean {
-  const path = relative(folder, target);
-  return path === "" || !(path === ".." || path.startsWith(`..${sep}`));
 }

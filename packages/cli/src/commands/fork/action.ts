@@ -5,20 +5,15 @@ import type { CommandContext } from "../../command-context.ts";
 import { forkText, readForkedPart } from "../../runs/fork-plan.ts";
 import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
-import type { ExecuteFlags } from "../../runs/run-flags.ts";
-import { resumeRun } from "../resume/action.ts";
+import { type ResumeFlags, resumeRun } from "../resume/action.ts";
 
-export interface ForkCommand {
-  readonly runId: string;
-  readonly flags: ExecuteFlags & {
-    /** The execution before which the fork begins. */
-    readonly from?: string;
-    readonly allowChanged?: boolean;
-  };
-}
+type ForkFlags = ResumeFlags & {
+  /** The execution before which the fork begins. */
+  readonly from?: string;
+};
 
 /** `sluice fork`: continues from an earlier point of a run in a new run. */
-export async function fork({ runId, flags }: ForkCommand, context: CommandContext): Promise<number> {
+export async function fork(context: CommandContext, runId: string, flags: ForkFlags): Promise<number> {
   refuseInsideRun(readSettings(context.env), "fork");
   const projects = projectsHere(flags, context);
   const at = await projects.place();
@@ -28,5 +23,5 @@ export async function fork({ runId, flags }: ForkCommand, context: CommandContex
   const changed: JsonObject = { files: since.files.map(redactText), unwatched: since.unwatched };
   const extraJson = { forkedFrom: { runId, execution, changedSince: changed } };
   const extras = { notices: forkText(runId, forked), extraJson };
-  return await resumeRun({ runId, flags, from: execution }, snapshot, { at, projects }, context, extras);
+  return await resumeRun({ runId, flags, from: execution, snapshot, at, projects }, context, extras);
 }

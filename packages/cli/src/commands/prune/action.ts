@@ -4,17 +4,14 @@ import { count, moment, oneLine, table } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
-import { storeOpener } from "../../project/project-paths.ts";
-import { withStore } from "../../runs/lookup.ts";
+import { withStore, withWritableStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface PruneRequest {
-  readonly flags: CommonFlags & { readonly olderThan?: number; readonly keep?: number; readonly dryRun?: boolean };
-}
+type PruneFlags = CommonFlags & { readonly olderThan?: number; readonly keep?: number; readonly dryRun?: boolean };
 
 /** `sluice prune`: removes finished runs by age, by count, or by both. */
-export async function prune({ flags }: PruneRequest, context: CommandContext): Promise<number> {
+export async function prune(context: CommandContext, flags: PruneFlags): Promise<number> {
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "prune");
   const { olderThan, keep, dryRun = false } = flags;
@@ -28,14 +25,7 @@ export async function prune({ flags }: PruneRequest, context: CommandContext): P
   const place = await projectsHere(flags, context).place();
   // Read first: opening for writing would create a missing store.
   let pruned = await withStore(place, (host) => host.prune({ ...query, dryRun: true }));
-  if (!dryRun && pruned.length > 0) {
-    const host = (await storeOpener(place, { adopt: false }))();
-    try {
-      pruned = await host.prune(query);
-    } finally {
-      await host.close();
-    }
-  }
+  if (!dryRun && pruned.length > 0) pruned = await withWritableStore(place, false, (host) => host.prune(query));
   write(flags.outputFormat, terminal, {
     json: { store: place.store, dryRun },
     items: { key: "runs", each: pruned.map((run) => ({ ...run })) },

@@ -2,28 +2,22 @@ import { existsSync } from "node:fs";
 import { type JsonObject, type RunJournal, SluiceError } from "@sluice/core";
 import { readEvents, verifyExport } from "@sluice/core/host";
 import { visible } from "@sluice/core/runtime";
-import { type PipelineSource, type ReplayRunOptions, type RunReplay, replayRun } from "@sluice/stages";
+import { type PipelineSource, type RunReplay, replayRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, oneLine, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
 import { usageError, write } from "../../output/output.ts";
-import { findCode } from "../../project/code.ts";
-import type { LoadedPipeline } from "../../project/load.ts";
+import { findCode, untrustedFolder } from "../../project/code.ts";
 import { type FoundPipeline, findAgain, findPipeline } from "../../project/pipelines.ts";
 import { commandLine, type ProjectPaths, shellWord, workspaceOf } from "../../project/project-paths.ts";
-import type { Project, Projects } from "../../project/projects.ts";
+import type { Project } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
+import { codeOptionsOf } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import { sourceOf } from "../../runs/resume-plan.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
-
-export interface ReplayCommand {
-  /** A run's id, or the path of an export with values. */
-  readonly of: string;
-  readonly flags: ReplayFlags;
-}
 
 type ReplayFlags = CommonFlags & {
   /** The name or file of a pipeline; default: the run's own. */
@@ -34,8 +28,11 @@ type ReplayFlags = CommonFlags & {
   readonly from?: string;
 };
 
-/** `sluice replay`: runs the current pipeline over a recorded run, without calling or writing anything. */
-export async function replay({ of, flags }: ReplayCommand, context: CommandContext): Promise<number> {
+/**
+ * `sluice replay`: runs the current pipeline over a recorded run, without calling or writing anything. `of` is the run's id, or
+ * the path of an export with values.
+ */
+export async function replay(context: CommandContext, of: string, flags: ReplayFlags): Promise<number> {
   const { env, here, terminal } = context;
   // A replay shows tool results that the gate may deny a run.
   refuseInsideRun(readSettings(env), "replay");
@@ -46,49 +43,28 @@ export async function replay({ of, flags }: ReplayCommand, context: CommandConte
     throw usageError(`a replay starts no run; to continue from there in a new run: ${forkLine}`);
   }
   const isExport = isExportPath(of);
-  const journals = isExport ? await journalsIn(of, here) : await journalsOf(of, place);
-  const { pipeline, options } = await planReplay(journals, { flags, isExport }, { projects, place }, context);
-  const report = await replayRun(pipeline, journals, options);
-  const { divergence, ...rest } = report;
-  const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };
-  write(flags.outputFormat, terminal, { json: JSON.parse(JSON.stringify(json)), text: () => linesOf(report) });
-  return report.identical ? EXIT.completed : EXIT.failed;
-}
-
-/**
- * Finds the current pipeline of a recorded run, under the same trust as for a resume, and the settings of the project's config.
- * MCP servers are not started: their results are in the record.
- */
-async function planReplay(
-  journals: readonly RunJournal[],
-  { flags, isExport }: { readonly flags: ReplayFlags; readonly isExport: boolean },
-  { projects, place }: { readonly projects: Projects; readonly place: ProjectPaths },
-  { env, here }: CommandContext,
-): Promise<{ readonly pipeline: LoadedPipeline; readonly options: ReplayRunOptions }> {
+  const journals = isExport
+    ? await journalsIn(of, here)
+    : await withStore(place, async (host) => {
+        await requireRun(host, place, of);
+        return await host.journal(of);
+      });
   const { runId, data } = startIn(journals);
   const source = sourceOf(data);
   const config = "config" in source ? source.config : undefined;
+  // The same trust as for a resume.
   const project = await projects.reopen(folderOf(data, flags, place, here), { runId, config, allowChanged: true });
   const { pipeline, source: found } =
     flags.pipeline === undefined
       ? await findRecorded(source, runId, project, isExport)
       : await findPipeline(flags.pipeline, project);
-  const settings = project.config?.settings;
-  if (settings === undefined) return { pipeline, options: { env, source: found } };
-  const { tools, executors, onCall, secrets, passEnv, prices } = settings;
-  return {
-    pipeline,
-    options: {
-      env,
-      source: found,
-      tools,
-      executors,
-      secrets,
-      passEnv,
-      ...(prices === undefined ? {} : { prices }),
-      ...(onCall === undefined ? {} : { onCall }),
-    },
-  };
+  // MCP servers are not started: their results are in the record.
+  const options = { ...codeOptionsOf(project.config), env, source: found };
+  const report = await replayRun(pipeline, journals, options);
+  const { divergence, ...rest } = report;
+  const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };
+  write(flags.outputFormat, terminal, { json: JSON.parse(JSON.stringify(json)), text: () => linesOf(report) });
+  return report.identical ? EXIT.completed : EXIT.failed;
 }
 
 async function findRecorded(
@@ -114,18 +90,12 @@ function folderOf(data: JsonObject, { cwd, trust }: ReplayFlags, place: ProjectP
   if (cwd !== undefined || !existsSync(recorded)) return place.cwd;
   const folder = workspaceOf({ cwd: recorded }, here);
   // A record can come from elsewhere and name any folder: --trust applies only to folders that the user names.
-  if (trust === true && folder !== place.cwd && holdsCode(folder))
-    throw new SluiceError(
-      "Validation",
-      "folder_untrusted",
+  const { configs, pipelines } = findCode(folder);
+  if (trust === true && folder !== place.cwd && configs.length + pipelines.length > 0)
+    throw untrustedFolder(
       `the run was recorded in ${folder}, but --trust applies only to the current folder or that of --cwd; review the code of ${folder}, then use --cwd ${shellWord(folder)} --trust`,
     );
   return folder;
-}
-
-function holdsCode(folder: string): boolean {
-  const { configs, pipelines } = findCode(folder);
-  return configs.length > 0 || pipelines.length > 0;
 }
 
 function startIn(journals: readonly RunJournal[]): { readonly runId: string; readonly data: JsonObject } {
@@ -139,13 +109,6 @@ function startIn(journals: readonly RunJournal[]): { readonly runId: string; rea
     "journal_damaged",
     "the record has no run.started event; verify it with sluice audit --verify",
   );
-}
-
-async function journalsOf(runId: string, place: ProjectPaths): Promise<readonly RunJournal[]> {
-  return await withStore(place, async (host) => {
-    await requireRun(host, place, runId);
-    return await host.journal(runId);
-  });
 }
 
 async function journalsIn(path: string, here: string): Promise<readonly RunJournal[]> {
@@ -164,6 +127,9 @@ function linesOf(report: RunReplay): readonly string[] {
   const { runId, pipeline, identical, status, records, decided, taken, changes, divergence } = report;
   const steps = `${count(decided, "step")} evaluated again, ${taken} read from the record`;
   const run = `run ${oneLine(runId)} of ${oneLine(pipeline)}`;
+  const changesHead = identical
+    ? "the pipeline has changed since, without effect on this run:"
+    : "changes of the pipeline since the run was started:";
   const head = identical
     ? `${run}: the replay matches the record: ${count(records, "record")}, ${steps}`
     : `${run}: the replay differs from the record. First difference:`;
@@ -171,12 +137,6 @@ function linesOf(report: RunReplay): readonly string[] {
     head,
     ...(status === "unfinished" ? ["the run is unfinished: it was replayed to the end of its record"] : []),
     ...(divergence === undefined ? [] : ["", ...visible(divergence.message).split("\n")]),
-    ...(changes.length === 0 ? [] : ["", changesHead(identical), ...changes.map((one) => `  ${oneLine(one, 1_000)}`)]),
+    ...(changes.length === 0 ? [] : ["", changesHead, ...changes.map((one) => `  ${oneLine(one, 1_000)}`)]),
   ];
-}
-
-function changesHead(identical: boolean): string {
-  return identical
-    ? "the pipeline has changed since, without effect on this run:"
-    : "changes of the pipeline since the run was started:";
 }

@@ -1,7 +1,6 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
 import { examples, withCodeOptions, withCommonOptions } from "../../options.ts";
-import type { ReplayCommand } from "./action.ts";
 
 export function configure(command: Command, context: CommandRun): void {
   withCommonOptions(command)
@@ -33,7 +32,5 @@ Exit codes:
   1  the replay diverged   4  no such run, or a record or store that is damaged
 `,
     )
-    .action((of: string, flags: ReplayCommand["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ replay }) => replay({ of, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).replay));
 }

@@ -1,44 +1,39 @@
 import { resolve } from "node:path";
-import { type RunHost, type RunJournal, type RunSummary, SluiceError, systemClock } from "@sluice/core";
+import { type RunHost, type RunJournal, type RunSummary, systemClock } from "@sluice/core";
 import { verifyJournal } from "@sluice/core/host";
 import { messageOf } from "@sluice/core/runtime";
 import { reduceRun } from "@sluice/view";
-import { type ReportFacts, reportPage } from "@sluice/view/html";
+import { reportPage } from "@sluice/view/html";
 import { RecordReader } from "@sluice/view/records";
 import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
+import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { isThere, write } from "../../output/output.ts";
+import { isThere, usageError, write } from "../../output/output.ts";
 import { fileNameOf, writeWhole } from "../../output/output-file.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface ReportRequest {
-  readonly runId: string;
-  readonly flags: CommonFlags & {
-    /** A file, or `-` for stdout; default `<run>.html`. */
-    readonly output?: string;
-    readonly force?: boolean;
-  };
-  /** The version of Sluice. */
-  readonly version: string;
-}
+type ReportFlags = CommonFlags & {
+  /** A file, or `-` for stdout; default `<run>.html`. */
+  readonly output?: string;
+  readonly force?: boolean;
+};
 
 /** `sluice report`: a run as one HTML page. */
-export async function report({ runId, flags, version }: ReportRequest, context: CommandContext): Promise<number> {
+export async function report(context: CommandContext, runId: string, flags: ReportFlags): Promise<number> {
   const { terminal, here, env } = context;
   const { output = fileNameOf(runId, "html"), force = false, outputFormat } = flags;
   const toStdout = output === "-";
   if (toStdout && outputFormat !== "text")
-    throw new SluiceError("Validation", "usage", "-o - writes the page to stdout and allows no other --output-format");
+    throw usageError("-o - writes the page to stdout and allows no other --output-format");
   const place = await projectsHere(flags, context).place();
-  const facts = await withStore(place, (host) =>
-    factsOf(host, { runId, place, version, line: (words) => commandLine(words, place, here, env) }),
-  );
-  const page = reportPage(facts);
-  const { faults, head } = facts.chain;
+  const { view, head, records, journals, faults } = await withStore(place, (host) => read(host, place, runId));
+  const verify = commandLine(["audit", runId, "--verify", "--head", head], place, here, env);
+  const chain = { head, records, journals, faults, verify };
+  const page = reportPage({ view, chain, madeAt: systemClock.now(), version: ownVersion() });
   const path = resolve(here, output);
   if (toStdout) terminal.out(page);
   else {
@@ -54,15 +49,8 @@ export async function report({ runId, flags, version }: ReportRequest, context: 
   return EXIT.failed;
 }
 
-interface Wanted {
-  readonly runId: string;
-  readonly place: ProjectPaths;
-  readonly version: string;
-  line(words: readonly string[]): string;
-}
-
-/** The facts of a report, read at one moment, also of a run that continues meanwhile. */
-async function factsOf(host: RunHost, { runId, place, version, line }: Wanted): Promise<ReportFacts> {
+/** A run and its chain, read at one moment, also of a run that continues meanwhile. */
+async function read(host: RunHost, place: ProjectPaths, runId: string) {
   const run = await requireRun(host, place, runId);
   const journals = await host.journal(runId);
   const faults: { runId: string; fault: string }[] = [];
@@ -78,20 +66,8 @@ async function factsOf(host: RunHost, { runId, place, version, line }: Wanted): 
     reducer.requests(await host.requests(runId));
     reducer.setRunning(run.status !== "suspended");
   }
-  const audited = verifyJournal(journals);
-  const { head, records } = audited;
-  return {
-    view: reducer.view(),
-    chain: {
-      head,
-      records,
-      journals: journals.length,
-      faults: [...audited.faults, ...faults],
-      verify: line(["audit", runId, "--verify", "--head", head]),
-    },
-    madeAt: systemClock.now(),
-    version,
-  };
+  const { head, records, faults: damage } = verifyJournal(journals);
+  return { view: reducer.view(), head, records, journals: journals.length, faults: [...damage, ...faults] };
 }
 
 /** A host that serves journals that were read before. */

@@ -1,20 +1,14 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples, ownVersion, withCommonOptions } from "../../options.ts";
-import type { ReportRequest } from "./action.ts";
+import { withCommonOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
-  withCommonOptions(command)
+  withCommonOptions(command, "sluice report r7k2m9x4ab -o run.html", "sluice report r7k2m9x4ab -o - > run.html")
     .description(
       "Writes a run as one self-contained page without scripts: the path of the run, a timeline, every stage with its transcript, tool calls and changes, grants and denials, tokens and cost, and the head of its journal. Text that looks like a secret is replaced; long text is cut and marked. If the journal was changed, the exit code is 1 and the page says so.",
     )
     .argument("<run>", "the run's id")
     .option("-o, --output <file>", "the output file, - for stdout (default: <run>.html)")
     .option("--force", "replace an existing file")
-    .addHelpText("after", examples("sluice report r7k2m9x4ab -o run.html", "sluice report r7k2m9x4ab -o - > run.html"))
-    .action((runId: string, flags: ReportRequest["flags"]) =>
-      context.exitWith(
-        import("./action.ts").then(({ report }) => report({ runId, flags, version: ownVersion() }, context)),
-      ),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).report));
 }

@@ -1,10 +1,16 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { collect, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
-import type { RunRequest } from "./action.ts";
+import { collect, withWorkOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
-  withWorkOptions(command)
+  withWorkOptions(
+    command,
+    'sluice run codeReview "parseDuration drops the minutes" --model anthropic/<model>',
+    "sluice run fixTests make the tests pass --output-format json > result.json",
+    "sluice run ./pipelines/release.ts#notes --input version=1.4.0 --input dryRun:=true",
+    'sluice run codeReview "rename the option" --wait=30m --fail-on-denied',
+    "sluice run codeReview fix the typo --model scripted:turns.json",
+  )
     .description(
       "Runs a pipeline in this folder and prints a line for every step. The pipeline is a name from sluice.config.ts or .sluice/pipelines/ of this folder, a bundled pipeline (codeReview, fixTests), or the path of a file, with #export if the file exports several. Without a terminal, or with --headless, calls outside a stage's envelope are denied, and the run continues.",
     )
@@ -21,17 +27,5 @@ export function configure(command: Command, context: CommandRun): void {
         "accept answers from any process without a code, for machines with neither a sandbox nor a terminal",
       ).choices(["any"]),
     )
-    .addHelpText(
-      "after",
-      examples(
-        'sluice run codeReview "parseDuration drops the minutes" --model anthropic/<model>',
-        "sluice run fixTests make the tests pass --output-format json > result.json",
-        "sluice run ./pipelines/release.ts#notes --input version=1.4.0 --input dryRun:=true",
-        'sluice run codeReview "rename the option" --wait=30m --fail-on-denied',
-        "sluice run codeReview fix the typo --model scripted:turns.json",
-      ) + EXIT_CODES,
-    )
-    .action((pipeline: string | undefined, task: readonly string[], flags: RunRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ run }) => run({ pipeline, task, flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).run));
 }

@@ -1,19 +1,18 @@
 import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { forkedFrom, moment, oneLine, readRunStarted, type Tone, table, textAt } from "@sluice/view/words";
+import { forkedFrom, moment, oneLine, readRunStarted, table, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
+import { toneOf } from "../../output/reporter.ts";
 import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-export interface RunsRequest {
-  readonly flags: CommonFlags & { readonly limit: number };
-}
+type RunsFlags = CommonFlags & { readonly limit: number };
 
 /** `sluice runs`: the runs of the store, newest first. */
-export async function runs({ flags }: RunsRequest, context: CommandContext): Promise<number> {
+export async function runs(context: CommandContext, flags: RunsFlags): Promise<number> {
   const { terminal } = context;
   const place = await projectsHere(flags, context).place();
   let listed: readonly JsonObject[] = [];
@@ -90,18 +89,4 @@ function rowOf(run: JsonObject): readonly string[] {
     oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
     `${task}${origin}${waiting}`,
   ];
-}
-
-export function toneOf(status: string): Tone {
-  switch (status) {
-    case "completed":
-      return "good";
-    case "failed":
-    case "cancelled":
-      return "bad";
-    case "suspended":
-      return "notice";
-    default:
-      return "plain";
-  }
 }

@@ -1,19 +1,17 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples, wholeNumber, withCommonOptions } from "../../options.ts";
-import type { RunsRequest } from "./action.ts";
+import { wholeNumber, withCommonOptions } from "../../options.ts";
 
 export function configure(command: Command, context: CommandRun): void {
-  withCommonOptions(command)
+  withCommonOptions(
+    command,
+    "sluice runs",
+    "sluice runs --limit 5 --output-format json",
+    "sluice runs --cwd ../other-project",
+  )
     .description(
       'Lists the runs in the store, newest first. An unfinished run is "running" while a process executes it, else "suspended": it waits for an answer or was stopped, and sluice resume continues it.',
     )
     .option("--limit <n>", "the number of runs to list", wholeNumber(1), 30)
-    .addHelpText(
-      "after",
-      examples("sluice runs", "sluice runs --limit 5 --output-format json", "sluice runs --cwd ../other-project"),
-    )
-    .action((flags: RunsRequest["flags"]) =>
-      context.exitWith(import("./action.ts").then(({ runs }) => runs({ flags }, context))),
-    );
+    .action(context.acts(async () => (await import("./action.ts")).runs));
 }

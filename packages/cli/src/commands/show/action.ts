@@ -1,11 +1,4 @@
-import {
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  type OpenRequest,
-  type RunHost,
-  type RunSummary,
-} from "@sluice/core";
+import type { Json, JsonObject, OpenRequest, RunHost } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerCommand, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
@@ -25,39 +18,16 @@ import {
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
+import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
 import { asRequest, asShown, type RunTotals, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
-import { toneOf } from "../runs/action.ts";
-
-export interface ShowRequest {
-  readonly runId: string;
-  readonly flags: CommonFlags;
-}
-
-interface ShownRequest {
-  readonly request: OpenRequest;
-  /** Why it differs from the request that the run made. */
-  readonly fault: string | undefined;
-}
-
-/** The content of `sluice show`. */
-interface Shown {
-  readonly run: RunSummary;
-  /** The data of `run.started`. */
-  readonly started: JsonObject;
-  readonly totals: RunTotals;
-  readonly requests: readonly ShownRequest[];
-  readonly route: AnswerRoute;
-  /** Only for a run that ended. */
-  readonly outcome?: ShownOutcome;
-}
 
 /** `sluice show`: one run, finished or not. */
-export async function show({ runId, flags }: ShowRequest, context: CommandContext): Promise<number> {
+export async function show(context: CommandContext, runId: string, flags: CommonFlags): Promise<number> {
   const { terminal, here, env } = context;
   const place = await projectsHere(flags, context).place();
   const shown = await withStore(place, (host) => look(host, place, runId));
@@ -69,31 +39,34 @@ export async function show({ runId, flags }: ShowRequest, context: CommandContex
   return EXIT.completed;
 }
 
-async function look(host: RunHost, place: ProjectPaths, runId: string): Promise<Shown> {
+/** The content of `sluice show`; `output` and `error` only of a run that ended. */
+async function look(host: RunHost, place: ProjectPaths, runId: string) {
   const run = await requireRun(host, place, runId);
   const started = await readRunStarted(host, runId);
   // Read before the events, so that the events contain each of these requests.
   const open = run.end === undefined ? await host.requests(runId) : [];
   const events = await eventsOf(host, runId);
   const totals = totalsOf(reduceRun(runId, events).view());
+  /** Each with why it differs from the request that the run made. */
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
   const route = await answerRouteOf(host, runId, events);
-  const facts = { run, started, totals, requests, route };
-  return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
-}
-
-type ShownOutcome = Pick<RunOutcome, "output" | "error">;
-
-function shownOutcome({ output, error }: RunOutcome): ShownOutcome {
+  const { output, error }: Partial<RunOutcome> = run.end === undefined ? {} : readOutcome(run.end);
   return {
-    ...(output === undefined ? {} : { output: asShown(output) }),
-    ...(error === undefined ? {} : { error: shownError(error) }),
+    run,
+    started,
+    totals,
+    requests,
+    route,
+    output: output === undefined ? undefined : asShown(output),
+    error: error === undefined ? undefined : shownError(error),
   };
 }
 
+type Shown = Awaited<ReturnType<typeof look>>;
+type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
 
-function jsonOf({ run, started, totals, requests, route, outcome }: Shown, line: Line): JsonObject {
+function jsonOf({ run, started, totals, requests, route, output, error }: Shown, line: Line): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
   return {
     runId: run.runId,
@@ -111,8 +84,8 @@ function jsonOf({ run, started, totals, requests, route, outcome }: Shown, line:
     createdAt: run.createdAt,
     ...(started.forkedFrom === undefined ? {} : { forkedFrom: started.forkedFrom }),
     ...(started.answers === undefined ? {} : { answers: started.answers }),
-    output: outcome?.output ?? null,
-    error: outcome?.error ?? null,
+    output: output ?? null,
+    error: error ?? null,
     stages: totals.stages,
     denied: totals.denied,
     usage: totals.usage,
@@ -134,7 +107,7 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, requests, route, outcome }: Shown,
+  { run, started, totals, requests, route, output, error }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -147,7 +120,7 @@ function textOf(
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
-    ["model", modelsOf(started)],
+    ["model", Array.isArray(started.models) ? oneLine(started.models.join(", "), 1_000) : ""],
     ["mode", oneLine(textAt(started, "mode"))],
     ...(started.sandbox === undefined ? [] : [["sandbox", oneLine(sandboxText(started.sandbox))]]),
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
@@ -167,9 +140,8 @@ function textOf(
     }
   }
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
-  if (outcome?.error !== undefined) lines.push("", "error:", indented(visible(withCode(outcome.error))));
-  if (outcome?.output !== undefined)
-    lines.push("", "output:", indented(visible(JSON.stringify(outcome.output, null, 2))));
+  if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
+  if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
   if (run.status === "suspended") lines.push("", `resume with: ${visible(line(["resume", run.runId]))}`);
   return lines;
 }
@@ -202,9 +174,4 @@ function answerLine(request: OpenRequest, route: AnswerRoute, line: Line): strin
   // The terminal of the run shows the code; without such a process, the answer resumes the run.
   const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[route];
   return line([...answerCommand(request), ...proof, ...answer]);
-}
-
-function modelsOf(started: JsonObject): string {
-  const { models } = isJsonObject(started) ? started : {};
-  return Array.isArray(models) ? oneLine(models.join(", "), 1_000) : "";
 }

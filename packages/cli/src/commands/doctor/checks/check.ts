@@ -10,19 +10,15 @@ export interface Check {
   readonly blocks?: true;
 }
 
-export function ok(name: string, message: string): Check {
-  return { name, status: "ok", message };
-}
+type CheckOf = (name: string, message: string, fix?: string) => Check;
 
-export function warning(name: string, message: string, fix?: string): Check {
-  return { name, status: "warning", message, ...(fix === undefined ? {} : { fix }) };
-}
+const withStatus =
+  (status: Check["status"]): CheckOf =>
+  (name, message, fix) => ({ name, status, message, ...(fix === undefined ? {} : { fix }) });
 
-export function missing(name: string, message: string, fix?: string): Check {
-  return { name, status: "missing", message, ...(fix === undefined ? {} : { fix }) };
-}
+export const ok = withStatus("ok");
+export const warning = withStatus("warning");
+export const missing = withStatus("missing");
 
 /** Prevents every run until it is fixed. */
-export function blocking(name: string, message: string, fix?: string): Check {
-  return { ...missing(name, message, fix), blocks: true };
-}
+export const blocking: CheckOf = (...found) => ({ ...missing(...found), blocks: true });

@@ -1,32 +1,24 @@
 import { execFile } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
-import { dirname, join, parse } from "node:path";
+import { join, parse } from "node:path";
 import { promisify } from "node:util";
 import { carriedRipgrep, probeSandbox } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
-import type { ProjectPaths } from "../../../project/project-paths.ts";
+import { foldersAbove, type ProjectPaths } from "../../../project/project-paths.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
 
-const NEEDED_NODE = [22, 18, 0] as const;
+const NEEDED_NODE = "22.18.0";
 const TIMEOUT_MS = 5_000;
 
 /** Node, the system, and the programs that tools call. */
 export async function checkMachine(workspace: string, env: Environment): Promise<readonly Check[]> {
-  const [ripgrep, git] = await Promise.all([checkRipgrep(env), checkGit(env)]);
-  return [checkNode(), checkPlatform(), ripgrep, git, checkRepository(workspace)];
+  return [checkNode(), checkPlatform(), await checkRipgrep(env), await checkGit(env), checkRepository(workspace)];
 }
 
 function checkNode(): Check {
   const { node } = process.versions;
-  const parts = node.split(".").map(Number);
-  const at = NEEDED_NODE.findIndex((needed, index) => parts[index] !== needed);
-  const isOld = at !== -1 && (parts[at] ?? 0) < (NEEDED_NODE[at] ?? 0);
-  if (!isOld) return ok("node", `Node ${node}`);
-  return blocking(
-    "node",
-    `Node ${node} is too old`,
-    `install Node ${NEEDED_NODE.join(".")} or newer from https://nodejs.org`,
-  );
+  if (node.localeCompare(NEEDED_NODE, "en", { numeric: true }) >= 0) return ok("node", `Node ${node}`);
+  return blocking("node", `Node ${node} is too old`, `install Node ${NEEDED_NODE} or newer from https://nodejs.org`);
 }
 
 function checkPlatform(): Check {
@@ -57,11 +49,9 @@ async function checkGit(env: Environment): Promise<Check> {
 
 /** Searched by name: git itself would read the settings of an untrusted folder. */
 function checkRepository(workspace: string): Check {
-  for (let folder = workspace; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, ".git")))
-      return ok("repository", folder === workspace ? workspace : `${workspace} is inside ${folder}`);
-    if (folder === parse(folder).root) break;
-  }
+  const repository = foldersAbove(workspace).find((folder) => existsSync(join(folder, ".git")));
+  if (repository !== undefined)
+    return ok("repository", repository === workspace ? workspace : `${workspace} is inside ${repository}`);
   return warning(
     "repository",
     `${workspace} is not a git repository: changes of runs cannot be compared or rolled back`,

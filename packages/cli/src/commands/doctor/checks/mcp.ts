@@ -1,17 +1,15 @@
 import { probeMcpServers } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
+import { count } from "@sluice/view/words";
 import type { ProjectSettings } from "../../../project/load-config.ts";
 import { type Check, missing, ok, warning } from "./check.ts";
 
-interface McpContext {
-  /** The trusted config; without one, no server is started. */
-  readonly settings: ProjectSettings | undefined;
-  readonly workspace: string;
-  readonly env: Environment;
-}
-
 /** Starts the servers of a trusted config, lists their tools and ends them. A failure blocks only runs that could call one. */
-export async function checkMcpServers({ settings, workspace, env }: McpContext): Promise<readonly Check[]> {
+export async function checkMcpServers(
+  settings: ProjectSettings | undefined,
+  workspace: string,
+  env: Environment,
+): Promise<readonly Check[]> {
   const { mcpServers, secrets = [], passEnv = [] } = settings ?? {};
   if (mcpServers === undefined) return [];
   const probes = await probeMcpServers(mcpServers, { cwd: workspace, env, secrets, passEnv });
@@ -24,10 +22,7 @@ export async function checkMcpServers({ settings, workspace, env }: McpContext):
           : "fix its settings in mcpServers, or mark it optional";
       return [missing(label, faults.join("; "), fix)];
     }
-    const listed =
-      tools.length === 0
-        ? "no tools"
-        : `${tools.length === 1 ? "a tool" : `${tools.length} tools`}: ${tools.join(", ")}`;
+    const listed = tools.length === 0 ? "no tools" : `${count(tools.length, "tool")}: ${tools.join(", ")}`;
     return [ok(label, listed), ...faults.map((fault) => warning(label, fault))];
   });
 }

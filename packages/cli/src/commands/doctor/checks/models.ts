@@ -1,99 +1,63 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { type Clock, isSluiceError } from "@sluice/core";
+import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import {
-  type ChosenModel,
   chooseModel,
   MODEL_PROVIDERS,
+  type ModelChoice,
   type ProviderInfo,
   readHttpAddress,
   resolveModel,
 } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
-import type { ProjectSettings } from "../../../project/load-config.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
-interface ModelContext {
-  readonly env: Environment;
-  /** Undefined if no config was loaded. */
-  readonly settings: ProjectSettings | undefined;
-  readonly workspace: string;
-  readonly clock: Clock;
-}
-
 /** Checks each provider, the local Ollama, and the model that a run would use. Connects only to Ollama. */
-export async function checkModels(context: ModelContext): Promise<readonly Check[]> {
-  const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && one.name !== "ollama");
-  const ollama = await checkOllama(context);
-  return [...grouped(providers).map((one) => checkProvider(one, context)), ollama, await checkModel(context)];
+export async function checkModels(choice: ModelChoice, workspace: string): Promise<readonly Check[]> {
+  // Ollama is asked below, and `openai-chat` needs what `openai` needs.
+  const apart = ["ollama", "openai-chat"];
+  const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && !apart.includes(one.name));
+  const each = providers.map((one) => checkProvider(one, choice));
+  return [...each, await checkOllama(choice), await checkModel(choice, workspace)];
 }
 
-/** Combines providers with the same package and variables. */
-function grouped(providers: readonly ProviderInfo[]): readonly ProviderInfo[] {
-  const byNeeds = new Map<string, ProviderInfo>();
-  for (const one of providers) {
-    const needs = JSON.stringify([one.package, one.variables]);
-    const known = byNeeds.get(needs);
-    byNeeds.set(needs, known === undefined ? one : { ...known, name: `${known.name}, ${one.name}` });
-  }
-  return [...byNeeds.values()];
-}
-
-function checkProvider(info: ProviderInfo, { env, settings }: ModelContext): Check {
-  const { name, variables } = info;
-  const version = info.package === undefined ? "" : installedVersion(info.package);
-  if (version === undefined)
-    return missing(name, `the package ${info.package} is not installed`, `npm install ${info.package}`);
-  const address = addressOf(info, env, settings?.baseUrls ?? {});
-  if (address?.url === undefined && address !== undefined)
+function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice): Check {
+  const { name, package: needed = "", variables } = info;
+  const version = installedVersion(needed);
+  if (version === undefined) return missing(name, `the package ${needed} is not installed`, `npm install ${needed}`);
+  const isSet = (variable: string): boolean => (env[variable]?.trim() ?? "") !== "";
+  const address = addressOf(info, env, baseUrls);
+  const url = address === undefined ? undefined : withoutQuery(address.value);
+  if (address !== undefined && url === undefined)
     return warning(name, `${address.from} is not a usable http(s) address`, "use an address such as https://host/v1");
-  const unset = variables.filter((one) => one.required && !isSet(env, one.name) && !isConfigured(one.name, address));
+  const unset = variables
+    .filter((one) => one.required && !isSet(one.name) && !(one.name.endsWith("URL") && url !== undefined))
+    .map((one) => one.name);
   if (unset.length > 0) {
-    const names = unset.map((one) => one.name);
-    return missing(
-      name,
-      `${names.join(" and ")} ${names.length === 1 ? "is" : "are"} not set`,
-      names.map((one) => `export ${one}=…`).join(" "),
-    );
+    const fix = unset.map((one) => `export ${one}=…`).join(" ");
+    return missing(name, `${unset.join(" and ")} ${unset.length === 1 ? "is" : "are"} not set`, fix);
   }
-  const keys = variables
-    .filter((one) => one.name.endsWith("KEY") && isSet(env, one.name))
-    .map((one) => `${one.name} is set`);
-  const at = address?.url === undefined ? [] : [`at ${address.url} (${address.from})`];
-  const parts = [...keys, ...at, ...(info.package === undefined ? [] : [`${info.package} ${version}`])];
-  return ok(name, parts.join(", "));
+  const keys = variables.filter((one) => one.name.endsWith("KEY") && isSet(one.name));
+  const at = address === undefined ? [] : [`at ${url} (${address.from})`];
+  return ok(name, [...keys.map((one) => `${one.name} is set`), ...at, `${needed} ${version}`].join(", "));
 }
 
-interface Address {
-  readonly from: string;
-  /** Without the query, which may contain a key; undefined if unusable. */
-  readonly url: string | undefined;
-}
-
+/** The base URL that replaces the provider's own, and where it is set. */
 function addressOf(
   { name, variables }: ProviderInfo,
   env: Environment,
   baseUrls: Readonly<Record<string, string>>,
-): Address | undefined {
-  const configured = name.split(", ").find((one) => Object.hasOwn(baseUrls, one));
-  if (configured !== undefined) return { from: "the config's baseUrls", url: shown(baseUrls[configured] ?? "") };
-  const variable = variables.find((one) => one.name.endsWith("URL") && isSet(env, one.name));
-  return variable === undefined ? undefined : { from: variable.name, url: shown(env[variable.name]?.trim() ?? "") };
+): { readonly from: string; readonly value: string } | undefined {
+  if (Object.hasOwn(baseUrls, name)) return { from: "the config's baseUrls", value: baseUrls[name] ?? "" };
+  const variable = variables.find((one) => one.name.endsWith("URL") && (env[one.name]?.trim() ?? "") !== "");
+  return variable === undefined ? undefined : { from: variable.name, value: env[variable.name]?.trim() ?? "" };
 }
 
-function shown(value: string): string | undefined {
+/** An address without its query, which may contain a key; undefined if it is unusable. */
+function withoutQuery(value: string): string | undefined {
   const address = readHttpAddress(value);
   return address.ok ? `${address.url.origin}${address.url.pathname}` : undefined;
-}
-
-/** Whether the config sets a required base URL. */
-function isConfigured(variable: string, address: Address | undefined): boolean {
-  return variable.endsWith("URL") && address !== undefined;
-}
-
-function isSet(env: Environment, name: string): boolean {
-  return (env[name]?.trim() ?? "") !== "";
 }
 
 /** The version that a session would load; undefined if it is not installed. */
@@ -109,11 +73,10 @@ function installedVersion(name: string): string | undefined {
   }
 }
 
-async function checkOllama({ env, settings, clock }: ModelContext): Promise<Check> {
+async function checkOllama({ env, baseUrls = {}, clock }: ModelChoice): Promise<Check> {
   const { OLLAMA_HOST, OLLAMA_API_KEY } = env;
   try {
-    const alone = { env: { OLLAMA_HOST, OLLAMA_API_KEY }, baseUrls: settings?.baseUrls ?? {}, clock };
-    const found = await chooseModel(alone);
+    const found = await chooseModel({ env: { OLLAMA_HOST, OLLAMA_API_KEY }, baseUrls, clock });
     if (found !== undefined) return ok("ollama", `${found.why} is ${found.id}`);
     return missing("ollama", "no local Ollama with a model answers", "start it and run ollama pull <model>");
   } catch (thrown) {
@@ -121,26 +84,23 @@ async function checkOllama({ env, settings, clock }: ModelContext): Promise<Chec
   }
 }
 
-async function checkModel({ env, settings, workspace, clock }: ModelContext): Promise<Check> {
-  const baseUrls = settings?.baseUrls ?? {};
-  const { model: configured, defaultModels = {} } = settings ?? {};
-  let chosen: ChosenModel | undefined;
+async function checkModel(choice: ModelChoice, workspace: string): Promise<Check> {
+  const { env, baseUrls = {}, clock } = choice;
+  let name = "";
   try {
-    chosen = await chooseModel({ env, configured, defaultModels, baseUrls, clock });
+    const chosen = await chooseModel(choice);
     if (chosen === undefined)
       return blocking(
         "model",
         "no model is set, no provider's key is set, and no Ollama answers",
         "export SLUICE_MODEL=provider/model, or set the key of a provider above",
       );
+    name = `${chosen.id} (${chosen.why})`;
     await resolveModel(chosen.id, { env, cwd: workspace, baseUrls, clock });
-    return ok("model", `${chosen.id} (${chosen.why})`);
+    return ok("model", name);
   } catch (thrown) {
     if (!isSluiceError(thrown)) throw thrown;
-    return blocking(
-      "model",
-      `${chosen === undefined ? "" : `${chosen.id} (${chosen.why}): `}${thrown.message}`,
-      "set another with --model or SLUICE_MODEL",
-    );
+    const fault = name === "" ? thrown.message : `${name}: ${thrown.message}`;
+    return blocking("model", fault, "set another with --model or SLUICE_MODEL");
   }
 }

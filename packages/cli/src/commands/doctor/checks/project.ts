@@ -3,6 +3,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { bundledPipelines } from "@sluice/stages";
+import { listed } from "../../../output/output.ts";
 import {
   asTrusted,
   type CodeDigests,
@@ -13,7 +14,7 @@ import {
 } from "../../../project/code.ts";
 import { loadFile } from "../../../project/load.ts";
 import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
-import { shellWord } from "../../../project/project-paths.ts";
+import { foldersAbove, shellWord } from "../../../project/project-paths.ts";
 import type { Trust, TrustState } from "../../../project/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
@@ -23,70 +24,55 @@ export interface ProjectReport {
   readonly config: LoadedConfig | undefined;
 }
 
+/** Maximum number of names to list. */
+const MOST = 12;
 const TRUST_FIX = "review these files, then use sluice run --trust (on a terminal it asks you)";
 
 /** Checks whether the project's code is trusted, and only then whether it loads. */
 export async function checkProject(code: ProjectCode, trust: Trust): Promise<ProjectReport> {
-  const notices = [...unreadConfigs(code), ...configsAbove(code.root)];
-  if (code.configs.length === 0 && code.pipelines.length === 0) {
-    const empty = ok("project", `no sluice.config.ts and no .sluice/pipelines/ in ${code.root}`);
-    return { checks: [empty, ...notices, bundledOnly()], config: undefined };
-  }
+  const { root } = code;
+  const notices = [...unreadConfigs(code), ...configsAbove(root)];
+  const without = (check: Check): ProjectReport => {
+    const bundled = ok("pipelines", `bundled: ${bundledNames()}`);
+    return { checks: [check, ...notices, bundled], config: undefined };
+  };
+  const listedFiles = (files: Iterable<string>): string =>
+    listed(
+      [...files].map((file) => relative(root, file)),
+      MOST,
+    );
+  if (code.configs.length === 0 && code.pipelines.length === 0)
+    return without(ok("project", `no sluice.config.ts and no .sluice/pipelines/ in ${root}`));
   let digests: CodeDigests;
   let state: TrustState;
   try {
     digests = digestCode(code);
-    state = trust.stateOf(code.root, digests);
+    state = trust.stateOf(root, digests);
   } catch (thrown) {
     if (!isSluiceError(thrown)) throw thrown;
     // A folder with a link cannot be trusted; runs can start without its code only if it never was.
-    const refuse = thrown.code === "folder_untrusted" && !trust.knows(code.root) ? warning : blocking;
-    return { checks: [refuse("trust", thrown.message), ...notices, bundledOnly()], config: undefined };
+    const refuse = thrown.code === "folder_untrusted" && !trust.knows(root) ? warning : blocking;
+    return without(refuse("trust", thrown.message));
   }
-  const files = listed([...digests.keys()].map((file) => relative(code.root, file)));
-  switch (state.kind) {
-    case "unknown":
-      return {
-        checks: [
-          warning("trust", `the code of this folder is not trusted, so it is not loaded: ${files}`, TRUST_FIX),
-          ...notices,
-          bundledOnly(),
-        ],
-        config: undefined,
-      };
-    case "changed": {
-      const changed = listed(state.files.map((file) => relative(code.root, file)));
-      return {
-        checks: [
-          blocking("trust", `the code of this folder changed since it was trusted: ${changed}`, TRUST_FIX),
-          ...notices,
-          bundledOnly(),
-        ],
-        config: undefined,
-      };
-    }
-    case "trusted": {
-      const { check, config } = await checkConfig(code, digests);
-      const checks = [ok("trust", `the current code is trusted: ${files}`), ...check, ...notices];
-      return { checks: [...checks, ...(await checkPipelines(code, digests, config))], config };
-    }
+  const files = listedFiles(digests.keys());
+  if (state.kind === "unknown")
+    return without(
+      warning("trust", `the code of this folder is not trusted, so it is not loaded: ${files}`, TRUST_FIX),
+    );
+  if (state.kind === "changed") {
+    const changed = `the code of this folder changed since it was trusted: ${listedFiles(state.files)}`;
+    return without(blocking("trust", changed, TRUST_FIX));
   }
-}
-
-async function checkConfig(
-  code: ProjectCode,
-  digests: CodeDigests,
-): Promise<{ readonly check: readonly Check[]; readonly config: LoadedConfig | undefined }> {
+  const checks = [ok("trust", `the current code is trusted: ${files}`)];
+  let config: LoadedConfig | undefined;
   try {
-    const config = await loadConfig(code, digests);
-    if (config === undefined) return { check: [ok("config", "none")], config };
-    return { check: [ok("config", `${basename(config.file)} is valid`)], config };
+    config = await loadConfig(code, digests);
+    checks.push(ok("config", config === undefined ? "none" : `${basename(config.file)} is valid`));
   } catch (thrown) {
-    return {
-      check: [blocking("config", messageOf(thrown), "fix it, or use sluice run --no-config")],
-      config: undefined,
-    };
+    checks.push(blocking("config", messageOf(thrown), "fix it, or use sluice run --no-config"));
   }
+  checks.push(...notices, ...(await checkPipelines(code, digests, config)));
+  return { checks, config };
 }
 
 /** Loads each pipeline file separately, so that a broken one does not hide the others. */
@@ -109,11 +95,10 @@ async function checkPipelines(
       broken.push(missing("pipeline", messageOf(thrown)));
     }
   }
-  return [ok("pipelines", `${listed(names)}${names.length === 0 ? "" : "; "}bundled: ${bundledNames()}`), ...broken];
-}
-
-function bundledOnly(): Check {
-  return ok("pipelines", `bundled: ${bundledNames()}`);
+  return [
+    ok("pipelines", `${listed(names, MOST)}${names.length === 0 ? "" : "; "}bundled: ${bundledNames()}`),
+    ...broken,
+  ];
 }
 
 function bundledNames(): string {
@@ -128,18 +113,14 @@ function unreadConfigs({ unread }: ProjectCode): readonly Check[] {
 
 /** Configs in parent folders, which a user may expect to apply here. */
 function configsAbove(root: string): readonly Check[] {
-  const found: Check[] = [];
-  for (let folder = dirname(root); ; folder = dirname(folder)) {
-    for (const name of namesIn(folder).filter(isConfigName))
-      found.push(
-        warning(
-          "config",
-          `${join(folder, name)} is ignored: a config applies only in its own folder`,
-          `use --cwd ${shellWord(folder)}`,
-        ),
-      );
-    if (folder === dirname(folder)) return found;
-  }
+  return foldersAbove(dirname(root)).flatMap((folder) =>
+    namesIn(folder)
+      .filter(isConfigName)
+      .map((name) => {
+        const message = `${join(folder, name)} is ignored: a config applies only in its own folder`;
+        return warning("config", message, `use --cwd ${shellWord(folder)}`);
+      }),
+  );
 }
 
 function namesIn(folder: string): readonly string[] {
@@ -149,12 +130,4 @@ function namesIn(folder: string): readonly string[] {
     if (thrown instanceof Error) return []; // a parent folder may be unreadable
     throw thrown;
   }
-}
-
-const MAX_LISTED = 12;
-
-function listed(names: readonly string[]): string {
-  return names.length <= MAX_LISTED
-    ? names.join(", ")
-    : `${names.slice(0, MAX_LISTED).join(", ")} and ${names.length - MAX_LISTED} more`;
 }

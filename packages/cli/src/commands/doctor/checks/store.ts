@@ -23,7 +23,7 @@ export async function checkStore({ store }: ProjectPaths): Promise<readonly Chec
   else checks.push(ok("store", `${where}, version ${version}, of this machine`));
   if (liveOwners > 0)
     checks.push(
-      ok("active", liveOwners === 1 ? "one process executes runs of it" : `${liveOwners} processes execute runs of it`),
+      ok("active", `${liveOwners === 1 ? "one process executes" : `${liveOwners} processes execute`} runs of it`),
     );
   if (freeBytes < LOW_SPACE_BYTES)
     checks.push(
