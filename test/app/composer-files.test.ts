@@ -92,6 +92,8 @@ test("a listing that fails is told with what was known before, and tried again",
   expect(await finder.find("", 0)).toEqual({ query: "", files: [], fault: "files cannot be listed: no such folder" });
   fails = false;
   await finder.find("", 10);
+  // The new listing is made meanwhile.
+  await new Promise((resolve) => setImmediate(resolve));
   expect(await finder.find("", 11)).toEqual({ query: "", files: ["a.ts"] });
 });
 
@@ -139,7 +141,7 @@ test("no shell reads the editor's name", async () => {
   expect(statSync(root).isDirectory()).toBe(true);
 });
 
-test("where nothing is set the first usual editor that is found is used", async () => {
+test("where nothing is set the default editor is used", async () => {
   const program = join(root, "vi");
   writeFileSync(program, `#!/bin/sh\nprintf found > "$1"\n`, { mode: 0o755 });
   expect(await editOutside("x", { PATH: `relative:${root}:/usr/bin:/bin` })).toEqual({ ok: true, text: "found" });

@@ -9,7 +9,7 @@ import {
   tailOf,
   widthOf,
 } from "@sluice/view/text";
-import { graphemesOf } from "./buffer.ts";
+import { graphemesOf } from "./pastes.ts";
 
 /** One unit of a text on the screen. */
 export interface Cell {
@@ -37,7 +37,7 @@ export function cellOf(grapheme: string, room: number): Cell {
   return fitted(isPlain ? [{ text: shown }] : revealed(short), room);
 }
 
-/** The label of a fold. */
+/** The label of a paste. */
 export function labelCell(text: string, room: number): Cell {
   return fitted([{ text, style: "accent" }], room);
 }
