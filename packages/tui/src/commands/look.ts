@@ -3,10 +3,11 @@ import type { RunView } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import { eventsOf, forkedFrom, moment, oneLine, readRunStarted, textAt, type Verdict } from "@sluice/view/words";
 import type { Command, Steering } from "../app/command.ts";
-import { createViewer, findRow, fixedRows } from "../app/overlay/viewer.ts";
+import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
+import { findRow } from "../run/find-row.ts";
 import { graph as graphLines } from "../run/graph.ts";
-import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
+import { searchText, type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
 
 /** Runs that are listed; the first record of each is read. */
 const MAX_RUNS = 200;
@@ -112,12 +113,11 @@ export const audit: Command = {
 };
 
 function timelineRows(rows: readonly TimelineRow[], startedAt: number): Rows {
-  const textOf = ({ type, who, what, more, by, why }: TimelineRow): string =>
-    [type, who, what, more, by, why].join(" ").toLowerCase();
   return {
     count: () => rows.length,
     slice: (from, to, width) => rows.slice(from, to).map((row) => timelineLine(row, { width: width - 2, startedAt })),
-    find: (text, from, _width, back) => findRow(rows, (row) => textOf(row).includes(text.toLowerCase()), from, back),
+    find: (text, from, _width, back) =>
+      findRow(rows, (row) => searchText(row).includes(text.toLowerCase()), from, back),
   };
 }
 

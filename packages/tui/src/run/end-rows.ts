@@ -11,8 +11,9 @@ const ENDS: Readonly<Record<RunEndItem["status"], readonly [sign: string, style:
   cancelled: ["⊘", "bad"],
 };
 
-/** How a run ended; undefined while it has not. */
-export function endOf({ status, output, error }: RunView): RunEndItem | undefined {
+/** How a run ended, for its last execution; undefined for others, and while the run has not ended. */
+export function endBelow({ status, output, error, executions }: RunView, key: string): RunEndItem | undefined {
+  if (executions.at(-1)?.key !== key) return undefined;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
   return {
     kind: "end",

@@ -57,18 +57,6 @@ export function searchable(item: TranscriptItem): string {
   return [...parts, typeof output === "string" ? output : JSON.stringify(output ?? "")].join("\n");
 }
 
-/** Whether folding an item hides anything of it. */
-export function isFoldable({ kind }: TranscriptItem): boolean {
-  return kind === "call" || kind === "reasoning";
-}
-
-/** The rows of an item if they are known without a layout. */
-export function knownHeight(item: TranscriptItem, folded: boolean): number | undefined {
-  if (item.kind !== "call" || !folded) return undefined;
-  const { state } = item;
-  return state === "ok" || state === "proposed" || state === "running" ? 1 : undefined;
-}
-
 /** A thought, dim; folded to its beginning. */
 export function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
   const most = folded ? FOLDED_THOUGHT + 1 : Number.POSITIVE_INFINITY;

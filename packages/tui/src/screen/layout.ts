@@ -1,16 +1,17 @@
 import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
 import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
-import type { AppState, FrameSize } from "../app/app-state.ts";
-import { Transcripts } from "../app/overlay/overlay.ts";
+import type { AppState } from "../app/app-state.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
-import { topOf, type Viewer } from "../app/overlay/viewer.ts";
+import { type FrameSize, topOf, type Viewer } from "../app/overlay/viewer.ts";
 import { chosenOf } from "../app/watched.ts";
 import { CardBodies } from "../cards/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from "../cards/card.ts";
 import { openCardOf, waitingCards } from "../cards/card-stack.ts";
 import { render } from "../composer/editing/render.ts";
+import { endBelow } from "../run/end-rows.ts";
 import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
+import { TranscriptWindow } from "../run/transcript-window.ts";
 import type { Environment } from "../user/environment.ts";
 import { PLACEHOLDER } from "./first-frame.ts";
 import { type Frame, type Part, stack } from "./frame.ts";
@@ -31,7 +32,7 @@ const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "
 /** Lays out frames from the state of the app, and caches expensive layouts. */
 export class FrameRenderer {
   readonly #bodies: CardBodies;
-  readonly #transcripts = new Transcripts();
+  readonly #transcript = new TranscriptWindow();
   #live: { readonly key: string; readonly width: number; readonly rows: LiveRows } | undefined;
 
   constructor(env: Environment) {
@@ -98,7 +99,8 @@ export class FrameRenderer {
       return { name: "main", least: 1, most, lines: (room) => padded(rows.slice(0, room), room) };
     }
     if (flags.fullscreen === true) {
-      const rows = this.#transcripts.rows(view, execution);
+      const rows = this.#transcript;
+      rows.update(execution, endBelow(view, execution.key));
       const count = rows.count(width);
       return {
         name: "main",

@@ -1,5 +1,6 @@
 import type { Line, Rows } from "@sluice/view/text";
 import type { Key } from "../../composer/keys.ts";
+import { findText } from "../../run/find-row.ts";
 
 export type ViewerEffect =
   | { readonly kind: "none" }
@@ -24,8 +25,8 @@ export interface Viewer {
   readonly hint: string;
 }
 
-/** The size of the content. */
-export interface ViewerSize {
+/** Columns and rows of a frame, or of a part of it. */
+export interface FrameSize {
   readonly width: number;
   readonly height: number;
 }
@@ -44,7 +45,7 @@ export function createViewer(
 }
 
 /** The first visible row; keeps the chosen row visible. */
-export function topOf(viewer: Viewer, { width, height }: ViewerSize): number {
+export function topOf(viewer: Viewer, { width, height }: FrameSize): number {
   const last = Math.max(0, viewer.rows.count(width) - height);
   if (viewer.follows) return last;
   const top = Math.min(viewer.top, last);
@@ -53,7 +54,7 @@ export function topOf(viewer: Viewer, { width, height }: ViewerSize): number {
   return viewer.chosen >= top + height ? viewer.chosen - height + 1 : top;
 }
 
-export function updateViewer(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
+export function updateViewer(viewer: Viewer, key: Key, size: FrameSize): ViewerUpdate {
   if (viewer.search?.editing === true) return none(updateSearch(viewer, key, size));
   const { height } = size;
   switch (key.name) {
@@ -82,7 +83,7 @@ export function updateViewer(viewer: Viewer, key: Key, size: ViewerSize): Viewer
   }
 }
 
-function typed(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
+function typed(viewer: Viewer, key: Key, size: FrameSize): ViewerUpdate {
   const unused: ViewerUpdate = { viewer, effect: { kind: "unused" } };
   if (key.ctrl || key.alt) return unused;
   switch (key.text) {
@@ -105,7 +106,7 @@ function none(viewer: Viewer): ViewerUpdate {
   return { viewer, effect: { kind: "none" } };
 }
 
-function updateSearch(viewer: Viewer, key: Key, size: ViewerSize): Viewer {
+function updateSearch(viewer: Viewer, key: Key, size: FrameSize): Viewer {
   const { text = "" } = viewer.search ?? {};
   switch (key.name) {
     case "escape":
@@ -124,7 +125,7 @@ function updateSearch(viewer: Viewer, key: Key, size: ViewerSize): Viewer {
   }
 }
 
-function found(viewer: Viewer, size: ViewerSize, back: boolean, here = false): Viewer {
+function found(viewer: Viewer, size: FrameSize, back: boolean, here = false): Viewer {
   const { search, rows } = viewer;
   if (search === undefined || search.text === "" || rows.find === undefined) return viewer;
   const at = viewer.selectable ? viewer.chosen : topOf(viewer, size);
@@ -133,11 +134,11 @@ function found(viewer: Viewer, size: ViewerSize, back: boolean, here = false): V
   return { ...movedTo(viewer, row, size), search: { ...search, missed: false } };
 }
 
-function moved(viewer: Viewer, by: number, size: ViewerSize): Viewer {
+function moved(viewer: Viewer, by: number, size: FrameSize): Viewer {
   return movedTo(viewer, (viewer.selectable ? viewer.chosen : topOf(viewer, size)) + by, size);
 }
 
-function movedTo(viewer: Viewer, row: number, size: ViewerSize): Viewer {
+function movedTo(viewer: Viewer, row: number, size: FrameSize): Viewer {
   const count = viewer.rows.count(size.width);
   const last = Math.max(0, count - 1);
   if (viewer.selectable) {
@@ -161,35 +162,6 @@ export function fixedRows(make: (width: number) => readonly Line[]): Rows {
   return {
     count: (width) => linesAt(width).length,
     slice: (from, to, width) => linesAt(width).slice(from, to),
-    find: (text, from, width, back) => {
-      const lines = linesAt(width);
-      const wanted = text.toLowerCase();
-      const matches = (line: Line): boolean =>
-        line
-          .map(({ text }) => text)
-          .join("")
-          .toLowerCase()
-          .includes(wanted);
-      return findRow(lines, matches, from, back);
-    },
+    find: (text, from, width, back) => findText(linesAt(width), text, from, back),
   };
-}
-
-/** The index of the next or previous matching row, `from` included. */
-export function findRow<T>(
-  rows: readonly T[],
-  matches: (row: T) => boolean,
-  from: number,
-  back: boolean,
-): number | undefined {
-  const step = back ? -1 : 1;
-  for (
-    let index = back ? Math.min(from, rows.length - 1) : Math.max(0, from);
-    index >= 0 && index < rows.length;
-    index += step
-  ) {
-    const row = rows[index];
-    if (row !== undefined && matches(row)) return index;
-  }
-  return undefined;
 }
