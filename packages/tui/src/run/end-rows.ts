@@ -1,6 +1,7 @@
 import { type RunEndItem, type RunView, span } from "@sluice/view";
-import { clean, cleanInline, cut, fold, headOf, type Line, type Style, wrap } from "@sluice/view/text";
+import { cleanInline, cut, fold, headOf, type Line, type Style } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";
+import { textBlock } from "./text-block.ts";
 
 /** UTF-16 units of an output or an error that are laid out. */
 const MAX_END = 20_000;
@@ -35,10 +36,7 @@ export function endLines({ status, output, error }: RunEndItem, width: number, r
   const [sign, style] = ENDS[status];
   const lines: Line[] = [[], [span(`${sign} run ${status}`, style)]];
   if (error !== undefined) {
-    const message = withCode({
-      code: headOf(cleanInline(error.code), 100),
-      message: headOf(error.message, MAX_END),
-    });
+    const message = withCode({ code: headOf(cleanInline(error.code), 100), message: headOf(error.message, MAX_END) });
     lines.push(...blockOf(message, width, style, room));
   }
   if (output !== undefined) lines.push(...blockOf(textOf(output), width, "plain", room));
@@ -46,14 +44,8 @@ export function endLines({ status, output, error }: RunEndItem, width: number, r
 }
 
 function blockOf(text: string, width: number, style: Style, { most, rest }: EndRoom): readonly Line[] {
-  const shown = headOf(text, MAX_END);
-  const rows = clean(shown)
-    .split("\n")
-    .flatMap((line) => wrap([span(line, style)], Math.max(2, width - 2), most + 1));
-  const hidden = text.length - shown.length;
-  const more: readonly Line[] =
-    hidden === 0 || rows.length > most ? [] : [[span(`… ${hidden} characters more (${rest})`, "dim")]];
-  return [...fold(rows, most, rest), ...more].map((line): Line => [span("  "), ...line]);
+  const rows = textBlock(text, { width, style, most: MAX_END, rest });
+  return fold(rows, most, rest).map((line): Line => [span("  "), ...line]);
 }
 
 function textOf(output: RunEndItem["output"]): string {

@@ -61,7 +61,7 @@ function stateLine({ id, execution, visits }: StateStop, { initial, states }: Ru
   ];
 }
 
-interface Place {
+interface Position {
   readonly view: RunView;
   /** The station index of each state. */
   readonly order: ReadonlyMap<string, number>;
@@ -69,7 +69,7 @@ interface Place {
   readonly next: Station | undefined;
 }
 
-function routesOf({ view, order, index, next }: Place, { id, execution }: StateStop): readonly Line[] {
+function routesOf({ view, order, index, next }: Position, { id, execution }: StateStop): readonly Line[] {
   const hops = view.path.filter((hop) => hop.from === id);
   const { targets } = view.states.find((state) => state.id === id) ?? {};
   const isNext = (to: string): boolean => stopsIn(next).some((stop) => stop.id === to);

@@ -9,7 +9,7 @@ export interface FoundFiles {
 }
 
 export interface FileFinder {
-  /** Finds files. `now` (epoch milliseconds) decides whether the listing is renewed meanwhile. Never rejects. */
+  /** Finds files. `now` (epoch milliseconds) decides whether they are listed anew. Never rejects. */
   find(query: string, now: number): Promise<FoundFiles>;
   /** Aborts a listing in progress. */
   close(): void;
@@ -28,31 +28,21 @@ const MAX_FILES = 20_000;
 const STALE_MS = 15_000;
 const MAX_FOUND = 50;
 
-interface Listed {
-  readonly files: readonly string[];
-  readonly at: number;
-  readonly fault?: string;
-}
+type Listed = Omit<FoundFiles, "query">;
 
-/** Finds files by some of their letters. The first query lists them; listings never overlap. */
+/** Finds files by some of their letters. The first query lists them. */
 export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions): FileFinder {
   const stop = new AbortController();
-  let listed: Listed | undefined;
   let listing: Promise<Listed> | undefined;
-  const refresh = (now: number): Promise<Listed> => {
-    listing ??= listNow(list, stop.signal, now, listed).then((fresh) => {
-      listed = fresh;
-      listing = undefined;
-      return fresh;
-    });
-    return listing;
-  };
+  let listedAt = 0;
   return {
     async find(query, now) {
-      const isOld = listed === undefined || now - listed.at >= staleMs;
-      const renewed = isOld ? refresh(now) : undefined;
-      const { files, fault } = listed ?? (await (renewed ?? refresh(now)));
-      return { query, files: bestOf(files, query), ...(fault === undefined ? {} : { fault }) };
+      if (listing === undefined || now - listedAt >= staleMs) {
+        listing = listNow(list, stop.signal, listing);
+        listedAt = now;
+      }
+      const { files, ...fault } = await listing;
+      return { query, files: bestOf(files, query), ...fault };
     },
     close: () => stop.abort(),
   };
@@ -68,18 +58,18 @@ export function workspaceListing(root: string, storeNow: () => Promise<string | 
   };
 }
 
+/** After a fault, with the files that were listed before. */
 async function listNow(
   list: FileFinderOptions["list"],
   signal: AbortSignal,
-  now: number,
-  before: Listed | undefined,
+  before: Promise<Listed> | undefined,
 ): Promise<Listed> {
   try {
     const { files } = await list(signal);
-    return { files: files.slice(0, MAX_FILES), at: now };
+    return { files: files.slice(0, MAX_FILES) };
   } catch (thrown) {
-    const fault = `files cannot be listed: ${messageOf(thrown)}`;
-    return { files: before?.files ?? [], at: now, fault };
+    const { files = [] } = (await before) ?? {};
+    return { files, fault: `files cannot be listed: ${messageOf(thrown)}` };
   }
 }
 
