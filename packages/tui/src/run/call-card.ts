@@ -3,6 +3,7 @@ import { CALL_SYMBOLS, type CallView, mainArgument, reasonOf, stateLabel } from 
 import {
   cut,
   editDiff,
+  fold,
   headOf,
   jsonRows,
   type Line,
@@ -115,10 +116,8 @@ function commandRows(command: string, width: number, room: number): readonly Lin
     ]);
   });
   const hidden = command.length - shown.length;
-  if (rows.length <= room && hidden === 0) return rows;
-  const visible = rows.slice(0, Math.max(0, room - 1));
-  const more = `… ${rows.length - visible.length} rows${hidden === 0 ? "" : ` and ${hidden} characters`} more`;
-  return [...visible, [{ text: more, style: "dim" }]];
+  const more: readonly Line[] = hidden === 0 ? [] : [[{ text: `… ${hidden} characters more`, style: "dim" }]];
+  return fold([...rows, ...more], Math.max(1, room));
 }
 
 function reasonRows({ state }: CallView, reason: string, width: number): readonly Line[] {

@@ -1,5 +1,5 @@
 import { type BoundaryItem, span, stateLabel, type TranscriptItem } from "@sluice/view";
-import { cut, fold, type Line, markdown, type Style, spanOf, widthOf, wrap } from "@sluice/view/text";
+import { cut, fold, type Line, markdown, type Style, spanOf, wrap } from "@sluice/view/text";
 import { callCard } from "./call-card.ts";
 import { textBlock } from "./text-block.ts";
 
@@ -91,7 +91,6 @@ function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): reado
     const rows = wrap([spanOf(text, style)], textWidth(width), 3);
     return rows.map((row, index) => [span(index === 0 ? `${sign} ` : MARGIN, style), ...row]);
   }
-  const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
   // Not a full rule: in a narrower terminal it would wrap.
-  return [[], width - widthOf(title) < 2 ? title : [...title, span("──", "dim")]];
+  return [[], [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ──", "dim")]];
 }

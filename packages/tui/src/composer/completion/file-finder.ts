@@ -9,7 +9,7 @@ export interface FoundFiles {
 }
 
 export interface FileFinder {
-  /** Finds files. `now` (epoch milliseconds) decides whether they are listed anew. Never rejects. */
+  /** Finds files. `now` (epoch milliseconds) decides whether they are listed again. Never rejects. */
   find(query: string, now: number): Promise<FoundFiles>;
   /** Aborts a listing in progress. */
   close(): void;

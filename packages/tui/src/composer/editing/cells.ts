@@ -1,14 +1,4 @@
-import {
-  cleanInline,
-  cut,
-  headOf,
-  type Line,
-  revealed,
-  type Span,
-  type Style,
-  tailOf,
-  widthOf,
-} from "@sluice/view/text";
+import { cleanInline, cut, headOf, type Line, revealed, type Span, tailOf, widthOf } from "@sluice/view/text";
 import { graphemesOf } from "./pastes.ts";
 
 /** One unit of a text on the screen. */
@@ -60,17 +50,13 @@ export function endOf(text: string, room: number): string {
   return `…${end}`;
 }
 
-/** Cells side by side, with spans of one style joined; `styleOf` overrides the style of a cell. */
-export function lineOf(cells: readonly Cell[], styleOf?: (index: number) => Style | undefined): Line {
+/** Cells side by side, with spans of one style joined. */
+export function lineOf(cells: readonly Cell[]): Line {
   const spans: Span[] = [];
-  for (const [index, cell] of cells.entries()) {
-    const override = styleOf?.(index);
-    for (const span of cell.spans) {
-      const style = override ?? span.style ?? "plain";
-      const last = spans.at(-1);
-      if (last !== undefined && last.style === style) spans[spans.length - 1] = { text: last.text + span.text, style };
-      else spans.push({ text: span.text, style });
-    }
+  for (const { text, style = "plain" } of cells.flatMap((cell) => cell.spans)) {
+    const last = spans.at(-1);
+    if (last?.style === style) spans[spans.length - 1] = { text: last.text + text, style };
+    else spans.push({ text, style });
   }
   return spans;
 }
