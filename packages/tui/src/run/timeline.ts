@@ -18,12 +18,7 @@ export interface TimelineFilter extends AuditFilter {
 
 /** The filtered events of a run and the runs below it, branches after the fork that started them. */
 export function timeline(events: readonly SluiceEvent[], filter: TimelineFilter = {}): readonly TimelineRow[] {
-  const runs = new Map<string, SluiceEvent[]>();
-  for (const event of events) {
-    const known = runs.get(event.runId);
-    if (known === undefined) runs.set(event.runId, [event]);
-    else known.push(event);
-  }
+  const runs = Map.groupBy(events, ({ runId }) => runId);
   const byDepth = [...runs].toSorted(([a], [b]) => a.split("/").length - b.split("/").length);
   const reducer = reduceRun(byDepth[0]?.[0] ?? "");
   return inForkOrder(byDepth.map(([runId, runEvents]) => ({ runId, events: runEvents })))
