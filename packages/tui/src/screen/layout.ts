@@ -174,43 +174,24 @@ function progressPart({ size, now, focus }: AppState, view: NonNullable<AppState
 function viewerLines(viewer: Viewer, size: FrameSize): readonly Line[] {
   const top = topOf(viewer, size);
   const count = viewer.rows.count(size.width);
+  const markOf = (row: number): Line => (row === viewer.chosen ? [{ text: "❯ ", style: "accent" }] : [{ text: "  " }]);
   const rows = viewer.rows.slice(top, top + size.height, size.width);
-  const shown = viewer.selectable
-    ? rows.map(
-        (line, index): Line =>
-          top + index === viewer.chosen
-            ? cut([{ text: "❯ ", style: "accent" }, ...line], size.width)
-            : cut([{ text: "  " }, ...line], size.width),
-      )
-    : rows.map((line) => cut(line, size.width));
-  const padding = Array.from({ length: Math.max(0, size.height - shown.length) }, (): Line => []);
+  const shown = rows.map((line, index) => [...(viewer.selectable ? markOf(top + index) : []), ...line]);
   const position = count <= size.height ? "" : ` ${top + 1}–${Math.min(count, top + size.height)} of ${count}`;
-  return [
-    cut(
-      [
-        { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
-        { text: position, style: "dim" },
-      ],
-      size.width,
-    ),
-    ...shown,
-    ...padding,
-    cut(viewerFoot(viewer), size.width),
+  const head: Line = [
+    { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
+    { text: position, style: "dim" },
   ];
+  return [head, ...padded(shown, size.height), viewerFoot(viewer)].map((line) => cut(line, size.width));
 }
 
 function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
   if (search?.editing === true)
     return [{ text: "search: ", style: "accent" }, { text: cleanInline(search.text) }, { text: "▏" }];
-  const matches: readonly Span[] =
-    search === undefined
-      ? []
-      : [
-          {
-            text: search.missed ? `no more matches of ${cleanInline(search.text)} · ` : `n next, N previous · `,
-            style: search.missed ? "notice" : "dim",
-          },
-        ];
+  const matches: Span[] = [];
+  if (search?.missed === true)
+    matches.push({ text: `no more matches of ${cleanInline(search.text)} · `, style: "notice" });
+  else if (search !== undefined) matches.push({ text: "n next, N previous · ", style: "dim" });
   const keys = [
     "↑↓ PgUp PgDn move",
     ...(selectable ? ["Enter opens"] : []),

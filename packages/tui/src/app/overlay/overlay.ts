@@ -68,12 +68,12 @@ export class Overlay {
     if (this.#viewer === undefined) return false;
     const { viewer, effect } = updateViewer(this.#viewer, key, this.#size);
     this.#viewer = viewer;
-    switch (effect.kind) {
+    switch (effect) {
       case "close":
         this.close();
         return true;
       case "open":
-        this.#onEnter?.(effect.row);
+        this.#onEnter?.(viewer.chosen);
         return true;
       case "none":
         return true;

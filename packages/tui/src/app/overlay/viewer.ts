@@ -2,13 +2,8 @@ import type { Line, Rows } from "@sluice/view/text";
 import type { Key } from "../../composer/keys.ts";
 import { findText } from "../../run/find-row.ts";
 
-export type ViewerEffect =
-  | { readonly kind: "none" }
-  | { readonly kind: "close" }
-  /** Enter on a row. */
-  | { readonly kind: "open"; readonly row: number }
-  /** The viewer does not use the key. */
-  | { readonly kind: "unused" };
+/** What a key was for: to close the viewer, to open the chosen row, nothing more, or not for the viewer. */
+export type ViewerEffect = "close" | "open" | "none" | "unused";
 
 /** A scrollable, searchable view of rows, optionally with a row to choose. */
 export interface Viewer {
@@ -59,7 +54,7 @@ export function updateViewer(viewer: Viewer, key: Key, size: FrameSize): ViewerU
   const { height } = size;
   switch (key.name) {
     case "escape":
-      return { viewer, effect: { kind: "close" } };
+      return { viewer, effect: "close" };
     case "up":
       return none(moved(viewer, -1, size));
     case "down":
@@ -73,22 +68,20 @@ export function updateViewer(viewer: Viewer, key: Key, size: FrameSize): ViewerU
     case "end":
       return none({ ...movedTo(viewer, viewer.rows.count(size.width) - 1, size), follows: !viewer.selectable });
     case "enter":
-      return viewer.selectable
-        ? { viewer, effect: { kind: "open", row: viewer.chosen } }
-        : { viewer, effect: { kind: "unused" } };
+      return { viewer, effect: viewer.selectable ? "open" : "unused" };
     case "text":
       return typed(viewer, key, size);
     default:
-      return { viewer, effect: { kind: "unused" } };
+      return { viewer, effect: "unused" };
   }
 }
 
 function typed(viewer: Viewer, key: Key, size: FrameSize): ViewerUpdate {
-  const unused: ViewerUpdate = { viewer, effect: { kind: "unused" } };
+  const unused: ViewerUpdate = { viewer, effect: "unused" };
   if (key.ctrl || key.alt) return unused;
   switch (key.text) {
     case "q":
-      return { viewer, effect: { kind: "close" } };
+      return { viewer, effect: "close" };
     case "/":
       return viewer.rows.find === undefined
         ? unused
@@ -103,23 +96,25 @@ function typed(viewer: Viewer, key: Key, size: FrameSize): ViewerUpdate {
 }
 
 function none(viewer: Viewer): ViewerUpdate {
-  return { viewer, effect: { kind: "none" } };
+  return { viewer, effect: "none" };
 }
 
 function updateSearch(viewer: Viewer, key: Key, size: FrameSize): Viewer {
   const { text = "" } = viewer.search ?? {};
+  const searching = (next: string, editing = true): Viewer => ({
+    ...viewer,
+    search: { text: next.slice(0, 200), editing, missed: false },
+  });
   switch (key.name) {
     case "escape":
       return { ...viewer, search: undefined };
     case "enter":
-      return found({ ...viewer, search: { text, editing: false, missed: false } }, size, false, true);
+      return found(searching(text, false), size, false, true);
     case "backspace":
-      return { ...viewer, search: { text: [...text].slice(0, -1).join(""), editing: true, missed: false } };
+      return searching([...text].slice(0, -1).join(""));
     case "text":
     case "paste":
-      return key.ctrl || key.alt
-        ? viewer
-        : { ...viewer, search: { text: (text + key.text).slice(0, 200), editing: true, missed: false } };
+      return key.ctrl || key.alt ? viewer : searching(text + key.text);
     default:
       return viewer;
   }
