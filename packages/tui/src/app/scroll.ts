@@ -1,6 +1,7 @@
 import { fold, type Line, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
 import { logLines } from "../run/log.ts";
 import { textBlock } from "../run/text-block.ts";
+import { NOTE_SIGNS } from "../run/transcript.ts";
 import type { AppTerminal } from "./app-state.ts";
 import type { NoticeTone } from "./command.ts";
 import type { Viewer } from "./overlay/viewer.ts";
@@ -77,13 +78,6 @@ export class Scroll {
   }
 }
 
-const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style: Style }>> = {
-  plain: { mark: "· ", style: "dim" },
-  good: { mark: "✔ ", style: "good" },
-  bad: { mark: "✖ ", style: "bad" },
-  notice: { mark: "! ", style: "notice" },
-};
-
 /** Rows of one notice. */
 const MAX_LINES = 30;
 /** UTF-16 units of a notice that are laid out. */
@@ -91,8 +85,8 @@ const MAX_TEXT = 20_000;
 
 /** A notice of the app; only its first row begins at the edge. */
 export function noticeLines(text: string, tone: NoticeTone, width: number): readonly Line[] {
-  const { mark, style } = MARKS[tone];
-  return marked({ text: mark, style }, text, tone === "plain" ? "dim" : "plain", width);
+  const [sign, style] = NOTE_SIGNS[tone];
+  return marked({ text: `${sign} `, style }, text, tone === "plain" ? "dim" : "plain", width);
 }
 
 /** A submitted input. */

@@ -1,16 +1,10 @@
-import { type RunEndItem, type RunView, span } from "@sluice/view";
+import { type RunEndItem, type RunView, span, symbolOf } from "@sluice/view";
 import { cleanInline, cut, fold, headOf, type Line, type Style } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";
 import { textBlock } from "./text-block.ts";
 
 /** UTF-16 units of an output or an error that are laid out. */
 const MAX_END = 20_000;
-
-const ENDS: Readonly<Record<RunEndItem["status"], readonly [sign: string, style: Style]>> = {
-  completed: ["✔", "good"],
-  failed: ["✖", "bad"],
-  cancelled: ["⊘", "bad"],
-};
 
 /** How a run ended, for its last execution; undefined for others, and while the run has not ended. */
 export function endBelow({ status, output, error, executions }: RunView, key: string): RunEndItem | undefined {
@@ -33,7 +27,7 @@ export interface EndRoom {
 
 /** How a run ended and what it returned. */
 export function endLines({ status, output, error }: RunEndItem, width: number, room: EndRoom): readonly Line[] {
-  const [sign, style] = ENDS[status];
+  const { sign, style } = symbolOf(status);
   const lines: Line[] = [[], [span(`${sign} run ${status}`, style)]];
   if (error !== undefined) {
     const message = withCode({ code: headOf(cleanInline(error.code), 100), message: headOf(error.message, MAX_END) });

@@ -77,7 +77,8 @@ function messageLines(by: string, text: string, width: number): readonly Line[] 
   ];
 }
 
-const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {
+/** How notes and the app's notices begin. */
+export const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {
   plain: ["·", "dim"],
   good: ["✔", "good"],
   bad: ["✖", "bad"],
