@@ -139,7 +139,7 @@ test("no shell reads the editor's name", async () => {
   expect(statSync(root).isDirectory()).toBe(true);
 });
 
-test("where nothing is set the first usual editor that is found is used", async () => {
+test("where nothing is set the default editor is used", async () => {
   const program = join(root, "vi");
   writeFileSync(program, `#!/bin/sh\nprintf found > "$1"\n`, { mode: 0o755 });
   expect(await editOutside("x", { PATH: `relative:${root}:/usr/bin:/bin` })).toEqual({ ok: true, text: "found" });

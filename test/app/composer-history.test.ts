@@ -39,7 +39,7 @@ test("what is changed in an earlier input stays there until something is submitt
   const changed = press(start, ["up", { type: "!" }, "up", "down", "down"]).state;
   expect(shown(changed)).toBe("third!|");
   const { state, effects } = press(changed, ["enter"]);
-  expect(effects).toEqual([{ kind: "submit", text: "third!", files: [] }]);
+  expect(effects).toEqual([{ kind: "submit", text: "third!" }]);
   expect(shown(press(state, ["up", "up"]).state)).toBe("third|");
 });
 
@@ -67,7 +67,7 @@ test("Ctrl+R searches backwards while it is typed, Enter takes the match without
   const { state, effects } = press(searched, ["ctrl+r", { type: "fix" }, "ctrl+r", "enter"]);
   expect(shown(state)).toBe("|fix the parser");
   expect(effects).toEqual([]);
-  expect(press(state, ["enter"]).effects).toEqual([{ kind: "submit", text: "fix the parser", files: [] }]);
+  expect(press(state, ["enter"]).effects).toEqual([{ kind: "submit", text: "fix the parser" }]);
 });
 
 test("a search passes over the same text and stays at the last match", () => {

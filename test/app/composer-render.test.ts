@@ -62,12 +62,10 @@ test("a letter under a thousand marks takes its one column", () => {
   expect(row.length).toBeLessThan(400);
 });
 
-test("a search shows what it found with the match marked, and where the query is typed", () => {
+test("a search shows what it found, and where the query is typed", () => {
   const start = createComposer(["fix the parser"]);
   const { state } = press(start, ["ctrl+r", { type: "pars" }]);
   expect(screen(state, 60)).toEqual(["❯ fix the parser", "search earlier inputs: pars", "cursor 1,27"]);
-  const { lines } = render(state, { width: 60, maxRows: 6, placeholder: "" });
-  expect(lines[0]).toContainEqual({ text: "pars", style: "selected" });
   expect(screen(press(state, [{ type: "x" }]).state, 60)[1]).toBe("no earlier input contains: parsx");
   expect(screen(state, 60, 1)).toEqual(["search earlier inputs: pars", "cursor 0,27"]);
 });

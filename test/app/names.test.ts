@@ -1,7 +1,7 @@
 import type { OpenRequest } from "@sluice/core";
 import { expect, test } from "vitest";
 import { CardNames, cardNamed, type NamedCard } from "../../packages/tui/src/cards/card-controller.ts";
-import { createCardStack, updateCards } from "../../packages/tui/src/cards/card-stack.ts";
+import { createCardStack, requestsChanged, sendAnswer } from "../../packages/tui/src/cards/card-stack.ts";
 
 test("a name that was told never means a later request whose digest begins alike", () => {
   const names = new CardNames();
@@ -30,18 +30,17 @@ test("more digits of a digest name it too, other ones do not", () => {
 });
 
 test("what was answered in words is on its way, and is not sent again", () => {
-  const open = updateCards(createCardStack(), { kind: "requests", open: [request("one", "e".repeat(64))] }, 0).stack;
+  const open = requestsChanged(createCardStack(), [request("one", "e".repeat(64))]).stack;
   const [card] = open.cards;
   if (card === undefined) throw new Error("there is no card");
-  const once = updateCards(open, { kind: "answer", key: card.key, answer: { kind: "deny" } }, 1);
+  const once = sendAnswer(open, card, { kind: "deny" });
   expect(once.send?.request.requestId).toBe("one");
-  expect(
-    updateCards(once.stack, { kind: "answer", key: card.key, answer: { kind: "approve" } }, 2).send,
-  ).toBeUndefined();
+  const [sending] = once.stack.cards;
+  expect(sending && sendAnswer(once.stack, sending, { kind: "approve" }).send).toBeUndefined();
 });
 
 function named(names: CardNames, open: readonly OpenRequest[]): readonly NamedCard[] {
-  const { cards } = updateCards(createCardStack(), { kind: "requests", open }, 0).stack;
+  const { cards } = requestsChanged(createCardStack(), open).stack;
   return cards.map((card) => ({ card, name: names.of(card) }));
 }
 

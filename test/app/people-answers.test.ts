@@ -1,6 +1,7 @@
 import type { Json, RunHost } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect, test } from "vitest";
+import { answerSent } from "../../packages/tui/src/cards/card-stack.ts";
 import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { answerElsewhere } from "../../packages/tui/src/user/answer-elsewhere.ts";
 import { type Attack, type Attacked, attack, bash, edit, eventData, read, scene, write } from "../support/attack.ts";
@@ -28,7 +29,7 @@ async function answered(
     if (one !== undefined) {
       sent += 1;
       const outcome = await answerElsewhere(elsewhere, one.request, one.answer, "ada");
-      at.apply({ kind: "sent", key: one.key, answer: one.answer, outcome });
+      at.take(answerSent(at.stack, one.key, one.answer, outcome));
     }
     await new Promise((resolve) => setImmediate(resolve));
   }

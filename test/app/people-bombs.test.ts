@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { changeLines, HIDES_NOTHING } from "../../packages/tui/src/cards/change.ts";
+import { changeLines } from "../../packages/tui/src/cards/change.ts";
+import { HIDES_NOTHING } from "../support/desk.ts";
 
 test("an edit that would make gigabytes of a file is shown as what it replaces, and makes nothing of that size", () => {
   const now = "b".repeat(90_000);

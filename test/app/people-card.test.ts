@@ -5,10 +5,9 @@ import { describe, expect, test } from "vitest";
 import { bodyLines, type CardFacts } from "../../packages/tui/src/cards/body.ts";
 import { bodyWidth, cardLines, deferredLine } from "../../packages/tui/src/cards/card.ts";
 import type { FileNow } from "../../packages/tui/src/cards/change.ts";
-import { HIDES_NOTHING } from "../../packages/tui/src/cards/change.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
-import { deskOf, grant, key, question, type TestDesk, typed } from "../support/desk.ts";
+import { deskOf, grant, HIDES_NOTHING, key, question, type TestDesk, typed } from "../support/desk.ts";
 
 const text = (lines: readonly Line[]): string => lines.map(row).join("\n");
 const holding = (now: string): FileNow => ({ kind: "text", text: now, hiding: HIDES_NOTHING });
@@ -24,7 +23,7 @@ function drawn(at: TestDesk, width = 80, height = 24, facts: CardFacts = {}) {
   if (up === undefined) throw new Error("no card is up");
   const view = cardLines(at.stack, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height });
   if (view === undefined) throw new Error("no card was drawn");
-  at.apply({ kind: "shown", key: view.key, shown: view.shown });
+  at.show(view.key, view.shown);
   return view;
 }
 
@@ -327,7 +326,7 @@ describe("a card", () => {
 
   test("in few rows is its head and its options, and says how much is not shown", () => {
     const at = deskOf();
-    at.apply({ kind: "requests", open: [grant({ command: "a\n".repeat(50) })] });
+    at.ask([grant({ command: "a\n".repeat(50) })]);
     const { lines, shown } = drawn(at, 40, 6);
     expect(lines.map(row).slice(1)).toEqual([
       "▌   Approve once · 53 not shown",
@@ -341,10 +340,7 @@ describe("a card", () => {
 
   test("keeps its options in place while its body scrolls, and says what is hidden until its end was shown", () => {
     const at = deskOf();
-    at.apply({
-      kind: "requests",
-      open: [grant({ command: Array.from({ length: 50 }, (_, n) => `step ${n}`).join("\n") })],
-    });
+    at.ask([grant({ command: Array.from({ length: 50 }, (_, n) => `step ${n}`).join("\n") })]);
     const press = (name: Parameters<typeof key>[0]): string => {
       at.pressUndrawn(key(name), 500);
       return text(drawn(at, 80, 16).lines);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { answerFailed, answerSent } from "../../packages/tui/src/cards/card-stack.ts";
 import { ctrl, deskOf, grant, key, question, typed } from "../support/desk.ts";
 
 const rm = grant({ command: "rm -rf build" });
@@ -44,7 +45,7 @@ describe("a card that comes up", () => {
 
   test("waits from the frame it was first drawn in, not from when it was asked", () => {
     const at = deskOf();
-    at.apply({ kind: "requests", open: [rm] });
+    at.ask([rm]);
     at.pressUndrawn(TAB, 10_000);
     expect(at.up?.open.focused).toBe(false);
     at.draw();
@@ -55,7 +56,7 @@ describe("a card that comes up", () => {
   test("waits again after something covered it", () => {
     const at = deskOf(rm);
     at.press(TAB);
-    at.apply({ kind: "hidden" });
+    at.hide();
     expect(at.up?.open.focused).toBe(false);
     at.pressUndrawn(TAB, 10_000);
     expect(at.up?.open.focused).toBe(false);
@@ -150,9 +151,9 @@ describe("a focused card", () => {
 
   test("does not approve what was not shown to its end", () => {
     const at = deskOf();
-    at.apply({ kind: "requests", open: [rm] });
+    at.ask([rm]);
     const shown = (from: number, to: number): void => {
-      at.apply({ kind: "shown", key: at.up?.card.key ?? "", shown: { from, to, lines: 30 } });
+      at.show(at.up?.card.key ?? "", { from, to, lines: 30 });
     };
     const press = (name: Parameters<typeof key>[0]): void => {
       at.pressUndrawn(key(name), 500);
@@ -175,8 +176,8 @@ describe("a focused card", () => {
 
   test("does not approve where no line of it has room", () => {
     const at = deskOf();
-    at.apply({ kind: "requests", open: [rm] });
-    at.apply({ kind: "shown", key: at.up?.card.key ?? "", shown: { from: 0, to: 0, lines: 30 } });
+    at.ask([rm]);
+    at.show(at.up?.card.key ?? "", { from: 0, to: 0, lines: 30 });
     for (const name of ["tab", "up", "end", "enter"] as const) at.pressUndrawn(key(name), 500);
     expect(at.sent).toEqual([]);
   });
@@ -186,7 +187,7 @@ describe("a focused card", () => {
     at.draw(40, 12);
     expect(at.up?.open.seen).toBe(40);
     const part = deskOf();
-    part.apply({ kind: "requests", open: [rm] });
+    part.ask([rm]);
     part.draw(40, 30);
     part.draw(20, 5);
     expect(part.up?.open.seen).toBe(5);
@@ -350,7 +351,7 @@ describe("an answer on its way", () => {
   test("is told when it was accepted, and its request does not come back", () => {
     const { at, sent, answer } = sending();
     at.requests(ls);
-    at.apply({ kind: "sent", key: sent, answer, outcome: "accepted" });
+    at.take(answerSent(at.stack, sent, answer, "accepted"));
     at.requests(rm, ls);
     expect(at.told).toEqual(["denied Bash (r1 execute#1/a1/t3.c0)"]);
     expect(at.stack.cards.map(({ request }) => request)).toEqual([ls]);
@@ -362,13 +363,13 @@ describe("an answer on its way", () => {
     ["unknown", "not accepted: Bash (r1 execute#1/a1/t3.c0) is no longer open"],
   ] as const)("that is refused as %s says why", (outcome, why) => {
     const { at, sent, answer } = sending();
-    at.apply({ kind: "sent", key: sent, answer, outcome });
+    at.take(answerSent(at.stack, sent, answer, outcome));
     expect(at.told).toEqual([why]);
   });
 
   test("that cannot be sent brings its card back, unfocused", () => {
     const { at, sent } = sending();
-    at.apply({ kind: "failed", key: sent, message: "the store is full" });
+    at.take(answerFailed(at.stack, sent, "the store is full"));
     expect(at.told[0]).toContain("the store is full");
     at.requests(rm);
     expect([at.up?.card.request, at.up?.open.focused]).toEqual([rm, false]);

@@ -135,7 +135,7 @@ test("the graph draws the path that was taken, what may be taken, forks, joins a
   });
   const text = textOf(graph(view, { width: 70 })).replaceAll(/ +/g, " ");
   expect(text).toContain("✔ reproduce done · 3 turns · starts here");
-  expect(text).toMatch(/┃ ▶ test running · 3 turns ┃.*│ ✔ lint done · 3 turns │/);
+  expect(text).toContain("┌ ▶ test running · 3 turns\n└ ✔ lint done · 3 turns\n");
   expect(text).toContain("▼ side by side");
   expect(text).toContain("▽ joined");
   expect(text).toContain("┗━▶ ↺ back to fix");

@@ -56,9 +56,9 @@ describe("the head of a call", () => {
   });
 
   test("time, lines changed and exit code are told where there are any", () => {
-    expect(folded(bash("ls", { ms: 12 }))).toEqual(["✔ Bash ls  done · 12ms"]);
-    expect(folded(bash("ls", { ms: 1_240 }))).toEqual(["✔ Bash ls  done · 1.2s"]);
-    expect(folded(bash("ls", { ms: 125_000 }))).toEqual(["✔ Bash ls  done · 2m05s"]);
+    expect(folded(bash("ls", { ms: 12 }))).toEqual(["✔ Bash ls  done · 12 ms"]);
+    expect(folded(bash("ls", { ms: 1_240 }))).toEqual(["✔ Bash ls  done · 1.2 s"]);
+    expect(folded(bash("ls", { ms: 125_000 }))).toEqual(["✔ Bash ls  done · 2 min 5 s"]);
     expect(folded(bash("ls", { state: "error", facts: { exitCode: 2 } }))).toEqual(["✖ Bash ls  failed exit 2"]);
     const edit = call("Edit", { file_path: "a" }, { facts: { added: 2, removed: 1 } });
     expect(folded(edit)).toEqual(["✔ Edit a  done +2 −1"]);
@@ -66,8 +66,8 @@ describe("the head of a call", () => {
   });
 
   test("a long argument is cut, the outcome stays", () => {
-    expect(folded(bash("x".repeat(500), { ms: 5 }), 40)).toEqual([`✔ Bash ${"x".repeat(20)}…  done · 5ms`]);
-    expect(folded(bash("ls -la", { ms: 5 }), 20)).toEqual(["✔ Bash  done · 5ms"]);
+    expect(folded(bash("x".repeat(500), { ms: 5 }), 40)).toEqual([`✔ Bash ${"x".repeat(19)}…  done · 5 ms`]);
+    expect(folded(bash("ls -la", { ms: 5 }), 20)).toEqual(["✔ Bash  done · 5 ms"]);
   });
 
   test("a second row says why a call came to nothing", () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { Transcripts } from "../../packages/tui/src/app/overlay/overlay.ts";
+import { endBelow } from "../../packages/tui/src/run/end-rows.ts";
+import { TranscriptWindow } from "../../packages/tui/src/run/transcript-window.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { execution, runView } from "../support/random-views.ts";
 import { textOf } from "../support/run-views.ts";
@@ -9,7 +10,8 @@ const [first, last] = [execution("plan", { key: "r1:plan#1" }), execution("revie
 function rowsOf(view: RunView, at = -1): string {
   const shown = view.executions.at(at);
   if (shown === undefined) return "";
-  const rows = new Transcripts().rows(view, shown);
+  const rows = new TranscriptWindow();
+  rows.update(shown, endBelow(view, shown.key));
   return textOf(rows.slice(0, rows.count(80), 80));
 }
 
@@ -21,11 +23,11 @@ test("below the last stage stands what its run came to, and below no other", () 
 });
 
 test("a run that failed says why below its last stage, once it has failed", () => {
-  const transcripts = new Transcripts();
-  const running = runView({ executions: [first] });
-  expect(transcripts.rows(running, first).count(80)).toBe(0);
+  const rows = new TranscriptWindow();
+  rows.update(first, endBelow(runView({ executions: [first] }), first.key));
+  expect(rows.count(80)).toBe(0);
   const error = { code: "turn_cap", message: "20 turns were not enough" };
-  const rows = transcripts.rows(runView({ executions: [first], status: "failed", error }), first);
+  rows.update(first, endBelow(runView({ executions: [first], status: "failed", error }), first.key));
   expect(textOf(rows.slice(0, 9, 80))).toContain("✖ run failed\n  20 turns were not enough (turn_cap)");
 });
 

@@ -5,6 +5,7 @@ import {
   createComposer,
   update,
 } from "../../packages/tui/src/composer/composer.ts";
+import { wholeText } from "../../packages/tui/src/composer/editing/pastes.ts";
 import type { Key } from "../../packages/tui/src/composer/keys.ts";
 
 /** A key by its name, such as `ctrl+a`, `alt+left`, `enter`; everything else is typed as it stands. */
@@ -93,7 +94,9 @@ function flat(key: Key | string | { readonly type: string }): readonly Key[] {
   return "type" in key ? typing(key.type) : [key];
 }
 
-/** The text with `|` where the cursor stands. */
+/** The text with its pastes, and with `|` where the cursor stands. */
 export function shown({ editor }: Composer): string {
-  return `${editor.text.slice(0, editor.cursor)}|${editor.text.slice(editor.cursor)}`;
+  const { text, pastes, cursor } = editor;
+  const [before, after] = [text.slice(0, cursor), text.slice(cursor)].map((part) => wholeText({ text: part, pastes }));
+  return `${before}|${after}`;
 }

@@ -2,13 +2,16 @@ import type { Json, JsonObject, OpenRequest } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import { pressKey } from "../../packages/tui/src/cards/card-keys.ts";
 import {
-  type CardAction,
   type CardStack,
   type CardUpdate,
+  cardHidden,
+  cardShown,
   createCardStack,
   openCardOf,
-  updateCards,
+  requestsChanged,
+  type ShownLines,
 } from "../../packages/tui/src/cards/card-stack.ts";
+import type { Hiding } from "../../packages/tui/src/cards/change.ts";
 import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { ARM_MS } from "../../packages/tui/src/composer/keys.ts";
 
@@ -50,6 +53,8 @@ export function question(answer: JsonObject, text = "Which?"): OpenRequest {
   };
 }
 
+export const HIDES_NOTHING: Hiding = { text: (text) => text, known: (text) => text };
+
 export function key(name: Key["name"], text = "", held: Partial<Key> = {}): Key {
   return { name, text, ctrl: false, alt: false, shift: false, ...held };
 }
@@ -65,19 +70,22 @@ export function deskOf(...open: readonly OpenRequest[]) {
   const sent: NonNullable<CardUpdate["send"]>[] = [];
   const draw = (lines = 10, to = lines): void => {
     const up = openCardOf(stack);
-    if (up !== undefined) apply({ kind: "shown", key: up.card.key, shown: { from: 0, to, lines } });
+    if (up !== undefined) show(up.card.key, { from: 0, to, lines });
   };
   const take = (update: CardUpdate): void => {
     stack = update.stack;
     if (update.notice !== undefined) told.push(update.notice.text);
     if (update.send !== undefined) sent.push(update.send);
   };
-  const apply = (action: CardAction): void => take(updateCards(stack, action, now));
+  const show = (shownKey: string, shown: ShownLines): void => {
+    stack = cardShown(stack, shownKey, shown, now);
+  };
+  const ask = (requests: readonly OpenRequest[]): void => take(requestsChanged(stack, requests));
   /** As the app does before it passes a key on. Returns the time since the previous key. */
   const arrive = (): number => {
     const idle = lastKeyAt === undefined ? Number.POSITIVE_INFINITY : now - lastKeyAt;
     lastKeyAt = now;
-    if (idle >= ARM_MS) apply({ kind: "idle" });
+    if (idle >= ARM_MS) stack = { ...stack, focusLost: false };
     return idle;
   };
   const pressNow = (pressed: Key): boolean => {
@@ -91,7 +99,13 @@ export function deskOf(...open: readonly OpenRequest[]) {
     told,
     sent,
     draw,
-    apply,
+    take,
+    show,
+    /** The requests without a frame after them. */
+    ask,
+    hide(): void {
+      stack = cardHidden(stack);
+    },
     get stack() {
       return stack;
     },
@@ -110,7 +124,7 @@ export function deskOf(...open: readonly OpenRequest[]) {
       return at;
     },
     requests(...requests: readonly OpenRequest[]) {
-      apply({ kind: "requests", open: requests });
+      ask(requests);
       draw();
       return at;
     },

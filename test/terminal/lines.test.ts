@@ -67,7 +67,7 @@ test("with --fullscreen a run's result stands below its last stage, and so does 
   const rows = app.screen();
   expect(rows[rows.findIndex((row) => row.startsWith("✔ plan done")) - 1]).toBe("");
   await submit(app, "/show plan#1");
-  await app.waitFor(/✔ Edit a\.txt {2}done \+1 −1 · \d+ms · approved by \S+/);
+  await app.waitFor(/✔ Edit a\.txt {2}done \+1 −1 · \d+ ms · approved by \S+/);
   app.key("escape");
   await app.waitFor((screen) => !screen.includes("Esc closes"), "the viewer's end");
   app.key("ctrl+d");

@@ -6,13 +6,8 @@ import type { Composer } from "../composer/composer.ts";
 import type { Command } from "./command.ts";
 import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
 import type { Question } from "./overlay/question.ts";
-import type { Viewer } from "./overlay/viewer.ts";
+import type { FrameSize, Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
-
-export interface FrameSize {
-  readonly width: number;
-  readonly height: number;
-}
 
 export interface AppOptions {
   /** The slash commands, in the order of /help. */

@@ -1,13 +1,14 @@
 import { type Answer, isSluiceError, SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import type { RunView } from "@sluice/view";
+import { type RunView, stateLabel } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
 import { rootOf, withCode } from "@sluice/view/words";
+import type { CardView } from "../cards/card.ts";
 import { CardController, type NamedCard } from "../cards/card-controller.ts";
-import type { Card, CardAction } from "../cards/card-stack.ts";
+import type { Card } from "../cards/card-stack.ts";
 import { ARM_MS, isChord, type Key } from "../composer/keys.ts";
 import { secretMask } from "../user/secrets.ts";
-import type { AppExit, AppOptions, AppState, FrameSize } from "./app-state.ts";
+import type { AppExit, AppOptions, AppState } from "./app-state.ts";
 import { Choices } from "./choices.ts";
 import type { Command, NoticeTone, Steering } from "./command.ts";
 import type { Engine, KnownRun } from "./engine.ts";
@@ -15,8 +16,8 @@ import { FrameThrottle } from "./frame-throttle.ts";
 import { Input } from "./input.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
 import { Overlay } from "./overlay/overlay.ts";
-import { cancelQuestion, type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
-import type { Viewer } from "./overlay/viewer.ts";
+import { confirmation, type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
+import type { FrameSize, Viewer } from "./overlay/viewer.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
 import { chosenOf, keyAfter, WatchedRuns } from "./watched.ts";
@@ -139,9 +140,10 @@ export class App implements Steering {
   }
 
   /** What a frame showed. While another program has the terminal, no card counts as shown. */
-  drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<CardAction, { readonly kind: "shown" }> }): void {
-    if (shown.viewer !== undefined) this.#overlay.drawn(shown.viewer);
-    this.#cards.do((this.#lent ? undefined : shown.card) ?? { kind: "hidden" });
+  drawn({ viewer, card }: { readonly viewer: FrameSize | undefined; readonly card: CardView | undefined }): void {
+    if (viewer !== undefined) this.#overlay.drawn(viewer);
+    if (card === undefined || this.#lent) this.#cards.hide();
+    else this.#cards.shown(card.key, card.shown);
   }
 
   key(key: Key): void {
@@ -149,7 +151,7 @@ export class App implements Steering {
     const now = this.now();
     const idle = this.#lastKeyAt === undefined ? Number.POSITIVE_INFINITY : now - this.#lastKeyAt;
     this.#lastKeyAt = now;
-    if (idle >= ARM_MS) this.#cards.do({ kind: "idle" });
+    if (idle >= ARM_MS) this.#cards.rest();
     this.#dispatch(key, idle);
     this.#throttle.now();
   }
@@ -249,7 +251,7 @@ export class App implements Steering {
   }
 
   answer(card: Card, answer: Answer): void {
-    this.#cards.do({ kind: "answer", key: card.key, answer });
+    this.#cards.answer(card, answer);
   }
 
   /** Answers the app's own question without keys. */
@@ -283,7 +285,7 @@ export class App implements Steering {
   }
 
   async #lend<T>(work: () => Promise<T>): Promise<T> {
-    this.#cards.do({ kind: "hidden" });
+    this.#cards.hide();
     this.#lent = true;
     try {
       return await this.#options.terminal.lend(work);
@@ -295,7 +297,7 @@ export class App implements Steering {
   #runChanged(runId: string): void {
     const open = this.#runs.all().flatMap(({ watch }) => watch.view().requests);
     const before = this.#cards.stack.cards.length;
-    this.#cards.do({ kind: "requests", open });
+    this.#cards.requests(open);
     if (this.#cards.stack.cards.length > before) this.#options.terminal.alert();
     const focus = this.#runs.focus;
     if (focus?.run.runId === runId) {
@@ -309,7 +311,12 @@ export class App implements Steering {
     const focus = this.#runs.focus;
     if (focus === undefined || focus.watch.view().endedAt !== undefined) return;
     const { runId } = focus.run;
-    this.ask(cancelQuestion(runId, () => void this.perform(() => talk(`/cancel ${runId}`, this, focus))));
+    const cancel = (yes: boolean): void => {
+      if (yes) void this.perform(() => talk(`/cancel ${runId}`, this, focus));
+    };
+    const lines = ["A cancelled run cannot be resumed. /quit suspends it instead."];
+    const choices = ["No, keep it running", "Yes, cancel it"] as const;
+    this.ask(confirmation(`Cancel run ${stateLabel(runId)}?`, lines, choices, cancel));
   }
 
   #showNextStage(): void {

@@ -1,11 +1,13 @@
-import { clean, headOf, type Line, moreLine, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
+import { fold, type Line, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
 import { logLines } from "../run/log.ts";
+import { textBlock } from "../run/text-block.ts";
+import { NOTE_SIGNS } from "../run/transcript.ts";
 import type { AppTerminal } from "./app-state.ts";
 import type { NoticeTone } from "./command.ts";
 import type { Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
 
-/** Rows printed of a run's earlier log. */
+/** Rows printed of a viewer. */
 const MAX_HISTORY = 400;
 /** Rows of notices that fullscreen shows, which has no scrollback. */
 const NOTICE_ROWS = 4;
@@ -59,11 +61,8 @@ export class Scroll {
   /** Prints what became final in a run since the last call. */
   log(watched: Watched): void {
     const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#width());
-    const hidden = watched.printed === 0 ? lines.length - MAX_HISTORY : 0;
     watched.printed = printed;
-    const shown =
-      hidden > 0 ? [moreLine(hidden, "earlier: Ctrl+O opens a full transcript"), ...lines.slice(hidden)] : lines;
-    if (shown.length > 0) this.#terminal.append(shown);
+    if (lines.length > 0) this.#terminal.append(lines);
   }
 
   /** Prints a viewer where no frame is drawn. */
@@ -79,13 +78,6 @@ export class Scroll {
   }
 }
 
-const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style: Style }>> = {
-  plain: { mark: "· ", style: "dim" },
-  good: { mark: "✔ ", style: "good" },
-  bad: { mark: "✖ ", style: "bad" },
-  notice: { mark: "! ", style: "notice" },
-};
-
 /** Rows of one notice. */
 const MAX_LINES = 30;
 /** UTF-16 units of a notice that are laid out. */
@@ -93,8 +85,8 @@ const MAX_TEXT = 20_000;
 
 /** A notice of the app; only its first row begins at the edge. */
 export function noticeLines(text: string, tone: NoticeTone, width: number): readonly Line[] {
-  const { mark, style } = MARKS[tone];
-  return marked({ text: mark, style }, text, tone === "plain" ? "dim" : "plain", width);
+  const [sign, style] = NOTE_SIGNS[tone];
+  return marked({ text: `${sign} `, style }, text, tone === "plain" ? "dim" : "plain", width);
 }
 
 /** A submitted input. */
@@ -103,15 +95,6 @@ export function promptLines(text: string, width: number): readonly Line[] {
 }
 
 function marked(mark: Span, text: string, style: Style, width: number): readonly Line[] {
-  const shown = headOf(text, MAX_TEXT);
-  const columns = Math.max(2, width - 2);
-  const rows = clean(shown)
-    .split("\n")
-    .flatMap((line) => wrap([{ text: line, style }], columns));
-  const lines = rows.slice(0, MAX_LINES).map((row, index): Line => [index === 0 ? mark : { text: "  " }, ...row]);
-  const rest = [
-    ...(rows.length > lines.length ? [`${rows.length - lines.length} lines`] : []),
-    ...(text.length > shown.length ? [`${text.length - shown.length} characters`] : []),
-  ];
-  return rest.length === 0 ? lines : [...lines, [{ text: `  … ${rest.join(" and ")} more`, style: "dim" }]];
+  const rows = fold(textBlock(text, { width, style, most: MAX_TEXT }), MAX_LINES);
+  return rows.map((row, index): Line => [index === 0 ? mark : { text: "  " }, ...row]);
 }

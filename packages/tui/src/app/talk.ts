@@ -1,8 +1,9 @@
 import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
+import { stateLabel } from "@sluice/view";
 import { userName } from "../user/person.ts";
 import type { Steering } from "./command.ts";
-import { startQuestion } from "./overlay/question.ts";
+import { confirmation } from "./overlay/question.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 
 const DEFAULT_PIPELINE = "codeReview";
@@ -41,9 +42,10 @@ async function sendOrStart(text: string, app: Steering, focus: Watched | undefin
     return;
   }
   const pipeline = (await app.engine.project()).defaultPipeline ?? DEFAULT_PIPELINE;
+  const start = `Start ${stateLabel(pipeline)}`;
   app.ask(
-    startQuestion(pipeline, (start) => {
-      if (start) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));
+    confirmation(`No run is active. ${start} with this task?`, [], ["Not now", start], (yes) => {
+      if (yes) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));
       else app.putBack(text);
     }),
   );

@@ -1,4 +1,4 @@
-import { type RunHost, SluiceError } from "@sluice/core";
+import { type Answer, type OpenRequest, type RunHost, SluiceError } from "@sluice/core";
 import { messageOf, type SecretFilter } from "@sluice/core/runtime";
 import type { Session } from "@sluice/stages";
 import type { Key } from "../composer/keys.ts";
@@ -7,12 +7,17 @@ import { userName } from "../user/person.ts";
 import { maskAnswer } from "../user/send-answer.ts";
 import { pressKey } from "./card-keys.ts";
 import {
+  answerFailed,
+  answerSent,
   type Card,
-  type CardAction,
   type CardStack,
   type CardUpdate,
+  cardHidden,
+  cardShown,
   createCardStack,
-  updateCards,
+  requestsChanged,
+  type ShownLines,
+  sendAnswer,
   waitingCards,
 } from "./card-stack.ts";
 
@@ -56,8 +61,29 @@ export class CardController {
     return update.handled;
   }
 
-  do(action: CardAction): void {
-    this.#apply(updateCards(this.#stack, action, this.#options.now()));
+  /** Takes all open requests, oldest first. */
+  requests(open: readonly OpenRequest[]): void {
+    this.#apply(requestsChanged(this.#stack, open));
+  }
+
+  shown(key: string, lines: ShownLines): void {
+    this.#stack = cardShown(this.#stack, key, lines, this.#options.now());
+  }
+
+  /** No card is visible. */
+  hide(): void {
+    this.#stack = cardHidden(this.#stack);
+  }
+
+  /** No key was pressed for ARM_MS: no key for a closed card is pending. */
+  rest(): void {
+    this.#stack = { ...this.#stack, focusLost: false };
+  }
+
+  /** Answers with a command, where no card is drawn. */
+  answer({ key }: Card, answer: Answer): void {
+    const card = this.#stack.cards.find((one) => one.key === key);
+    if (card !== undefined) this.#apply(sendAnswer(this.#stack, card, answer));
   }
 
   /** The waiting cards with the names that commands use. */
@@ -81,9 +107,9 @@ export class CardController {
       const local = (await run.answer?.(request, clean, by)) ?? "unknown";
       // A run that this process suspended may execute in another one.
       const outcome = local === "unknown" ? await answerElsewhere(host, request, clean, by) : local;
-      this.do({ kind: "sent", key, answer, outcome });
+      this.#apply(answerSent(this.#stack, key, answer, outcome));
     } catch (thrown) {
-      this.do({ kind: "failed", key, message: messageOf(thrown) });
+      this.#apply(answerFailed(this.#stack, key, messageOf(thrown)));
     }
     this.#options.changed();
   }

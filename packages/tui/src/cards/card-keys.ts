@@ -1,5 +1,6 @@
 import type { Answer } from "@sluice/core";
 import { type Editor, insertTyped } from "../composer/editing/editor.ts";
+import { wholeText } from "../composer/editing/pastes.ts";
 import { editByKey } from "../composer/keymap.ts";
 import { ARM_MS, type Key, QUIET_MS } from "../composer/keys.ts";
 import { typedValue } from "../user/send-answer.ts";
@@ -189,7 +190,7 @@ function writingKey(press: KeyPress): KeyUpdate {
     const written = writeKey(open.editor, key);
     return written === undefined ? { stack: { ...stack, open }, handled: false } : changed(press, written);
   }
-  const text = open.editor.text.trim();
+  const text = wholeText(open.editor).trim();
   if (text === "") return changed(press, { hint: "nothing is written yet; Esc goes back" });
   if (card.form.options[open.selected ?? -1]?.kind !== "write") return send(press, { kind: "deny", reason: text });
   const typed = typedValue(card.request, text);
@@ -202,7 +203,7 @@ function writeKey(editor: Editor, key: Key): Pick<OpenCard, "editor" | "hint"> |
   const edited = key.name === "enter" ? insertTyped(editor, "\n") : editByKey(editor, key);
   if (edited === undefined) return (key.ctrl || key.alt) && key.name === "text" ? undefined : { editor, hint: "" };
   if (!edited.ok) return { editor, hint: edited.why };
-  if (edited.editor.text.length <= MAX_WRITTEN) return { editor: edited.editor, hint: "" };
+  if (wholeText(edited.editor).length <= MAX_WRITTEN) return { editor: edited.editor, hint: "" };
   return { editor, hint: `not inserted: the limit is ${MAX_WRITTEN.toLocaleString("en")} characters` };
 }
 

@@ -62,21 +62,6 @@ export interface ShownLines {
   readonly lines: number;
 }
 
-export type CardAction =
-  /** All open requests, oldest first. */
-  | { readonly kind: "requests"; readonly open: readonly OpenRequest[] }
-  /** A frame with the card was drawn. */
-  | { readonly kind: "shown"; readonly key: string; readonly shown: ShownLines }
-  /** The card is not visible: it is covered, or another program has the terminal. */
-  | { readonly kind: "hidden" }
-  /** No key was pressed for ARM_MS: no key for a closed card is pending. */
-  | { readonly kind: "idle" }
-  /** Answered with a command, where no card is drawn. */
-  | { readonly kind: "answer"; readonly key: string; readonly answer: Answer }
-  | { readonly kind: "sent"; readonly key: string; readonly answer: Answer; readonly outcome: SignalOutcome }
-  /** The answer could not be sent: the card returns. */
-  | { readonly kind: "failed"; readonly key: string; readonly message: string };
-
 export interface CardUpdate {
   readonly stack: CardStack;
   /** An answer to send, once. */
@@ -141,30 +126,6 @@ export function showNext(stack: CardStack, key?: string): CardStack {
   return { ...stack, open: next === undefined ? undefined : newlyOpen(next) };
 }
 
-/** The stack after an event that is not a key. `now` is epoch milliseconds. */
-export function updateCards(stack: CardStack, action: CardAction, now: number): CardUpdate {
-  const withCard = (key: string, update: (card: Card) => CardUpdate): CardUpdate => {
-    const card = stack.cards.find((one) => one.key === key);
-    return card === undefined ? { stack } : update(card);
-  };
-  switch (action.kind) {
-    case "requests":
-      return requestsChanged(stack, action.open);
-    case "shown":
-      return { stack: shown(stack, action.key, action.shown, now) };
-    case "hidden":
-      return { stack: hidden(stack) };
-    case "idle":
-      return { stack: stack.focusLost ? { ...stack, focusLost: false } : stack };
-    case "answer":
-      return withCard(action.key, (card) => sendAnswer(stack, card, action.answer));
-    case "sent":
-      return withCard(action.key, (card) => sent(stack, card, action.answer, action.outcome));
-    case "failed":
-      return withCard(action.key, (card) => failed(stack, card, action.message));
-  }
-}
-
 /** Sends an answer, unless one is being sent already. */
 export function sendAnswer(stack: CardStack, card: Card, answer: Answer): CardUpdate {
   if (card.sending) return { stack };
@@ -173,7 +134,8 @@ export function sendAnswer(stack: CardStack, card: Card, answer: Answer): CardUp
   return { stack: { ...showNext({ ...stack, cards }), focusLost: true }, send: { key, request, answer } };
 }
 
-function requestsChanged(stack: CardStack, open: readonly OpenRequest[]): CardUpdate {
+/** The stack with all open requests, oldest first. */
+export function requestsChanged(stack: CardStack, open: readonly OpenRequest[]): CardUpdate {
   const requests = new Map(open.map((request) => [keyOf(request), request]));
   // A card whose answer is being sent stays until the outcome is known.
   const remaining = stack.cards.filter((card) => card.sending || requests.has(card.key));
@@ -203,11 +165,16 @@ function newCard(key: string, request: OpenRequest): Card {
   return { key, request, form, fault, deferred: false, sending: false };
 }
 
-function shown(stack: CardStack, key: string, { from, to, lines }: ShownLines, now: number): CardStack {
+/** How far a body of that many lines was shown. After a new layout, one that was shown whole still counts as shown. */
+export function seenOf({ lines: before, seen }: OpenCard, lines: number): number {
+  if (before === lines) return seen;
+  return before > 0 && seen >= before ? lines : 0;
+}
+
+/** The stack after a frame with the card was drawn at `now`, epoch milliseconds. */
+export function cardShown(stack: CardStack, key: string, { from, to, lines }: ShownLines, now: number): CardStack {
   const { open } = stack;
   if (open === undefined || open.key !== key) return stack;
-  // After a new layout, as on a resize, a body that had been shown whole still counts as shown.
-  const before = open.lines === lines ? open.seen : open.lines > 0 && open.seen >= open.lines ? lines : 0;
   const rows = to - from;
   const next: OpenCard = {
     ...open,
@@ -215,21 +182,24 @@ function shown(stack: CardStack, key: string, { from, to, lines }: ShownLines, n
     lines,
     rows,
     // A jump to the end counts as reading: all lines were within reach.
-    seen: Math.max(before, to),
+    seen: Math.max(seenOf(open, lines), to),
     scroll: Math.min(open.scroll, Math.max(0, lines - rows)),
   };
   const changing = ["shownAt", "lines", "rows", "seen", "scroll"] as const;
   return changing.every((name) => next[name] === open[name]) ? stack : { ...stack, open: next };
 }
 
-/** A card that was hidden has to be drawn and armed again. */
-function hidden(stack: CardStack): CardStack {
+/** The stack while the card is covered, or another program has the terminal: it has to be drawn and armed again. */
+export function cardHidden(stack: CardStack): CardStack {
   const current = openCardOf(stack);
   if (current === undefined || (current.open.shownAt === undefined && !current.open.focused)) return stack;
   return { ...stack, open: { ...unfocused(current.card, current.open), shownAt: undefined } };
 }
 
-function sent(stack: CardStack, card: Card, answer: Answer, outcome: SignalOutcome): CardUpdate {
+/** The stack once the outcome of an answer is known. */
+export function answerSent(stack: CardStack, key: string, answer: Answer, outcome: SignalOutcome): CardUpdate {
+  const card = stack.cards.find((one) => one.key === key);
+  if (card === undefined) return { stack };
   const title = cardTitle(card);
   return {
     stack: {
@@ -244,7 +214,10 @@ function sent(stack: CardStack, card: Card, answer: Answer, outcome: SignalOutco
   };
 }
 
-function failed(stack: CardStack, card: Card, message: string): CardUpdate {
+/** An answer could not be sent: its card returns. */
+export function answerFailed(stack: CardStack, key: string, message: string): CardUpdate {
+  const card = stack.cards.find((one) => one.key === key);
+  if (card === undefined) return { stack };
   const next = { ...stack, cards: stack.cards.map((one) => (one === card ? { ...one, sending: false } : one)) };
   return {
     stack: next.open === undefined ? showNext(next) : next,

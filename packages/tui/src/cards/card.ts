@@ -10,6 +10,7 @@ import {
   type OpenCard,
   openCardOf,
   type ShownLines,
+  seenOf,
   waitingCards,
 } from "./card-stack.ts";
 import { type Option, valueText } from "./form.ts";
@@ -67,7 +68,13 @@ export function cardLines(stack: CardStack, body: readonly Line[], { width, heig
     Math.max(least, Math.floor(height * OPTIONS_SHARE) - fixed, height - fixed - body.length),
   );
   const shown = windowOf(body.length, open.scroll, height - fixed - optionRows);
-  const options = optionLines(card, open, optionRows, columns, body.length - Math.max(seenOf(open, body), shown.to));
+  const options = optionLines(
+    card,
+    open,
+    optionRows,
+    columns,
+    body.length - Math.max(seenOf(open, body.length), shown.to),
+  );
   const rows = [
     ...head,
     ...body.slice(shown.from, shown.to),
@@ -116,12 +123,6 @@ function windowOf(lines: number, scroll: number, room: number): Window {
   const rows = partial ? room - 1 : room;
   const from = Math.max(0, Math.min(scroll, lines - rows));
   return { from, to: from + rows, lines, partial };
-}
-
-/** How far the body was shown, as the stack counts it after a new layout. */
-function seenOf({ lines, seen }: OpenCard, body: readonly Line[]): number {
-  if (lines === body.length) return seen;
-  return lines > 0 && seen >= lines ? body.length : 0;
 }
 
 function whereLine({ from, to, lines }: ShownLines): Line {

@@ -11,7 +11,7 @@ import {
 } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { MOST_SHOWN } from "../user/approval-check.ts";
-import { BAR, exactRow, exactRows, sentence } from "./verbatim.ts";
+import { BAR, sentence, verbatim, verbatimLine } from "./verbatim.ts";
 
 /** The current content of a file. */
 export type FileNow =
@@ -48,10 +48,10 @@ export function changeLines(
   // Every argument must be visible.
   if (typeof path !== "string" || Object.keys(rest).length > 0) return undefined;
   if (tool === "Write" && typeof content === "string" && old === undefined && now === undefined && every === undefined)
-    return [...exactRows(path, width, BAR, "strong"), ...writeLines(content, file, width)];
+    return [...verbatim(path, width, "strong"), ...writeLines(content, file, width)];
   if (tool !== "Edit" || typeof old !== "string" || typeof now !== "string" || content !== undefined) return undefined;
   if (every !== undefined && typeof every !== "boolean") return undefined;
-  return [...exactRows(path, width, BAR, "strong"), ...editLines({ old, now, every: every === true }, file, width)];
+  return [...verbatim(path, width, "strong"), ...editLines({ old, now, every: every === true }, file, width)];
 }
 
 function writeLines(content: string, file: FileNow | undefined, width: number): readonly Line[] {
@@ -169,7 +169,7 @@ function diffRow(
   const { sign, style, word } = DIFF_STYLES[kind];
   const gutter = digits === 0 ? "" : `${String(number).padStart(digits)} `;
   const parts = segments.map(({ text, changed }) => ({ text, style: changed ? word : style }));
-  return exactRow(parts, width, BAR, { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style });
+  return verbatimLine(parts, width, { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style });
 }
 
 function linesOf(text: string): { readonly lines: readonly string[]; readonly ended: boolean } {
@@ -186,7 +186,7 @@ function endNotes(before: boolean, after: boolean, width: number): readonly Line
 /** Lines without a comparison. */
 function signed(text: string, kind: "added" | "removed", width: number): readonly Line[] {
   const { sign, style } = DIFF_STYLES[kind];
-  return exactRows(text, width, BAR, style, { text: sign, style });
+  return verbatim(text, width, style, { text: sign, style });
 }
 
 /** Masks secrets in the lines of a file that are shown around a change. */
@@ -197,21 +197,17 @@ export interface Hiding {
   known(text: string): string;
 }
 
-export const HIDES_NOTHING: Hiding = { text: (text) => text, known: (text) => text };
-
 const KEY_BEGIN = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
 const KEY_END = /-----END [A-Z ]*PRIVATE KEY-----/;
 
 /** The masked lines of a file; each line of a private key block is masked. */
 function maskedLines(lines: readonly string[], hiding: Hiding): (index: number) => string {
   const inKey = new Set<number>();
-  if (hiding !== HIDES_NOTHING) {
-    let inside = false;
-    for (const [index, line] of lines.entries()) {
-      if (KEY_BEGIN.test(line)) inside = true;
-      if (inside) inKey.add(index);
-      if (KEY_END.test(line)) inside = false;
-    }
+  let inside = false;
+  for (const [index, line] of lines.entries()) {
+    if (KEY_BEGIN.test(line)) inside = true;
+    if (inside) inKey.add(index);
+    if (KEY_END.test(line)) inside = false;
   }
   return (index) => (inKey.has(index) ? `${REDACTION_MARKER}private-key]` : hiding.text(lines[index] ?? ""));
 }

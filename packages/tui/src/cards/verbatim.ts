@@ -24,33 +24,22 @@ const BAR_COLUMNS = 2;
  * A text verbatim, in rows of at most `width` columns behind a bar: nothing is dropped, invisible characters are escaped, and
  * continued rows differ from new lines. `mark` precedes each line.
  */
-export function exactRows(
-  text: string,
-  width: number,
-  bar: Span,
-  style: Style = "plain",
-  mark?: Span,
-): readonly Line[] {
-  return text.split("\n").flatMap((line) => exactRow([{ text: line, style }], width, bar, mark));
+export function verbatim(text: string, width: number, style: Style = "plain", mark?: Span): readonly Line[] {
+  return text.split("\n").flatMap((line) => verbatimLine([{ text: line, style }], width, mark));
 }
 
-/** `exactRows` for one line in several styles. */
-export function exactRow(
+/** `verbatim` for one line in several styles. */
+export function verbatimLine(
   parts: readonly { readonly text: string; readonly style: Style }[],
   width: number,
-  bar: Span,
   mark?: Span,
 ): readonly Line[] {
   const margin = mark === undefined ? 0 : widthOf(mark.text);
-  const first = mark === undefined ? [bar] : [bar, mark];
+  const first = mark === undefined ? [BAR] : [BAR, mark];
   const next = mark === undefined ? [CONTINUED] : [CONTINUED, { text: " ".repeat(margin) }];
   const line = parts.flatMap(({ text, style }) => revealed(text, style, Math.max(1, text.length)));
   const rows = hardRows(line, Math.max(2, width - BAR_COLUMNS - margin));
   return rows.map((row, at) => [...(at === 0 ? first : next), ...row]);
-}
-
-export function verbatim(text: string, width: number, style: Style = "plain"): readonly Line[] {
-  return exactRows(text, width, BAR, style);
 }
 
 /** Like `verbatim`, but broken between words: for text that is no part of what is approved. */

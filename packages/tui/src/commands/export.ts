@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { Command, Steering } from "../app/command.ts";
 import type { KnownRun } from "../app/engine.ts";
-import { replaceQuestion } from "../app/overlay/question.ts";
+import { confirmation } from "../app/overlay/question.ts";
 
 export const exportRun: Command = {
   name: "export",
@@ -16,7 +16,12 @@ export const exportRun: Command = {
     const file = resolve(app.here, (isFile ? first : second) || app.engine.exportName(run.runId));
     if (await write(app, run, file, false)) return;
     const replace = async (): Promise<void> => void (await write(app, run, file, true));
-    app.ask(replaceQuestion(file, () => void app.perform(replace)));
+    const choices = ["No, keep it", "Yes, replace it"] as const;
+    app.ask(
+      confirmation("This file already exists. Replace it?", [file], choices, (yes) => {
+        if (yes) void app.perform(replace);
+      }),
+    );
   },
 };
 

@@ -39,19 +39,9 @@ export const quit: Command = {
   run: (_words, app) => app.quit(),
 };
 
-const INDENT = "  ";
-const NAME_COLUMNS = 26;
-const MIN_TEXT_COLUMNS = 40;
+const NAME_COLUMNS = 28;
 
-/** A name with its explanation beside it, or below if the name is long or the terminal narrow. */
+/** A name with its explanation beside it. */
 function entry(name: string, text: string, width: number): readonly Line[] {
-  const beside = width >= INDENT.length + NAME_COLUMNS + 1 + MIN_TEXT_COLUMNS;
-  const indent = " ".repeat(beside ? INDENT.length + NAME_COLUMNS + 1 : INDENT.length * 2);
-  const rows = wrap([{ text }], width - indent.length).map((row): Line => [{ text: indent }, ...row]);
-  const [first = [], ...others] = rows;
-  if (!beside || name.trimEnd().length > NAME_COLUMNS) {
-    const names = wrap([{ text: name.trimEnd(), style: "accent" }], width - INDENT.length);
-    return [...names.map((row): Line => [{ text: INDENT }, ...row]), ...rows];
-  }
-  return [[{ text: `${INDENT}${name.padEnd(NAME_COLUMNS)} `, style: "accent" }, ...first.slice(1)], ...others];
+  return wrap([{ text: `  ${name}`.padEnd(NAME_COLUMNS), style: "accent" }, { text: ` ${text}` }], width);
 }

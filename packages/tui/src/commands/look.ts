@@ -1,12 +1,13 @@
-import { type RunSummary, SluiceError } from "@sluice/core";
+import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
 import type { RunView } from "@sluice/view";
-import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
-import { eventsOf, forkedFrom, moment, oneLine, readRunStarted, textAt, type Verdict } from "@sluice/view/words";
+import { cleanInline, editDiff, type Line, type Rows, spanOf, wrap } from "@sluice/view/text";
+import { eventsOf, forkedFrom, moment, oneLine, readRunStarted, table, textAt, type Verdict } from "@sluice/view/words";
 import type { Command, Steering } from "../app/command.ts";
-import { createViewer, findRow, fixedRows } from "../app/overlay/viewer.ts";
+import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
+import { findRow } from "../run/find-row.ts";
 import { graph as graphLines } from "../run/graph.ts";
-import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
+import { searchText, type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
 
 /** Runs that are listed; the first record of each is read. */
 const MAX_RUNS = 200;
@@ -22,55 +23,33 @@ export const runs: Command = {
       app.say("there are no runs here yet");
       return;
     }
-    const listed = await Promise.all(
-      newest.slice(0, MAX_RUNS).map(async (run) => {
-        // An unreadable journal must not hide the others.
-        const started = await readRunStarted(store.host, run.runId).catch(() => undefined);
-        const origin = forkedFrom(started);
-        return { run, pipeline: textAt(started, "pipeline"), task: textAt(started?.input, "task"), origin };
-      }),
-    );
-    const statuses = listed.map(({ run }) => statusOf(run));
-    const columns = Math.max(...statuses.map(({ length }) => length));
-    const rows = fixedRows((width) =>
-      listed.map(({ run, pipeline, task, origin }, index): Line => {
-        const createdAt: Line = width < MIN_WIDTH_FOR_TIME ? [] : [spanOf(`${moment(run.createdAt)}  `, "dim")];
-        return [
-          spanOf(run.runId.padEnd(12), "accent"),
-          { text: ` ${(statuses[index] ?? "").padEnd(columns)}  `, style: STYLES[run.status] },
-          ...createdAt,
-          spanOf(oneLine(pipeline === "" ? "(unreadable)" : pipeline, 24).padEnd(14)),
-          spanOf(` ${oneLine(task, 120)}`),
-          ...(origin === "" ? [] : [spanOf(` ${oneLine(origin, 80)}`, "dim")]),
-        ];
-      }),
-    );
+    const listed = newest.slice(0, MAX_RUNS);
+    const cells = await Promise.all(listed.map((run) => cellsOf(run, store.host)));
+    const rows = fixedRows(() => table(cells).map((row): Line => [spanOf(row)]));
     app.show(
       createViewer(newest.length > MAX_RUNS ? `The newest ${MAX_RUNS} runs` : `Runs (${newest.length})`, rows, {
         selectable: true,
       }),
       (row) => {
         const chosen = listed[row];
-        if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.run.runId)));
+        if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.runId)));
       },
     );
   },
 };
 
-const MIN_WIDTH_FOR_TIME = 90;
+async function cellsOf(run: RunSummary, host: RunHost): Promise<readonly string[]> {
+  // An unreadable journal must not hide the others.
+  const started = await readRunStarted(host, run.runId).catch(() => undefined);
+  const pipeline = textAt(started, "pipeline") || "(unreadable)";
+  const what = `${oneLine(textAt(started?.input, "task"), 120)} ${oneLine(forkedFrom(started), 80)}`;
+  return [run.runId, statusOf(run), moment(run.createdAt), oneLine(pipeline, 24), what];
+}
 
 function statusOf({ status, suspended, owner = "?" }: RunSummary): string {
   if (status === "running") return `running in ${oneLine(owner, 30)}`;
   return suspended === "waiting" ? `${status} (waits)` : status;
 }
-
-const STYLES: Readonly<Record<"running" | "suspended" | "completed" | "failed" | "cancelled", Style>> = {
-  running: "accent",
-  suspended: "notice",
-  completed: "good",
-  failed: "bad",
-  cancelled: "bad",
-};
 
 export const show: Command = {
   name: "show",
@@ -112,12 +91,11 @@ export const audit: Command = {
 };
 
 function timelineRows(rows: readonly TimelineRow[], startedAt: number): Rows {
-  const textOf = ({ type, who, what, more, by, why }: TimelineRow): string =>
-    [type, who, what, more, by, why].join(" ").toLowerCase();
   return {
     count: () => rows.length,
     slice: (from, to, width) => rows.slice(from, to).map((row) => timelineLine(row, { width: width - 2, startedAt })),
-    find: (text, from, _width, back) => findRow(rows, (row) => textOf(row).includes(text.toLowerCase()), from, back),
+    find: (text, from, _width, back) =>
+      findRow(rows, (row) => searchText(row).includes(text.toLowerCase()), from, back),
   };
 }
 

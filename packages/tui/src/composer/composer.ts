@@ -9,8 +9,6 @@ import {
   wordFor,
 } from "./completion/completion.ts";
 import type { FoundFiles } from "./completion/file-finder.ts";
-import { filesIn } from "./completion/mentions.ts";
-import { type Piece, plainPiece } from "./editing/buffer.ts";
 import {
   breakAtBackslash,
   change,
@@ -22,6 +20,7 @@ import {
   replaceAll,
 } from "./editing/editor.ts";
 import { layOut, offsetAt } from "./editing/layout.ts";
+import { wholeText } from "./editing/pastes.ts";
 import { beginSearch, type History, historyOf, type Search, searchByKey, step, submitted } from "./history/history.ts";
 import { editByKey } from "./keymap.ts";
 import { isChord, type Key } from "./keys.ts";
@@ -49,8 +48,8 @@ export interface ComposerContext extends CompletionSource {
 
 /** What the caller has to do. */
 export type ComposerEffect =
-  /** `text` includes folded pastes; `files` are the names after `@`, which need not exist. */
-  | { readonly kind: "submit"; readonly text: string; readonly files: readonly string[] }
+  /** `text` includes folded pastes. */
+  | { readonly kind: "submit"; readonly text: string }
   /** Edit in an external editor; the result goes to `replaceText`. */
   | { readonly kind: "edit-outside"; readonly text: string }
   /** Find files; the result goes to `filesFound`. */
@@ -89,7 +88,11 @@ export function update(state: Composer, key: Key, context: ComposerContext): Upd
   if (direction !== undefined) return moved(state, direction, context);
   if (isChord(key, "r")) return { state: quiet({ ...without(state), search: beginSearch(state) }), handled: true };
   if (isChord(key, "g"))
-    return { state: quiet(without(state)), handled: true, effect: { kind: "edit-outside", text: state.editor.text } };
+    return {
+      state: quiet(without(state)),
+      handled: true,
+      effect: { kind: "edit-outside", text: wholeText(state.editor) },
+    };
   const edited = editByKey(state.editor, key);
   return edited === undefined ? unhandled(state) : applied(state, edited, context);
 }
@@ -112,7 +115,7 @@ export function replaceText(state: Composer, text: string): Composer {
 /** Clears the text. Can be undone. */
 export function clearText(state: Composer): Composer {
   const { search: _, ...rest } = state;
-  const editor = change(state.editor, 0, state.editor.text.length, plainPiece(""));
+  const editor = change(state.editor, 0, state.editor.text.length, "");
   return quiet({ ...without(rest), editor, history: historyOf(state.history.entries) });
 }
 
@@ -157,9 +160,7 @@ function enteredPalette(state: Composer, palette: Palette, context: ComposerCont
   const needsMore = command !== undefined && !standsAlone(command.value, context.commands);
   if (isTyped(editor, palette) && !needsMore) return entered(state, context);
   const isAll = command !== undefined && editor.text.slice(palette.end).trim() === "";
-  return isAll && !needsMore
-    ? submit(state, plainPiece(wordFor(palette, command)))
-    : completed(state, palette, context);
+  return isAll && !needsMore ? submit(state, wordFor(palette, command)) : completed(state, palette, context);
 }
 
 function completed(state: Composer, palette: Palette, context: ComposerContext): Updated {
@@ -176,15 +177,15 @@ function reopened(state: Composer, context: ComposerContext): Updated {
 function entered(state: Composer, context: ComposerContext): Updated {
   const { editor } = state;
   if (endsInBackslash(editor)) return applied(state, { ok: true, editor: breakAtBackslash(editor) }, context);
-  return editor.text.trim() === "" ? unhandled(state) : submit(state, editor);
+  const text = wholeText(editor);
+  return text.trim() === "" ? unhandled(state) : submit(state, text);
 }
 
-function submit(state: Composer, piece: Piece): Updated {
-  const { text } = piece;
+function submit(state: Composer, text: string): Updated {
   const editor = { ...EMPTY_EDITOR, killed: state.editor.killed };
   const { files } = state;
   const next = { editor, history: submitted(state.history, text), ...(files === undefined ? {} : { files }) };
-  return { state: next, handled: true, effect: { kind: "submit", text, files: filesIn(piece) } };
+  return { state: next, handled: true, effect: { kind: "submit", text } };
 }
 
 /** One row up or down; beyond the first and last row, through earlier inputs. */

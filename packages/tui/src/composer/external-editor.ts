@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { messageOf } from "@sluice/core/runtime";
 import type { Environment } from "../user/environment.ts";
 import { MAX_TEXT } from "./editing/editor.ts";
@@ -13,16 +13,15 @@ export type EditedOutside =
 /** Largest possible size of a valid text, in bytes. */
 const MAX_BYTES = 4 * MAX_TEXT;
 
-/** Edits a text in VISUAL, EDITOR or the first editor found, which uses the terminal meanwhile. Removes its temporary file. */
+/** Edits a text in VISUAL, EDITOR or a default editor, which uses the terminal meanwhile. Removes its temporary file. */
 export async function editOutside(text: string, env: Environment): Promise<EditedOutside> {
-  const command = editorCommand(env);
-  if (!command.ok) return command;
+  const [program = "", ...args] = editorCommand(env);
   let folder: string | undefined;
   try {
     folder = mkdtempSync(join(tmpdir(), "sluice-edit-"));
     const file = join(folder, "input.md");
     writeFileSync(file, text, { mode: 0o600, flag: "wx" });
-    const fault = await run(command.file, [...command.args, file], env);
+    const fault = await run(program, [...args, file], env);
     if (fault !== undefined) return { ok: false, fault };
     if (statSync(file).size > MAX_BYTES) return { ok: false, fault: "the edited text is too long and was not used" };
     return { ok: true, text: edited(readFileSync(file, "utf8"), text) };
@@ -33,22 +32,10 @@ export async function editOutside(text: string, env: Environment): Promise<Edite
   }
 }
 
-type EditorCommand =
-  | { readonly ok: true; readonly file: string; readonly args: readonly string[] }
-  | { readonly ok: false; readonly fault: string };
-
-function editorCommand(env: Environment): EditorCommand {
-  for (const name of ["VISUAL", "EDITOR"]) {
-    const value = env[name]?.trim() ?? "";
-    if (value === "") continue;
-    const [file, ...args] = words(value);
-    if (file === undefined || file === "") return { ok: false, fault: `${name} names no program` };
-    return { ok: true, file, args };
-  }
-  const defaults = process.platform === "win32" ? ["notepad"] : ["vi", "nano"];
-  const found = defaults.find((program) => process.platform === "win32" || isInstalled(program, env));
-  if (found !== undefined) return { ok: true, file: found, args: [] };
-  return { ok: false, fault: `no editor was found (${defaults.join(", ")}); set VISUAL or EDITOR` };
+/** The program and its arguments. */
+function editorCommand(env: Environment): readonly string[] {
+  const fallback = process.platform === "win32" ? "notepad" : "vi";
+  return words(env.VISUAL?.trim() || env.EDITOR?.trim() || fallback);
 }
 
 /** Splits at blanks outside of quotes; backslashes are literal. */
@@ -59,24 +46,11 @@ function words(command: string): readonly string[] {
   );
 }
 
-function isInstalled(program: string, env: Environment): boolean {
-  return (env.PATH ?? "").split(delimiter).some((folder) => {
-    if (!isAbsolute(folder)) return false;
-    try {
-      accessSync(join(folder, program), constants.X_OK);
-      return true;
-    } catch (thrown) {
-      if (thrown instanceof Error && "code" in thrown) return false;
-      throw thrown;
-    }
-  });
-}
-
 /** Runs a program on the terminal. Returns the fault, if any. */
 function run(file: string, args: readonly string[], env: Environment): Promise<string | undefined> {
   return new Promise((resolve) => {
     const child = spawn(file, [...args], { stdio: "inherit", env: { ...env } });
-    child.once("error", (error) => resolve(`${file} could not be started: ${error.message}`));
+    child.once("error", (error) => resolve(`${file} could not be started: ${error.message}; set VISUAL or EDITOR`));
     child.once("exit", (code, signal) => {
       if (code === 0) resolve(undefined);
       else resolve(`${file} ended with ${signal ?? `exit code ${code ?? "unknown"}`}; the text is unchanged`);

@@ -1,9 +1,9 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
 import { CALL_SYMBOLS, type CallView, mainArgument, reasonOf, stateLabel } from "@sluice/view";
 import {
-  clean,
   cut,
   editDiff,
+  fold,
   headOf,
   jsonRows,
   type Line,
@@ -15,6 +15,8 @@ import {
   widthOf,
   wrap,
 } from "@sluice/view/text";
+import { milliseconds } from "@sluice/view/words";
+import { textBlock } from "./text-block.ts";
 
 export interface CallCardOptions {
   /** Columns; no row is wider. */
@@ -68,7 +70,7 @@ function outcomeOf({ state, ms, facts, tool, approvedBy }: CallView): Line {
     outcome.push({ text: ` +${added}`, style: "added" }, { text: ` −${removed}`, style: "removed" });
   }
   if (exit !== undefined && exit !== 0) outcome.push({ text: ` exit ${exit}`, style: "bad" });
-  if (ms !== undefined) outcome.push({ text: ` · ${duration(ms)}`, style: "dim" });
+  if (ms !== undefined) outcome.push({ text: ` · ${milliseconds(ms)}`, style: "dim" });
   if (approvedBy !== undefined) outcome.push({ text: ` · approved by ${stateLabel(approvedBy)}`, style: "dim" });
   return outcome;
 }
@@ -114,17 +116,13 @@ function commandRows(command: string, width: number, room: number): readonly Lin
     ]);
   });
   const hidden = command.length - shown.length;
-  if (rows.length <= room && hidden === 0) return rows;
-  const visible = rows.slice(0, Math.max(0, room - 1));
-  const more = `… ${rows.length - visible.length} rows${hidden === 0 ? "" : ` and ${hidden} characters`} more`;
-  return [...visible, [{ text: more, style: "dim" }]];
+  const more: readonly Line[] = hidden === 0 ? [] : [[{ text: `… ${hidden} characters more`, style: "dim" }]];
+  return fold([...rows, ...more], Math.max(1, room));
 }
 
 function reasonRows({ state }: CallView, reason: string, width: number): readonly Line[] {
   const { sign, style } = CALL_SYMBOLS[state];
-  const rows = clean(headOf(reason, MAX_WORD * 4))
-    .split("\n")
-    .flatMap((line) => wrap([{ text: line, style }], Math.max(2, width - 2), 6));
+  const rows = textBlock(reason, { width, style, most: MAX_WORD * 4 });
   return rows.map((row, at) => [{ text: at === 0 ? `${sign} ` : "  ", style }, ...row]);
 }
 
@@ -144,11 +142,4 @@ function resultRows({ output, state }: CallView, reason: string, width: number, 
 function printedRows(printed: Json | undefined, width: number, room: number): readonly Line[] {
   if (printed === undefined || printed === null || printed === "") return [];
   return typeof printed === "string" ? textRows(printed, width, room) : jsonRows({ output: printed }, width, room);
-}
-
-function duration(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
-  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)}s`;
-  const seconds = Math.round(ms / 1_000);
-  return `${Math.floor(seconds / 60)}m${String(seconds % 60).padStart(2, "0")}s`;
 }

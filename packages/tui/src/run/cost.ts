@@ -12,11 +12,10 @@ import {
   stateLabel,
   symbolOf,
 } from "@sluice/view";
-import { cleanInline, cut, headOf, type Line, pad, type Style, widthOf } from "@sluice/view/text";
-import { count, spending } from "@sluice/view/words";
+import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
+import { count, spending, table } from "@sluice/view/words";
 
 const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
-const GAP = "  ";
 const MAX_MESSAGE = 1_000;
 
 /** The usage of a run by stage and by model, and the caps that it reached or is near. At most `width` columns. */
@@ -28,10 +27,10 @@ export function costLines(
   const { executions, usage, caps } = view;
   const lines: Line[] = [
     [span("stage", "strong"), span("  usage of each execution", "dim")],
-    ...table(2, [HEAD, ...executions.map((execution) => rowOf(execution, now))]),
+    ...rowsOf([HEAD, ...executions.map((execution) => stageCells(execution, now))]),
     [],
     [span("model", "strong"), span("  usage of its turns", "dim")],
-    ...table(1, [["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...byModel(executions)]),
+    ...rowsOf([["MODEL", "TURNS", "IN", "OUT", "COST"], ...modelCells(executions)]),
     [],
     [span("total  ", "strong"), span(spending(usage))],
     ...unknown(usage),
@@ -40,46 +39,33 @@ export function costLines(
   return lines.map((line) => cut(line, width));
 }
 
-const heading = (text: string): Line => [span(text, "dim")];
-const HEAD: readonly Line[] = ["", "STAGE", "TURNS", "IN", "OUT", "COST", "TIME"].map(heading);
+const HEAD = ["STAGE", "TURNS", "IN", "OUT", "COST", "TIME"];
 
-function rowOf(execution: ExecutionView, now: number): readonly Line[] {
+/** Aligned columns; the first row is the head. */
+function rowsOf(cells: readonly (readonly string[])[]): readonly Line[] {
+  return table(cells).map((row, index) => [span(row, index === 0 ? "dim" : "plain")]);
+}
+
+function stageCells(execution: ExecutionView, now: number): readonly string[] {
   const { executionId, status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
-  const { sign, style } = symbolOf(status);
-  const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
+  const tries = attempt > 1 ? ` · attempt ${attempt}` : "";
   // The cap limits one attempt.
-  const cap = turnCap === undefined ? "" : isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
-  return [
-    [span(sign, style)],
-    [span(stateLabel(executionId)), ...tries],
-    [span(`${turns}${cap}`)],
-    ...amounts(usage),
-    [span(elapsed((endedAt ?? now) - startedAt))],
-  ];
+  const cap = turnCap !== undefined && isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
+  const name = `${symbolOf(status).sign} ${stateLabel(executionId)}${tries}`;
+  return [name, `${turns}${cap}`, ...amounts(usage), elapsed((endedAt ?? now) - startedAt)];
 }
 
-function byModel(executions: readonly ExecutionView[]): readonly (readonly Line[])[] {
+function modelCells(executions: readonly ExecutionView[]): readonly (readonly string[])[] {
   const models = new Map<string, { usage: Usage; turns: number }>();
-  for (const { spent } of executions) {
-    for (const { model, usage, turns } of spent) {
-      const before = models.get(model) ?? { usage: NOTHING, turns: 0 };
-      models.set(model, { usage: addUsage(before.usage, usage), turns: before.turns + turns });
-    }
+  for (const { model, usage, turns } of executions.flatMap(({ spent }) => spent)) {
+    const before = models.get(model) ?? { usage: NOTHING, turns: 0 };
+    models.set(model, { usage: addUsage(before.usage, usage), turns: before.turns + turns });
   }
-  return [...models].map(([model, { usage, turns }]) => [
-    [span(stateLabel(model))],
-    [span(String(turns))],
-    ...amounts(usage),
-  ]);
+  return [...models].map(([model, { usage, turns }]) => [stateLabel(model), String(turns), ...amounts(usage)]);
 }
 
-function amounts(usage: Usage): readonly Line[] {
-  const money = moneyOf(usage);
-  return [
-    [span(shortCount(usage.inputTokens))],
-    [span(shortCount(usage.outputTokens))],
-    [span(money === "" ? "–" : money)],
-  ];
+function amounts(usage: Usage): readonly string[] {
+  return [shortCount(usage.inputTokens), shortCount(usage.outputTokens), moneyOf(usage) || "–"];
 }
 
 function unknown({ unpricedCalls = 0, unmeteredCalls = 0 }: Usage): readonly Line[] {
@@ -99,17 +85,4 @@ function capLine({ key, limit, message, reached, used, max }: CapView, execution
     span(`${reached ? "✖ cap reached" : "⚠ near a cap"}  `, style),
     span(`${who}${stateLabel(limit)}: ${cleanInline(headOf(message, MAX_MESSAGE))}${numbers}`),
   ];
-}
-
-/** Aligned columns: the first ones are text, the others numbers. */
-function table(textColumns: number, rows: readonly (readonly Line[])[]): readonly Line[] {
-  const widths: number[] = [];
-  for (const row of rows)
-    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(cell));
-  return rows.map((row) =>
-    row.flatMap((cell, index) => {
-      const width = widths[index] ?? 0;
-      return [...(index === 0 ? [] : [span(GAP)]), ...pad(cell, width, index < textColumns ? "right" : "left")];
-    }),
-  );
 }

@@ -1,18 +1,14 @@
-import { type RunEndItem, type RunView, span } from "@sluice/view";
-import { clean, cleanInline, cut, fold, headOf, type Line, type Style, wrap } from "@sluice/view/text";
+import { type RunEndItem, type RunView, span, symbolOf } from "@sluice/view";
+import { cleanInline, cut, fold, headOf, type Line, type Style } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";
+import { textBlock } from "./text-block.ts";
 
 /** UTF-16 units of an output or an error that are laid out. */
 const MAX_END = 20_000;
 
-const ENDS: Readonly<Record<RunEndItem["status"], readonly [sign: string, style: Style]>> = {
-  completed: ["✔", "good"],
-  failed: ["✖", "bad"],
-  cancelled: ["⊘", "bad"],
-};
-
-/** How a run ended; undefined while it has not. */
-export function endOf({ status, output, error }: RunView): RunEndItem | undefined {
+/** How a run ended, for its last execution; undefined for others, and while the run has not ended. */
+export function endBelow({ status, output, error, executions }: RunView, key: string): RunEndItem | undefined {
+  if (executions.at(-1)?.key !== key) return undefined;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
   return {
     kind: "end",
@@ -31,13 +27,10 @@ export interface EndRoom {
 
 /** How a run ended and what it returned. */
 export function endLines({ status, output, error }: RunEndItem, width: number, room: EndRoom): readonly Line[] {
-  const [sign, style] = ENDS[status];
+  const { sign, style } = symbolOf(status);
   const lines: Line[] = [[], [span(`${sign} run ${status}`, style)]];
   if (error !== undefined) {
-    const message = withCode({
-      code: headOf(cleanInline(error.code), 100),
-      message: headOf(error.message, MAX_END),
-    });
+    const message = withCode({ code: headOf(cleanInline(error.code), 100), message: headOf(error.message, MAX_END) });
     lines.push(...blockOf(message, width, style, room));
   }
   if (output !== undefined) lines.push(...blockOf(textOf(output), width, "plain", room));
@@ -45,14 +38,8 @@ export function endLines({ status, output, error }: RunEndItem, width: number, r
 }
 
 function blockOf(text: string, width: number, style: Style, { most, rest }: EndRoom): readonly Line[] {
-  const shown = headOf(text, MAX_END);
-  const rows = clean(shown)
-    .split("\n")
-    .flatMap((line) => wrap([span(line, style)], Math.max(2, width - 2), most + 1));
-  const hidden = text.length - shown.length;
-  const more: readonly Line[] =
-    hidden === 0 || rows.length > most ? [] : [[span(`… ${hidden} characters more (${rest})`, "dim")]];
-  return [...fold(rows, most, rest), ...more].map((line): Line => [span("  "), ...line]);
+  const rows = textBlock(text, { width, style, most: MAX_END, rest });
+  return fold(rows, most, rest).map((line): Line => [span("  "), ...line]);
 }
 
 function textOf(output: RunEndItem["output"]): string {

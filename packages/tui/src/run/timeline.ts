@@ -1,34 +1,14 @@
 import type { SluiceEvent } from "@sluice/core";
 import { executionKey, reduceRun, span, stateLabel } from "@sluice/view";
 import { cleanInline, cut, type Line, type Style } from "@sluice/view/text";
-import {
-  type AuditFilter,
-  describeEvent,
-  type EventLine,
-  inForkOrder,
-  matchesFilter,
-  type Verdict,
-} from "@sluice/view/words";
+import { type AuditFilter, describeEvent, type EventLine, inForkOrder, matchesFilter } from "@sluice/view/words";
 
-/** One event of a run, as the audit shows it. Its texts are safe to print. */
-export interface TimelineRow {
-  readonly id: string;
+/** One event of a run, as the audit shows it. Its texts are safe to print; `depth` is that of its run below the root. */
+export interface TimelineRow extends EventLine {
   readonly at: number;
   readonly type: SluiceEvent["type"];
-  /** Depth of its run below the root. */
-  readonly depth: number;
   /** Its execution; undefined for events of the run itself. */
   readonly key?: string;
-  readonly stage?: string;
-  readonly tool?: string;
-  readonly who: string;
-  readonly what: string;
-  readonly more: string;
-  /** Who decided, and why; empty if nothing was decided. */
-  readonly by: string;
-  readonly why: string;
-  readonly verdict?: Verdict;
-  readonly style: Style;
 }
 
 export interface TimelineFilter extends AuditFilter {
@@ -38,12 +18,7 @@ export interface TimelineFilter extends AuditFilter {
 
 /** The filtered events of a run and the runs below it, branches after the fork that started them. */
 export function timeline(events: readonly SluiceEvent[], filter: TimelineFilter = {}): readonly TimelineRow[] {
-  const runs = new Map<string, SluiceEvent[]>();
-  for (const event of events) {
-    const known = runs.get(event.runId);
-    if (known === undefined) runs.set(event.runId, [event]);
-    else known.push(event);
-  }
+  const runs = Map.groupBy(events, ({ runId }) => runId);
   const byDepth = [...runs].toSorted(([a], [b]) => a.split("/").length - b.split("/").length);
   const reducer = reduceRun(byDepth[0]?.[0] ?? "");
   return inForkOrder(byDepth.map(([runId, runEvents]) => ({ runId, events: runEvents })))
@@ -59,7 +34,7 @@ export function timelineLine(
   row: TimelineRow,
   { width, startedAt }: { readonly width: number; readonly startedAt: number },
 ): Line {
-  const { at, depth, who, what, more, by, why, style } = row;
+  const { at, depth, who, what, more, by, why } = row;
   const seconds = `+${((at - startedAt) / 1_000).toFixed(3)}`.padStart(TIME);
   const details = more === "" ? [] : [span(` ${more}`)];
   const reason = why === "" || more.includes(why) ? "" : `: ${why}`;
@@ -68,7 +43,7 @@ export function timelineLine(
     [
       span(`${seconds}  `, "dim"),
       span(`${"  ".repeat(Math.min(depth, 8))}${who} `.padEnd(WHO), "accent"),
-      span(what, style),
+      span(what, styleOf(row)),
       ...details,
       ...decided,
     ],
@@ -76,46 +51,33 @@ export function timelineLine(
   );
 }
 
-function rowOf(event: SluiceEvent, depth: number, line: EventLine): TimelineRow {
-  const { id, at, type, runId, executionId } = event;
-  const { stage, tool, verdict, what, more, by, why, tone } = line;
+function rowOf({ at, type, runId, executionId }: SluiceEvent, depth: number, line: EventLine): TimelineRow {
+  const { what, more, by, why } = line;
   return {
-    id,
+    ...line,
     at,
     type,
     depth,
     ...(executionId === undefined ? {} : { key: executionKey(runId, executionId) }),
-    ...(stage === undefined ? {} : { stage }),
-    ...(tool === undefined ? {} : { tool }),
     who: stateLabel(executionId ?? "run"),
     what: cleanInline(what),
     more: cleanInline(more),
     by: cleanInline(by),
     why: cleanInline(why),
-    ...(verdict === undefined ? {} : { verdict }),
-    style: styleOf(tone),
   };
 }
 
-function isWanted(row: TimelineRow, filter: TimelineFilter): boolean {
-  const { text = "" } = filter;
-  if (!matchesFilter(row, filter)) return false;
-  const words = text
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== "");
-  const content = `${row.who} ${row.what} ${row.more} ${row.by} ${row.why} ${row.type}`.toLowerCase();
-  return words.every((word) => content.includes(word));
+/** The row as text, in lower case. */
+export function searchText({ type, who, what, more, by, why }: TimelineRow): string {
+  return `${who} ${what} ${more} ${by} ${why} ${type}`.toLowerCase();
 }
 
-function styleOf(tone: string): Style {
-  switch (tone) {
-    case "good":
-    case "bad":
-    case "notice":
-    case "strong":
-      return tone;
-    default:
-      return "plain";
-  }
+function isWanted(row: TimelineRow, filter: TimelineFilter): boolean {
+  if (!matchesFilter(row, filter)) return false;
+  const words = (filter.text ?? "").toLowerCase().split(/\s+/);
+  return words.every((word) => searchText(row).includes(word));
+}
+
+function styleOf({ tone }: TimelineRow): Style {
+  return tone === "faint" || tone === "name" ? "plain" : tone;
 }

@@ -1,6 +1,7 @@
 import { type BoundaryItem, span, stateLabel, type TranscriptItem } from "@sluice/view";
-import { clean, cut, fold, headOf, type Line, markdown, type Style, spanOf, widthOf, wrap } from "@sluice/view/text";
+import { cut, fold, type Line, markdown, type Style, spanOf, wrap } from "@sluice/view/text";
 import { callCard } from "./call-card.ts";
+import { textBlock } from "./text-block.ts";
 
 export interface ItemOptions {
   /** Columns; no row is wider. */
@@ -57,40 +58,18 @@ export function searchable(item: TranscriptItem): string {
   return [...parts, typeof output === "string" ? output : JSON.stringify(output ?? "")].join("\n");
 }
 
-/** Whether folding an item hides anything of it. */
-export function isFoldable({ kind }: TranscriptItem): boolean {
-  return kind === "call" || kind === "reasoning";
-}
-
-/** The rows of an item if they are known without a layout. */
-export function knownHeight(item: TranscriptItem, folded: boolean): number | undefined {
-  if (item.kind !== "call" || !folded) return undefined;
-  const { state } = item;
-  return state === "ok" || state === "proposed" || state === "running" ? 1 : undefined;
-}
-
 /** A thought, dim; folded to its beginning. */
 export function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
-  const most = folded ? FOLDED_THOUGHT + 1 : Number.POSITIVE_INFINITY;
-  // Folded text is not laid out, so the rest is counted in characters.
-  const shownText = headOf(text.trim(), folded ? (FOLDED_THOUGHT + 1) * width * 2 : MAX_TEXT);
-  const rows = clean(shownText)
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .flatMap((line) => wrap([span(line, "dim")], Math.max(2, width - 2), most));
+  // Folded text is not laid out.
+  const most = folded ? (FOLDED_THOUGHT + 1) * width * 2 : MAX_TEXT;
+  const thought = text.trim().replaceAll(/\n\s*\n/g, "\n");
+  const rows = textBlock(thought, { width, style: "dim", most });
   const visible = folded ? fold(rows, FOLDED_THOUGHT, "Ctrl+O") : rows;
-  const mark: Line = [span("✻ thinking", "dim")];
-  return [
-    mark,
-    ...visible.map((line): Line => [span("  "), ...line]),
-    ...rest(text.trim().length - shownText.length, folded && rows.length > FOLDED_THOUGHT),
-  ];
+  return [[span("✻ thinking", "dim")], ...visible.map((line): Line => [span("  "), ...line])];
 }
 
 function messageLines(by: string, text: string, width: number): readonly Line[] {
-  const rows = clean(headOf(text, MAX_TEXT))
-    .split("\n")
-    .flatMap((line) => wrap([span(line)], Math.max(2, width - 2)));
+  const rows = textBlock(text, { width, most: MAX_TEXT });
   return [
     [],
     [span("❯ ", "accent"), span(stateLabel(by), "strong")],
@@ -98,7 +77,8 @@ function messageLines(by: string, text: string, width: number): readonly Line[] 
   ];
 }
 
-const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {
+/** How notes and the app's notices begin. */
+export const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {
   plain: ["·", "dim"],
   good: ["✔", "good"],
   bad: ["✖", "bad"],
@@ -112,11 +92,6 @@ function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): reado
     const rows = wrap([spanOf(text, style)], textWidth(width), 3);
     return rows.map((row, index) => [span(index === 0 ? `${sign} ` : MARGIN, style), ...row]);
   }
-  const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
   // Not a full rule: in a narrower terminal it would wrap.
-  return [[], width - widthOf(title) < 2 ? title : [...title, span("──", "dim")]];
-}
-
-function rest(characters: number, isFolded: boolean): readonly Line[] {
-  return characters <= 0 || isFolded ? [] : [[span(`… ${characters} characters more`, "dim")]];
+  return [[], [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ──", "dim")]];
 }

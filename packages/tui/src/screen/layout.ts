@@ -1,16 +1,17 @@
 import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
 import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
-import type { AppState, FrameSize } from "../app/app-state.ts";
-import { Transcripts } from "../app/overlay/overlay.ts";
+import type { AppState } from "../app/app-state.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
-import { topOf, type Viewer } from "../app/overlay/viewer.ts";
+import { type FrameSize, topOf, type Viewer } from "../app/overlay/viewer.ts";
 import { chosenOf } from "../app/watched.ts";
 import { CardBodies } from "../cards/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from "../cards/card.ts";
 import { openCardOf, waitingCards } from "../cards/card-stack.ts";
 import { render } from "../composer/editing/render.ts";
+import { endBelow } from "../run/end-rows.ts";
 import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
+import { TranscriptWindow } from "../run/transcript-window.ts";
 import type { Environment } from "../user/environment.ts";
 import { PLACEHOLDER } from "./first-frame.ts";
 import { type Frame, type Part, stack } from "./frame.ts";
@@ -31,7 +32,7 @@ const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "
 /** Lays out frames from the state of the app, and caches expensive layouts. */
 export class FrameRenderer {
   readonly #bodies: CardBodies;
-  readonly #transcripts = new Transcripts();
+  readonly #transcript = new TranscriptWindow();
   #live: { readonly key: string; readonly width: number; readonly rows: LiveRows } | undefined;
 
   constructor(env: Environment) {
@@ -98,7 +99,8 @@ export class FrameRenderer {
       return { name: "main", least: 1, most, lines: (room) => padded(rows.slice(0, room), room) };
     }
     if (flags.fullscreen === true) {
-      const rows = this.#transcripts.rows(view, execution);
+      const rows = this.#transcript;
+      rows.update(execution, endBelow(view, execution.key));
       const count = rows.count(width);
       return {
         name: "main",
@@ -172,43 +174,24 @@ function progressPart({ size, now, focus }: AppState, view: NonNullable<AppState
 function viewerLines(viewer: Viewer, size: FrameSize): readonly Line[] {
   const top = topOf(viewer, size);
   const count = viewer.rows.count(size.width);
+  const markOf = (row: number): Line => (row === viewer.chosen ? [{ text: "❯ ", style: "accent" }] : [{ text: "  " }]);
   const rows = viewer.rows.slice(top, top + size.height, size.width);
-  const shown = viewer.selectable
-    ? rows.map(
-        (line, index): Line =>
-          top + index === viewer.chosen
-            ? cut([{ text: "❯ ", style: "accent" }, ...line], size.width)
-            : cut([{ text: "  " }, ...line], size.width),
-      )
-    : rows.map((line) => cut(line, size.width));
-  const padding = Array.from({ length: Math.max(0, size.height - shown.length) }, (): Line => []);
+  const shown = rows.map((line, index) => [...(viewer.selectable ? markOf(top + index) : []), ...line]);
   const position = count <= size.height ? "" : ` ${top + 1}–${Math.min(count, top + size.height)} of ${count}`;
-  return [
-    cut(
-      [
-        { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
-        { text: position, style: "dim" },
-      ],
-      size.width,
-    ),
-    ...shown,
-    ...padding,
-    cut(viewerFoot(viewer), size.width),
+  const head: Line = [
+    { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
+    { text: position, style: "dim" },
   ];
+  return [head, ...padded(shown, size.height), viewerFoot(viewer)].map((line) => cut(line, size.width));
 }
 
 function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
   if (search?.editing === true)
     return [{ text: "search: ", style: "accent" }, { text: cleanInline(search.text) }, { text: "▏" }];
-  const matches: readonly Span[] =
-    search === undefined
-      ? []
-      : [
-          {
-            text: search.missed ? `no more matches of ${cleanInline(search.text)} · ` : `n next, N previous · `,
-            style: search.missed ? "notice" : "dim",
-          },
-        ];
+  const matches: Span[] = [];
+  if (search?.missed === true)
+    matches.push({ text: `no more matches of ${cleanInline(search.text)} · `, style: "notice" });
+  else if (search !== undefined) matches.push({ text: "n next, N previous · ", style: "dim" });
   const keys = [
     "↑↓ PgUp PgDn move",
     ...(selectable ? ["Enter opens"] : []),

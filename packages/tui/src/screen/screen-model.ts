@@ -34,7 +34,7 @@ export function createScreenModel(app: App, { palette, env, setCursor }: ScreenO
       frame = renderer.draw(app.state());
     } catch (thrown) {
       // A drawing error must not end active runs.
-      app.drawn({});
+      app.drawn({ viewer: undefined, card: undefined });
       show([
         paint(
           cut([spanOf(`✖ this frame cannot be drawn: ${messageOf(thrown)}`, "bad")], app.state().size.width),
@@ -43,13 +43,9 @@ export function createScreenModel(app: App, { palette, env, setCursor }: ScreenO
       ]);
       return;
     }
-    const { rows: lines, cursor, card, viewer } = frame;
-    setCursor(cursor);
-    app.drawn({
-      ...(viewer === undefined ? {} : { viewer }),
-      ...(card === undefined ? {} : { card: { kind: "shown", key: card.key, shown: card.shown } }),
-    });
-    show(lines.map((line) => paint(line, palette)));
+    setCursor(frame.cursor);
+    app.drawn(frame);
+    show(frame.rows.map((line) => paint(line, palette)));
   };
   app.subscribe(draw);
   draw();

@@ -13,7 +13,8 @@ import { Screen, type SuspendTerminal } from "./screen.tsx";
 import { createScreenModel } from "./screen-model.ts";
 import { catchStrayOutput, OwnOutput } from "./stray-output.ts";
 
-type CreateEngine = AppOptions["createEngine"];
+/** What both kinds of screen pass on to the app. */
+type AppStart = Pick<AppOptions, "flags" | "context" | "createEngine" | "clock">;
 
 /** The app on a terminal. */
 interface MountedApp {
@@ -32,14 +33,12 @@ const BELL_MS = 2_000;
 export async function showApp(
   flags: AppFlags,
   context: AppContext,
-  createEngine: CreateEngine,
+  createEngine: AppOptions["createEngine"],
   io: TerminalIo,
   first?: FirstFrame,
 ): Promise<number> {
-  const { app, end } =
-    first === undefined
-      ? mountLines(flags, context, createEngine, io)
-      : mountFrames(flags, context, createEngine, io, first);
+  const start: AppStart = { flags, context, createEngine, clock: io.clock };
+  const { app, end } = first === undefined ? mountLines(start, io) : mountFrames(start, io, first);
   // Never removed: a Ctrl-C while the process exits must not change the exit code.
   for (const signal of SIGNAL_NAMES) process.on(signal, () => app.stopped(SIGNALS[signal]));
   process.on("exit", end);
@@ -66,20 +65,16 @@ export async function showApp(
 
 /** The app as frames. */
 function mountFrames(
-  flags: AppFlags,
-  context: AppContext,
-  createEngine: CreateEngine,
+  start: AppStart,
   { clock, stdin, stdout }: TerminalIo,
   { stream, palette, lost }: FirstFrame,
 ): MountedApp {
+  const { env } = start.context;
   const own = new OwnOutput(stdout);
   let suspend: SuspendTerminal | undefined;
   const app = new App({
+    ...start,
     commands: COMMANDS,
-    flags,
-    context,
-    createEngine,
-    clock,
     size: { width: stream.columns, height: stream.rows },
     terminal: {
       append: (lines) => stream.append(written(lines, palette)),
@@ -101,7 +96,7 @@ function mountFrames(
   else lost.addEventListener("abort", onLost, { once: true });
   // Before Ink's own listener, so that its next frame has the new size.
   stream.on("resize", () => app.resize({ width: stream.columns, height: stream.rows }));
-  const model = createScreenModel(app, { palette, env: context.env, setCursor: (cell) => stream.setCursor(cell) });
+  const model = createScreenModel(app, { palette, env, setCursor: (cell) => stream.setCursor(cell) });
   const onSuspend = (suspendTerminal: SuspendTerminal): void => {
     suspend = suspendTerminal;
   };
@@ -125,26 +120,19 @@ function mountFrames(
 }
 
 /** The app as lines, for screen readers. */
-function mountLines(
-  flags: AppFlags,
-  context: AppContext,
-  createEngine: CreateEngine,
-  { clock, stdin, stdout }: TerminalIo,
-): MountedApp {
+function mountLines(start: AppStart, { clock, stdin, stdout }: TerminalIo): MountedApp {
+  const { env } = start.context;
   const palette = createPalette({ colour: false });
   const width = (): number => stdout.columns || 80;
   const own = new OwnOutput(stdout);
-  const plain = createPlainLines({ input: stdin, output: own, width, clock, env: context.env });
+  const plain = createPlainLines({ input: stdin, output: own, width, clock, env });
   const print = (lines: readonly Line[]): void => {
     const rows = lines.flatMap((line) => wrap(line, width()));
     plain.print(written(rows, palette));
   };
   const app = new App({
+    ...start,
     commands: PLAIN_COMMANDS,
-    flags,
-    context,
-    createEngine,
-    clock,
     size: { width: width(), height: stdout.rows || 24 },
     terminal: {
       append: print,

@@ -2,7 +2,7 @@ import { Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 import { type Clock, systemClock } from "@sluice/core";
 import { erase, eraseDown, nothingPainted, place, printed, repaint, up, withCursor } from "./frame-bytes.ts";
-import { afterResize, type Cell, type CursorRule, cursorRuleOf, type Painted, rowsAt, type Size } from "./reflow.ts";
+import { afterResize, type Cell, cursorRuleOf, type Painted, rowsAt, type Size } from "./reflow.ts";
 import { askSize, sizeOf, writeWhole } from "./terminal-device.ts";
 
 export interface TerminalStreamOptions {
@@ -11,8 +11,6 @@ export interface TerminalStreamOptions {
   readonly clock?: Clock;
   /** Uses the alternate screen, which has no scrollback. */
   readonly fullscreen?: boolean;
-  /** By default from the environment. */
-  readonly cursorRule?: CursorRule;
   /** Called once when the terminal is gone (EIO, EPIPE). Nothing is written after that. */
   readonly onLost?: (error: Error) => void;
 }
@@ -53,7 +51,7 @@ export class TerminalStream extends Writable {
   readonly #stdin: ReadStream | undefined;
   readonly #send: (bytes: string) => boolean;
   readonly #clock: Clock;
-  readonly #rule: CursorRule;
+  readonly #rule = cursorRuleOf(process.env);
   readonly #fullscreen: boolean;
   readonly #onLost: ((error: Error) => void) | undefined;
   /** The last stable size, which the app uses. */
@@ -83,13 +81,12 @@ export class TerminalStream extends Writable {
 
   constructor(stdout: WriteStream, options: TerminalStreamOptions = {}) {
     super({ decodeStrings: false });
-    const { stdin, clock = systemClock, fullscreen = false, cursorRule, onLost } = options;
+    const { stdin, clock = systemClock, fullscreen = false, onLost } = options;
     this.#stdout = stdout;
     this.#stdin = stdin;
     // Bound now: stdout.write may be redirected later.
     this.#send = stdout.write.bind(stdout);
     this.#clock = clock;
-    this.#rule = cursorRule ?? cursorRuleOf(process.env);
     this.#fullscreen = fullscreen;
     this.#onLost = onLost;
     this.#size = sizeOf(stdout);

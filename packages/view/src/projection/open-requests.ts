@@ -7,7 +7,6 @@ type RequestKey = Pick<OpenRequest, "runId" | "requestId">;
 export class OpenRequests {
   readonly #recorded = new Map<string, OpenRequest>();
   #stored: readonly OpenRequest[] | undefined;
-  #keys: ReadonlySet<string> | undefined;
   #view: readonly OpenRequest[] | undefined;
 
   opened({ data, runId, at }: SluiceEvent): void {
@@ -23,19 +22,20 @@ export class OpenRequests {
   /** Removes requests that an event answers or expires. */
   closed(which: (request: RequestKey) => boolean): void {
     for (const [key, request] of this.#recorded) if (which(request)) this.#recorded.delete(key);
-    if (this.#stored?.some(which) === true) this.#store(this.#stored.filter((request) => !which(request)));
+    this.#stored = this.#stored?.filter((request) => !which(request));
     this.#view = undefined;
   }
 
   /** Sets the store's open requests. Returns whether they changed. */
   stored(open: readonly OpenRequest[]): boolean {
     if (this.#stored !== undefined && same(open, this.#stored)) return false;
-    this.#store(open);
+    this.#stored = open;
+    this.#view = undefined;
     return true;
   }
 
-  isOpen(key: RequestKey): boolean {
-    return this.#keys === undefined ? this.#recorded.has(keyOf(key)) : this.#keys.has(keyOf(key));
+  isOpen({ runId, requestId }: RequestKey): boolean {
+    return this.view().some((request) => request.runId === runId && request.requestId === requestId);
   }
 
   /** Whether a request is open by the events. */
@@ -46,12 +46,6 @@ export class OpenRequests {
   view(): readonly OpenRequest[] {
     this.#view ??= this.#stored ?? [...this.#recorded.values()];
     return this.#view;
-  }
-
-  #store(open: readonly OpenRequest[]): void {
-    this.#stored = open;
-    this.#keys = new Set(open.map(keyOf));
-    this.#view = undefined;
   }
 }
 

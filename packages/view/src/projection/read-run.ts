@@ -1,8 +1,9 @@
-import { field, isSluiceError, type JournalRecord, type RunEnd, type RunHost, type SluiceEvent } from "@sluice/core";
+import { setImmediate } from "node:timers/promises";
+import { isSluiceError, type JournalRecord, type RunEnd, type RunHost, type SluiceEvent } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import { childRunId } from "@sluice/core/runtime";
 import { transcriptEntries } from "@sluice/stages";
-import { textAt } from "../words/fields.ts";
+import { textAt, textsAt } from "../words/fields.ts";
 import type { ReadRecord } from "./reduce-run.ts";
 
 type Journals = Pick<RunHost, "records" | "get">;
@@ -58,7 +59,7 @@ export class RecordReader {
       if (this.#stopped) return;
       await this.#handle(cursor, record);
       since += 1;
-      if (since % BATCH === 0) await nextTurn();
+      if (since % BATCH === 0) await setImmediate();
     }
     for (const child of cursor.children) if (!cursor.ended) await this.#readRun(child);
   }
@@ -110,16 +111,6 @@ function cursorOf(runId: string): Cursor {
 }
 
 function childrenOf({ runId, data }: SluiceEvent): readonly Cursor[] {
-  const siblings = field(data, "siblings");
-  if (!Array.isArray(siblings)) return [];
   const fanOut = textAt(data, "fanOut");
-  return siblings.flatMap((sibling) =>
-    typeof sibling === "string" ? [cursorOf(childRunId(runId, fanOut, sibling))] : [],
-  );
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
+  return textsAt(data, "siblings").map((sibling) => cursorOf(childRunId(runId, fanOut, sibling)));
 }

@@ -25,27 +25,17 @@ function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">)
 /** The stations in declared order; the siblings of a state's latest fan-out are one station. */
 export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks">): readonly Station[] {
   const stops = stopsOf(view);
-  const forkOf = new Map<string, ForkView>();
-  for (const fork of view.forks) for (const sibling of fork.siblings) forkOf.set(sibling, fork);
-  const siblingsOf = new Map<ForkView, readonly string[]>();
-  for (const fork of view.forks)
-    siblingsOf.set(
-      fork,
-      fork.siblings.filter((sibling) => forkOf.get(sibling) === fork),
-    );
+  const forkOf = new Map(view.forks.flatMap((fork) => fork.siblings.map((sibling) => [sibling, fork] as const)));
   const placed = new Set<ForkView>();
   const stations: Station[] = [];
   for (const [id, stop] of stops) {
     const fork = forkOf.get(id);
-    const siblings = (fork && siblingsOf.get(fork)) ?? [];
+    const siblings = fork?.siblings.filter((sibling) => forkOf.get(sibling) === fork) ?? [];
     if (fork === undefined || siblings.length < 2) stations.push({ kind: "stop", stop });
     else if (!placed.has(fork)) {
       placed.add(fork);
-      stations.push({
-        kind: "fork",
-        fork,
-        stops: siblings.map((sibling) => stops.get(sibling) ?? { id: sibling, visits: 0 }),
-      });
+      const beside = siblings.map((sibling) => stops.get(sibling) ?? { id: sibling, visits: 0 });
+      stations.push({ kind: "fork", fork, stops: beside });
     }
   }
   return stations;

@@ -148,28 +148,25 @@ interface Throttle {
 
 /** `work` must not reject. */
 function createThrottle(clock: Clock, ms: number, work: () => Promise<void>): Throttle {
-  let state: "idle" | "busy" | "closed" = "idle";
-  let requested = false;
+  let [isBusy, isRequested, isClosed] = [false, false, false];
   let disarm: (() => void) | undefined;
-  const isClosed = (): boolean => state === "closed";
-
+  const request = (): void => {
+    isRequested = true;
+    if (!isBusy) void run();
+  };
   const run = async (): Promise<void> => {
-    state = "busy";
-    requested = false;
+    [isBusy, isRequested] = [true, false];
     await work();
-    if (isClosed()) return;
+    if (isClosed) return;
     disarm = clock.after(ms, () => {
-      state = "idle";
-      if (requested) void run();
+      isBusy = false;
+      if (isRequested) request();
     });
   };
   return {
-    request() {
-      if (state === "idle") void run();
-      else requested = true;
-    },
+    request,
     close() {
-      state = "closed";
+      [isBusy, isClosed] = [true, true];
       disarm?.();
     },
   };

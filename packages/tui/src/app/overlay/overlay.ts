@@ -1,13 +1,12 @@
-import { type ExecutionView, type RunView, stateLabel } from "@sluice/view";
+import { type RunView, stateLabel } from "@sluice/view";
 import { isChord, type Key } from "../../composer/keys.ts";
-import { endOf } from "../../run/end-rows.ts";
+import { endBelow } from "../../run/end-rows.ts";
 import { TranscriptWindow } from "../../run/transcript-window.ts";
-import type { FrameSize } from "../app-state.ts";
-import { createViewer, updateViewer, type Viewer } from "./viewer.ts";
+import { createViewer, type FrameSize, updateViewer, type Viewer } from "./viewer.ts";
 
 /** What covers the frame: a list, a page, or the transcript of a stage. */
 export class Overlay {
-  readonly #transcripts = new Transcripts();
+  readonly #transcript = new TranscriptWindow();
   readonly #view: () => RunView | undefined;
   #viewer: Viewer | undefined;
   #onEnter: ((row: number) => void) | undefined;
@@ -37,18 +36,26 @@ export class Overlay {
 
   /** Opens the transcript of an execution, if it exists. */
   read(key: string): void {
-    const view = this.#view();
-    const execution = view?.executions.find((one) => one.key === key);
-    if (view === undefined || execution === undefined) return;
-    this.show(this.#transcripts.viewer(view, execution));
+    const { executions = [] } = this.#view() ?? {};
+    const execution = executions.find((one) => one.key === key);
+    if (execution === undefined) return;
+    const { stateId, attempt, visit } = execution;
+    const visits = `${visit > 1 ? ` ×${visit}` : ""}${attempt > 1 ? ` · attempt ${attempt}` : ""}`;
+    const number = executions.indexOf(execution) + 1;
+    const position = executions.length > 1 ? ` · ${number} of ${executions.length}, ←→ switch` : "";
+    const title = `${stateLabel(stateId)}${visits}${position}`;
+    const hint = `Ctrl+O ${this.#transcript.folded ? "unfolds" : "folds"} all`;
+    this.show(createViewer(title, this.#transcript, { atEnd: true, hint }));
     this.#read = key;
+    this.grow();
   }
 
   /** Updates an open transcript from its run. */
   grow(): void {
     const view = this.#view();
     const execution = view?.executions.find(({ key }) => key === this.#read);
-    if (view !== undefined && execution !== undefined) this.#transcripts.rows(view, execution);
+    if (view !== undefined && execution !== undefined)
+      this.#transcript.update(execution, endBelow(view, execution.key));
   }
 
   /** The size of the content in the last frame. */
@@ -61,12 +68,12 @@ export class Overlay {
     if (this.#viewer === undefined) return false;
     const { viewer, effect } = updateViewer(this.#viewer, key, this.#size);
     this.#viewer = viewer;
-    switch (effect.kind) {
+    switch (effect) {
       case "close":
         this.close();
         return true;
       case "open":
-        this.#onEnter?.(effect.row);
+        this.#onEnter?.(viewer.chosen);
         return true;
       case "none":
         return true;
@@ -79,7 +86,7 @@ export class Overlay {
     if (key.name === "tab") this.close();
     if (this.#read === undefined) return key.name !== "tab" && !key.ctrl && !key.alt;
     if (isChord(key, "o")) {
-      this.#transcripts.toggleFolding();
+      this.#transcript.foldAll(!this.#transcript.folded);
       this.read(this.#read);
     } else if (key.name === "left" || key.name === "right") this.#next(key.name === "left" ? -1 : 1);
     return true;
@@ -90,44 +97,5 @@ export class Overlay {
     const index = executions.findIndex(({ key }) => key === this.#read);
     const next = executions[Math.max(0, Math.min(executions.length - 1, index + by))];
     if (next !== undefined) this.read(next.key);
-  }
-}
-
-/** Executions whose layout is cached. */
-const CACHED = 8;
-
-/** The transcripts of executions, laid out once and extended as they grow. */
-export class Transcripts {
-  readonly #windows = new Map<string, TranscriptWindow>();
-  #unfolded = false;
-
-  /** The rows of an execution; the last one is followed by the end of its run. */
-  rows(view: RunView, execution: ExecutionView): TranscriptWindow {
-    const { key } = execution;
-    const window = this.#windows.get(key) ?? new TranscriptWindow();
-    this.#windows.delete(key);
-    this.#windows.set(key, window);
-    const [oldest] = this.#windows.keys();
-    if (this.#windows.size > CACHED && oldest !== undefined) this.#windows.delete(oldest);
-    window.update(execution, execution === view.executions.at(-1) ? endOf(view) : undefined);
-    return window;
-  }
-
-  viewer(view: RunView, execution: ExecutionView): Viewer {
-    const { stateId, attempt, visit } = execution;
-    const visits = `${visit > 1 ? ` ×${visit}` : ""}${attempt > 1 ? ` · attempt ${attempt}` : ""}`;
-    const number = view.executions.indexOf(execution) + 1;
-    const position = view.executions.length > 1 ? ` · ${number} of ${view.executions.length}, ←→ switch` : "";
-    const hint = `Ctrl+O ${this.#unfolded ? "folds" : "unfolds"} all`;
-    return createViewer(`${stateLabel(stateId)}${visits}${position}`, this.rows(view, execution), {
-      atEnd: true,
-      hint,
-    });
-  }
-
-  /** Expands everything, or folds long items again. */
-  toggleFolding(): void {
-    this.#unfolded = !this.#unfolded;
-    for (const window of this.#windows.values()) window.foldAll(!this.#unfolded);
   }
 }

@@ -1,4 +1,3 @@
-import { stateLabel } from "@sluice/view";
 import { clean, cut, fold, type Line, wrap } from "@sluice/view/text";
 import { ARM_MS, type Key, QUIET_MS } from "../../composer/keys.ts";
 
@@ -115,44 +114,23 @@ export class Questions {
   }
 }
 
+/** A question whose second choice is yes. */
+export function confirmation(
+  title: string,
+  lines: readonly string[],
+  choices: readonly [no: string, yes: string],
+  answer: (yes: boolean) => void,
+): NewQuestion {
+  return {
+    title,
+    lines: lines.map((text): Line => [{ text: clean(text) }]),
+    choices,
+    answer: (choice) => answer(choice === 1),
+  };
+}
+
 /** Asks whether to load a folder's code; the first line of `question` is the title. */
 export function trustQuestion(question: string, answer: (trusted: boolean) => void): NewQuestion {
   const [title = "", ...lines] = clean(question).split("\n");
-  return {
-    title,
-    lines: lines.map((text): Line => [{ text }]),
-    choices: ["Not now: nothing of it is loaded", "Trust these files as they are now"],
-    answer: (choice) => answer(choice === 1),
-  };
-}
-
-export function cancelQuestion(runId: string, cancel: () => void): NewQuestion {
-  return {
-    title: `Cancel run ${stateLabel(runId)}?`,
-    lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
-    choices: ["No, keep it running", "Yes, cancel it"],
-    answer: (choice) => {
-      if (choice === 1) cancel();
-    },
-  };
-}
-
-export function replaceQuestion(file: string, replace: () => void): NewQuestion {
-  return {
-    title: "This file already exists. Replace it?",
-    lines: [[{ text: clean(file) }]],
-    choices: ["No, keep it", "Yes, replace it"],
-    answer: (choice) => {
-      if (choice === 1) replace();
-    },
-  };
-}
-
-export function startQuestion(pipeline: string, answer: (start: boolean) => void): NewQuestion {
-  return {
-    title: `No run is active. Start ${stateLabel(pipeline)} with this task?`,
-    lines: [],
-    choices: ["Not now", `Start ${stateLabel(pipeline)}`],
-    answer: (choice) => answer(choice === 1),
-  };
+  return confirmation(title, lines, ["Not now: nothing of it is loaded", "Trust these files as they are now"], answer);
 }

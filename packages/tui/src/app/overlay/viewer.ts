@@ -1,13 +1,9 @@
 import type { Line, Rows } from "@sluice/view/text";
 import type { Key } from "../../composer/keys.ts";
+import { findText } from "../../run/find-row.ts";
 
-export type ViewerEffect =
-  | { readonly kind: "none" }
-  | { readonly kind: "close" }
-  /** Enter on a row. */
-  | { readonly kind: "open"; readonly row: number }
-  /** The viewer does not use the key. */
-  | { readonly kind: "unused" };
+/** What a key was for: to close the viewer, to open the chosen row, nothing more, or not for the viewer. */
+export type ViewerEffect = "close" | "open" | "none" | "unused";
 
 /** A scrollable, searchable view of rows, optionally with a row to choose. */
 export interface Viewer {
@@ -24,8 +20,8 @@ export interface Viewer {
   readonly hint: string;
 }
 
-/** The size of the content. */
-export interface ViewerSize {
+/** Columns and rows of a frame, or of a part of it. */
+export interface FrameSize {
   readonly width: number;
   readonly height: number;
 }
@@ -44,7 +40,7 @@ export function createViewer(
 }
 
 /** The first visible row; keeps the chosen row visible. */
-export function topOf(viewer: Viewer, { width, height }: ViewerSize): number {
+export function topOf(viewer: Viewer, { width, height }: FrameSize): number {
   const last = Math.max(0, viewer.rows.count(width) - height);
   if (viewer.follows) return last;
   const top = Math.min(viewer.top, last);
@@ -53,12 +49,12 @@ export function topOf(viewer: Viewer, { width, height }: ViewerSize): number {
   return viewer.chosen >= top + height ? viewer.chosen - height + 1 : top;
 }
 
-export function updateViewer(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
+export function updateViewer(viewer: Viewer, key: Key, size: FrameSize): ViewerUpdate {
   if (viewer.search?.editing === true) return none(updateSearch(viewer, key, size));
   const { height } = size;
   switch (key.name) {
     case "escape":
-      return { viewer, effect: { kind: "close" } };
+      return { viewer, effect: "close" };
     case "up":
       return none(moved(viewer, -1, size));
     case "down":
@@ -72,22 +68,20 @@ export function updateViewer(viewer: Viewer, key: Key, size: ViewerSize): Viewer
     case "end":
       return none({ ...movedTo(viewer, viewer.rows.count(size.width) - 1, size), follows: !viewer.selectable });
     case "enter":
-      return viewer.selectable
-        ? { viewer, effect: { kind: "open", row: viewer.chosen } }
-        : { viewer, effect: { kind: "unused" } };
+      return { viewer, effect: viewer.selectable ? "open" : "unused" };
     case "text":
       return typed(viewer, key, size);
     default:
-      return { viewer, effect: { kind: "unused" } };
+      return { viewer, effect: "unused" };
   }
 }
 
-function typed(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
-  const unused: ViewerUpdate = { viewer, effect: { kind: "unused" } };
+function typed(viewer: Viewer, key: Key, size: FrameSize): ViewerUpdate {
+  const unused: ViewerUpdate = { viewer, effect: "unused" };
   if (key.ctrl || key.alt) return unused;
   switch (key.text) {
     case "q":
-      return { viewer, effect: { kind: "close" } };
+      return { viewer, effect: "close" };
     case "/":
       return viewer.rows.find === undefined
         ? unused
@@ -102,29 +96,31 @@ function typed(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
 }
 
 function none(viewer: Viewer): ViewerUpdate {
-  return { viewer, effect: { kind: "none" } };
+  return { viewer, effect: "none" };
 }
 
-function updateSearch(viewer: Viewer, key: Key, size: ViewerSize): Viewer {
+function updateSearch(viewer: Viewer, key: Key, size: FrameSize): Viewer {
   const { text = "" } = viewer.search ?? {};
+  const searching = (next: string, editing = true): Viewer => ({
+    ...viewer,
+    search: { text: next.slice(0, 200), editing, missed: false },
+  });
   switch (key.name) {
     case "escape":
       return { ...viewer, search: undefined };
     case "enter":
-      return found({ ...viewer, search: { text, editing: false, missed: false } }, size, false, true);
+      return found(searching(text, false), size, false, true);
     case "backspace":
-      return { ...viewer, search: { text: [...text].slice(0, -1).join(""), editing: true, missed: false } };
+      return searching([...text].slice(0, -1).join(""));
     case "text":
     case "paste":
-      return key.ctrl || key.alt
-        ? viewer
-        : { ...viewer, search: { text: (text + key.text).slice(0, 200), editing: true, missed: false } };
+      return key.ctrl || key.alt ? viewer : searching(text + key.text);
     default:
       return viewer;
   }
 }
 
-function found(viewer: Viewer, size: ViewerSize, back: boolean, here = false): Viewer {
+function found(viewer: Viewer, size: FrameSize, back: boolean, here = false): Viewer {
   const { search, rows } = viewer;
   if (search === undefined || search.text === "" || rows.find === undefined) return viewer;
   const at = viewer.selectable ? viewer.chosen : topOf(viewer, size);
@@ -133,11 +129,11 @@ function found(viewer: Viewer, size: ViewerSize, back: boolean, here = false): V
   return { ...movedTo(viewer, row, size), search: { ...search, missed: false } };
 }
 
-function moved(viewer: Viewer, by: number, size: ViewerSize): Viewer {
+function moved(viewer: Viewer, by: number, size: FrameSize): Viewer {
   return movedTo(viewer, (viewer.selectable ? viewer.chosen : topOf(viewer, size)) + by, size);
 }
 
-function movedTo(viewer: Viewer, row: number, size: ViewerSize): Viewer {
+function movedTo(viewer: Viewer, row: number, size: FrameSize): Viewer {
   const count = viewer.rows.count(size.width);
   const last = Math.max(0, count - 1);
   if (viewer.selectable) {
@@ -161,35 +157,6 @@ export function fixedRows(make: (width: number) => readonly Line[]): Rows {
   return {
     count: (width) => linesAt(width).length,
     slice: (from, to, width) => linesAt(width).slice(from, to),
-    find: (text, from, width, back) => {
-      const lines = linesAt(width);
-      const wanted = text.toLowerCase();
-      const matches = (line: Line): boolean =>
-        line
-          .map(({ text }) => text)
-          .join("")
-          .toLowerCase()
-          .includes(wanted);
-      return findRow(lines, matches, from, back);
-    },
+    find: (text, from, width, back) => findText(linesAt(width), text, from, back),
   };
-}
-
-/** The index of the next or previous matching row, `from` included. */
-export function findRow<T>(
-  rows: readonly T[],
-  matches: (row: T) => boolean,
-  from: number,
-  back: boolean,
-): number | undefined {
-  const step = back ? -1 : 1;
-  for (
-    let index = back ? Math.min(from, rows.length - 1) : Math.max(0, from);
-    index >= 0 && index < rows.length;
-    index += step
-  ) {
-    const row = rows[index];
-    if (row !== undefined && matches(row)) return index;
-  }
-  return undefined;
 }

@@ -1,4 +1,3 @@
-import { foldStartingAt, type Piece, plainPiece } from "../editing/buffer.ts";
 import { change, type Editor } from "../editing/editor.ts";
 import type { FoundFiles } from "./file-finder.ts";
 import { mentionAt, quotedName } from "./mentions.ts";
@@ -44,17 +43,19 @@ export interface Completion {
 }
 
 const MAX_CHOICES = 50;
+/** UTF-16 units of a command line. */
+const MAX_LINE = 1_000;
 const WORD = /"(?:[^"\\]|\\.)*"?|\S+/g;
 
 /** What can be completed at a cursor: a file after `@`, a command, or an argument. */
-function completionAt(piece: Piece, cursor: number, source: CompletionSource): Completion | undefined {
-  const mention = mentionAt(piece, cursor);
+function completionAt(text: string, cursor: number, source: CompletionSource): Completion | undefined {
+  const mention = mentionAt(text, cursor);
   if (mention !== undefined) return { kind: "file", ...mention, choices: [] };
-  const line = commandLine(piece, cursor);
+  const line = commandLine(text, cursor);
   if (line === undefined) return undefined;
-  const end = cursor + (/^[^\s]*/.exec(line.after)?.[0].length ?? 0);
-  const [name = "", ...words] = line.before.slice(1).match(WORD) ?? [];
-  const isBlank = line.before === "/" || /\s$/.test(line.before);
+  const end = cursor + (/^[^\s\udc00-\udfff]*/u.exec(text.slice(cursor, cursor + MAX_LINE))?.[0].length ?? 0);
+  const [name = "", ...words] = line.slice(1).match(WORD) ?? [];
+  const isBlank = line === "/" || /\s$/.test(line);
   if (words.length === 0 && !(isBlank && name !== "")) {
     const choices = ranked(source.commands, (command) => command.name, name, MAX_CHOICES);
     return { kind: "command", start: 0, end, query: name, choices: choices.map(choiceOf) };
@@ -67,14 +68,11 @@ function completionAt(piece: Piece, cursor: number, source: CompletionSource): C
   return { kind: "argument", start: cursor - query.length, end, query, choices };
 }
 
-/** The command line around the cursor, unless a fold or a line break precedes the cursor. */
-function commandLine(piece: Piece, cursor: number): { readonly before: string; readonly after: string } | undefined {
-  if (cursor === 0 || piece.text[0] !== "/" || foldStartingAt(piece.folds, 0) !== undefined) return undefined;
-  const fold = piece.folds.find((one) => one.start >= cursor);
-  if (cursor > 1_000 || piece.folds.some((one) => one.start < cursor)) return undefined;
-  const before = piece.text.slice(0, cursor);
-  if (before.includes("\n") || /^\/\s/.test(before)) return undefined;
-  return { before, after: piece.text.slice(cursor, Math.min(fold?.start ?? piece.text.length, cursor + 1_000)) };
+/** The command line before the cursor, unless it contains a paste or a line break. */
+function commandLine(text: string, cursor: number): string | undefined {
+  if (cursor === 0 || text[0] !== "/" || cursor > MAX_LINE) return undefined;
+  const before = text.slice(0, cursor);
+  return /\n|^\/\s|[\udc00-\udfff]/u.test(before) ? undefined : before;
 }
 
 function choiceOf(command: CommandSpec): Choice {
@@ -106,7 +104,7 @@ export function paletteAt(
   files: FoundFiles | undefined,
   before: Palette | undefined,
 ): { readonly completion: Completion | undefined; readonly palette: Palette | undefined } {
-  const found = completionAt(editor, editor.cursor, source);
+  const found = completionAt(editor.text, editor.cursor, source);
   if (found === undefined) return { completion: undefined, palette: undefined };
   const completion = found.kind === "file" ? { ...found, choices: fileChoices(found.query, files) } : found;
   if (completion.choices.length === 0) return { completion, palette: undefined };
@@ -137,7 +135,7 @@ export function accepted(editor: Editor, palette: Palette): Editor {
   if (choice === undefined) return editor;
   // Reuses a blank after the word.
   const end = editor.text[palette.end] === " " ? palette.end + 1 : palette.end;
-  return change(editor, palette.start, end, plainPiece(`${wordFor(palette, choice)} `));
+  return change(editor, palette.start, end, `${wordFor(palette, choice)} `);
 }
 
 /** Whether the word is already the choice. */

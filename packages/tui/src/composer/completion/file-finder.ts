@@ -9,7 +9,7 @@ export interface FoundFiles {
 }
 
 export interface FileFinder {
-  /** Finds files. `now` (epoch milliseconds) decides whether the listing is renewed meanwhile. Never rejects. */
+  /** Finds files. `now` (epoch milliseconds) decides whether they are listed again. Never rejects. */
   find(query: string, now: number): Promise<FoundFiles>;
   /** Aborts a listing in progress. */
   close(): void;
@@ -27,35 +27,22 @@ const MAX_FILES = 20_000;
 
 const STALE_MS = 15_000;
 const MAX_FOUND = 50;
-/** Paths that are scored letter by letter, which is expensive. */
-const MAX_SCORED = 400;
 
-interface Listed {
-  readonly files: readonly string[];
-  readonly lower: readonly string[];
-  readonly at: number;
-  readonly fault?: string;
-}
+type Listed = Omit<FoundFiles, "query">;
 
-/** Finds files by some of their letters. The first query lists them; listings never overlap. */
+/** Finds files by some of their letters. The first query lists them. */
 export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions): FileFinder {
   const stop = new AbortController();
-  let listed: Listed | undefined;
   let listing: Promise<Listed> | undefined;
-  const refresh = (now: number): Promise<Listed> => {
-    listing ??= listNow(list, stop.signal, now, listed).then((fresh) => {
-      listed = fresh;
-      listing = undefined;
-      return fresh;
-    });
-    return listing;
-  };
+  let listedAt = 0;
   return {
     async find(query, now) {
-      const isOld = listed === undefined || now - listed.at >= staleMs;
-      const renewed = isOld ? refresh(now) : undefined;
-      const { files, lower, fault } = listed ?? (await (renewed ?? refresh(now)));
-      return { query, files: await bestOf(files, lower, query), ...(fault === undefined ? {} : { fault }) };
+      if (listing === undefined || now - listedAt >= staleMs) {
+        listing = listNow(list, stop.signal, listing);
+        listedAt = now;
+      }
+      const { files, ...fault } = await listing;
+      return { query, files: bestOf(files, query), ...fault };
     },
     close: () => stop.abort(),
   };
@@ -71,70 +58,40 @@ export function workspaceListing(root: string, storeNow: () => Promise<string | 
   };
 }
 
+/** After a fault, with the files that were listed before. */
 async function listNow(
   list: FileFinderOptions["list"],
   signal: AbortSignal,
-  now: number,
-  before: Listed | undefined,
+  before: Promise<Listed> | undefined,
 ): Promise<Listed> {
   try {
     const { files } = await list(signal);
-    const first = files.slice(0, MAX_FILES);
-    return { files: first, lower: first.map((file) => file.toLowerCase()), at: now };
+    return { files: files.slice(0, MAX_FILES) };
   } catch (thrown) {
-    const fault = `files cannot be listed: ${messageOf(thrown)}`;
-    return { files: before?.files ?? [], lower: before?.lower ?? [], at: now, fault };
+    const { files = [] } = (await before) ?? {};
+    return { files, fault: `files cannot be listed: ${messageOf(thrown)}` };
   }
 }
 
-async function bestOf(files: readonly string[], lower: readonly string[], query: string): Promise<readonly string[]> {
-  if (query === "") return nearRoot(files).slice(0, MAX_FOUND);
-  const near = matching(files, lower, query.toLowerCase());
-  const { Fzf } = await import("fzf");
-  const fzf = new Fzf(near, {
-    limit: MAX_FOUND,
-    selector: (near: Near) => near.file,
-    casing: "case-insensitive",
-    normalize: false,
-    // The end of a path is the most specific.
-    forward: false,
-    tiebreakers: [nearerFirst],
+/** Files by how well they match, then by length; without a query, those nearest to the root. */
+function bestOf(files: readonly string[], query: string): readonly string[] {
+  const wanted = query.toLowerCase();
+  const scored = files.flatMap((file) => {
+    const tier = query === "" ? file.split("/").length : tierOf(file.toLowerCase(), wanted);
+    return tier === undefined ? [] : [{ file, tier }];
   });
-  // Its types do not resolve under nodenext.
-  const found: readonly { readonly item: Near }[] = fzf.find(query);
-  return found.map(({ item }) => item.file);
-}
-
-/** A path that contains the letters of a query in order; a lower tier is a closer match. */
-interface Near {
-  readonly file: string;
-  readonly tier: number;
-}
-
-function nearerFirst(a: { readonly item: Near }, b: { readonly item: Near }): number {
-  return byTier(a.item, b.item);
-}
-
-function byTier(a: Near, b: Near): number {
-  return a.tier - b.tier || a.file.length - b.file.length;
-}
-
-function nearRoot(files: readonly string[]): readonly string[] {
-  const depth = (file: string): number => file.split("/").length;
-  return files
-    .map((file) => ({ file, depth: depth(file) }))
-    .sort((a, b) => a.depth - b.depth)
+  const byLength = query === "" ? 0 : 1;
+  return scored
+    .sort((a, b) => a.tier - b.tier || byLength * (a.file.length - b.file.length))
+    .slice(0, MAX_FOUND)
     .map(({ file }) => file);
 }
 
-/** The paths to score: names with the query as prefix, names and paths that contain it, then the shortest others. */
-function matching(files: readonly string[], lower: readonly string[], query: string): readonly Near[] {
-  const found: Near[] = [];
-  for (const [index, path] of lower.entries()) {
-    if (!holdsInOrder(path, query)) continue;
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    const tier = name.startsWith(query) ? 0 : name.includes(query) ? 1 : path.includes(query) ? 2 : 3;
-    found.push({ file: files[index] ?? "", tier });
-  }
-  return found.length <= MAX_SCORED ? found : found.sort(byTier).slice(0, MAX_SCORED);
+/** Lower for a better match: its name begins with the query, contains it, its path does, or has its letters in order. */
+function tierOf(path: string, query: string): number | undefined {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  if (name.startsWith(query)) return 0;
+  if (name.includes(query)) return 1;
+  if (path.includes(query)) return 2;
+  return holdsInOrder(path, query) ? 3 : undefined;
 }

@@ -1,15 +1,5 @@
-import {
-  cleanInline,
-  cut,
-  headOf,
-  type Line,
-  revealed,
-  type Span,
-  type Style,
-  tailOf,
-  widthOf,
-} from "@sluice/view/text";
-import { graphemesOf } from "./buffer.ts";
+import { cleanInline, cut, headOf, type Line, revealed, type Span, tailOf, widthOf } from "@sluice/view/text";
+import { graphemesOf } from "./pastes.ts";
 
 /** One unit of a text on the screen. */
 export interface Cell {
@@ -37,7 +27,7 @@ export function cellOf(grapheme: string, room: number): Cell {
   return fitted(isPlain ? [{ text: shown }] : revealed(short), room);
 }
 
-/** The label of a fold. */
+/** The label of a paste. */
 export function labelCell(text: string, room: number): Cell {
   return fitted([{ text, style: "accent" }], room);
 }
@@ -60,17 +50,13 @@ export function endOf(text: string, room: number): string {
   return `…${end}`;
 }
 
-/** Cells side by side, with spans of one style joined; `styleOf` overrides the style of a cell. */
-export function lineOf(cells: readonly Cell[], styleOf?: (index: number) => Style | undefined): Line {
+/** Cells side by side, with spans of one style joined. */
+export function lineOf(cells: readonly Cell[]): Line {
   const spans: Span[] = [];
-  for (const [index, cell] of cells.entries()) {
-    const override = styleOf?.(index);
-    for (const span of cell.spans) {
-      const style = override ?? span.style ?? "plain";
-      const last = spans.at(-1);
-      if (last !== undefined && last.style === style) spans[spans.length - 1] = { text: last.text + span.text, style };
-      else spans.push({ text: span.text, style });
-    }
+  for (const { text, style = "plain" } of cells.flatMap((cell) => cell.spans)) {
+    const last = spans.at(-1);
+    if (last?.style === style) spans[spans.length - 1] = { text: last.text + text, style };
+    else spans.push({ text, style });
   }
   return spans;
 }

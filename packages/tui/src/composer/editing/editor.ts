@@ -2,47 +2,51 @@ import {
   boundaryAfter,
   boundaryAt,
   boundaryBefore,
-  type Fold,
-  foldEndingAt,
-  foldedPiece,
-  foldStartingAt,
+  type FoldedText,
+  foldPaste,
   isLong,
-  joinPieces,
-  nextFoldNumber,
-  type Piece,
-  plainPiece,
-  renumbered,
-  slicePiece,
-  splicePiece,
-} from "./buffer.ts";
-import { type Edit, NO_HISTORY, redone, rememberEdit, type UndoHistory, undone } from "./undo.ts";
+  isPaste,
+  lineEnd,
+  lineStart,
+  wholeText,
+} from "./pastes.ts";
 
-/** An edited text. `cursor` is a UTF-16 offset between two graphemes and outside of folds. */
-export interface Editor {
-  /** Includes folded pastes. */
-  readonly text: string;
-  readonly folds: readonly Fold[];
+/** An edited text. `cursor` is a UTF-16 offset between two graphemes. */
+export interface Editor extends FoldedText {
   readonly cursor: number;
   /** The column that vertical moves keep. */
   readonly goal?: number;
   readonly past: UndoHistory;
-  /** The last cut, for yank. */
-  readonly killed: Piece;
+  /** The last cut with its pastes, for yank. */
+  readonly killed: string;
   /** Set right after a cut: the next cut is added to it. */
   readonly killing: boolean;
 }
 
+type Snapshot = Pick<Editor, "text" | "cursor">;
+
+/** States to undo and redo, the newest last. */
+interface UndoHistory {
+  readonly undo: readonly Snapshot[];
+  readonly redo: readonly Snapshot[];
+  /** The end of what was typed last: typing on in the same word adds no state. */
+  readonly typedTo?: number;
+}
+
 /** Longest text, in UTF-16 units. */
 export const MAX_TEXT = 1_000_000;
+const MAX_UNDO = 1_000;
+/** UTF-16 units that the undo history may hold. */
+const MAX_UNDO_TEXT = 4_000_000;
 
 export type Inserted = { readonly ok: true; readonly editor: Editor } | { readonly ok: false; readonly why: string };
 
 export const EMPTY_EDITOR: Editor = {
   text: "",
-  folds: [],
+  pastes: [],
   cursor: 0,
-  past: NO_HISTORY,
-  killed: plainPiece(""),
+  past: { undo: [], redo: [] },
+  killed: "",
   killing: false,
 };
 
@@ -53,28 +57,35 @@ export function editorOf(text: string): Inserted {
 
 /** Line breaks become `\n`. */
 export function insertTyped(editor: Editor, text: string): Inserted {
-  return insert(editor, plainPiece(normal(text)), true);
+  return insert(editor, text, true);
 }
 
 /** A long paste is folded. */
 export function insertPasted(editor: Editor, text: string): Inserted {
-  return insert(editor, pasted(normal(text), editor.folds), false);
+  return insert(editor, text, false);
 }
 
 /** Replaces the whole text; folds it only if it would be slow to show. */
 export function replaceAll(editor: Editor, text: string): Inserted {
   const whole = normal(text);
-  if (whole === editor.text) return { ok: true, editor };
+  if (whole === wholeText(editor)) return { ok: true, editor };
   if (whole.length > MAX_TEXT) return tooLong(whole.length);
-  const piece = whole.length > 20_000 ? foldedPiece(whole, 1) : plainPiece(whole);
-  return { ok: true, editor: change(editor, 0, editor.text.length, piece) };
+  const replaced = whole.length > 20_000 ? foldPaste(editor.pastes, whole) : { pastes: editor.pastes, shown: whole };
+  return { ok: true, editor: replace(editor, replaced, 0, editor.text.length) };
 }
 
-function insert(editor: Editor, piece: Piece, typed: boolean): Inserted {
-  if (piece.text === "") return { ok: true, editor };
-  const length = editor.text.length + piece.text.length;
+function insert(editor: Editor, inserted: string, typed: boolean): Inserted {
+  const text = normal(inserted);
+  if (text === "") return { ok: true, editor };
+  const length = wholeText(editor).length + text.length;
   if (length > MAX_TEXT) return tooLong(length);
-  return { ok: true, editor: change(editor, editor.cursor, editor.cursor, piece, typed) };
+  const { cursor, pastes } = editor;
+  if (typed || !isLong(text)) return { ok: true, editor: change(editor, cursor, cursor, text, typed) };
+  return { ok: true, editor: replace(editor, foldPaste(pastes, text), cursor, cursor) };
+}
+
+function replace(editor: Editor, { pastes, shown }: ReturnType<typeof foldPaste>, start: number, end: number): Editor {
+  return change({ ...editor, pastes }, start, end, shown);
 }
 
 function tooLong(length: number): Inserted {
@@ -83,22 +94,32 @@ function tooLong(length: number): Inserted {
   return { ok: false, why };
 }
 
-function pasted(text: string, folds: readonly Fold[]): Piece {
-  return isLong(text) ? foldedPiece(text, nextFoldNumber(folds)) : plainPiece(text);
-}
-
 function normal(text: string): string {
   return text.replaceAll(/\r\n?/g, "\n").toWellFormed();
 }
 
 /** Replaces the text between two boundaries; the cursor moves after the insertion. */
-export function change(editor: Editor, start: number, end: number, inserted: Piece, typed = false): Editor {
-  if (start === end && inserted.text === "") return editor;
-  const removed = slicePiece(editor, start, end);
-  const piece = splicePiece(editor, start, end, inserted);
-  const cursor = boundaryAt(piece, start + inserted.text.length);
-  const edit: Edit = { at: start, removed, inserted, cursorBefore: editor.cursor, cursorAfter: cursor, typed };
-  return withCursor({ ...editor, ...piece, past: rememberEdit(editor.past, edit) }, cursor);
+export function change(editor: Editor, start: number, end: number, inserted: string, typed = false): Editor {
+  if (start === end && inserted === "") return editor;
+  const text = editor.text.slice(0, start) + inserted + editor.text.slice(end);
+  const past = remembered(editor, start, inserted, typed);
+  return withCursor({ ...editor, text, past }, boundaryAt(text, start + inserted.length));
+}
+
+function remembered({ text, cursor, past }: Editor, start: number, inserted: string, typed: boolean): UndoHistory {
+  const isNewWord = /\s/.test(text.charAt(start - 1)) && /^\S/.test(inserted);
+  const isSame = typed && past.typedTo === start && !isNewWord;
+  const undo = isSame ? past.undo : capped([...past.undo, { text, cursor }]);
+  return { undo, redo: [], ...(typed ? { typedTo: start + inserted.length } : {}) };
+}
+
+function capped(states: readonly Snapshot[]): readonly Snapshot[] {
+  let free = MAX_UNDO_TEXT;
+  const dropped = states.findLastIndex(({ text }) => {
+    free -= text.length;
+    return free < 0;
+  });
+  return states.slice(Math.max(dropped + 1, states.length - MAX_UNDO));
 }
 
 function withCursor(editor: Editor, cursor: number, goal?: number): Editor {
@@ -115,87 +136,79 @@ export function move(editor: Editor, to: CursorTarget): Editor {
 
 /** Moves to an offset; `goal` is the column to keep. */
 export function moveTo(editor: Editor, offset: number, goal?: number): Editor {
-  return withCursor(editor, boundaryAt(editor, offset), goal);
+  return withCursor(editor, boundaryAt(editor.text, offset), goal);
 }
 
-function targetOffset(editor: Editor, to: CursorTarget, words: WordKind = "name"): number {
-  const { cursor, text } = editor;
-  if (to === "left") return boundaryBefore(editor, cursor);
-  if (to === "right") return boundaryAfter(editor, cursor);
-  if (to === "wordLeft") return wordStart(editor, cursor, words);
-  if (to === "wordRight") return wordEnd(editor, cursor, words);
-  if (to === "lineStart") return lineStart(editor);
-  if (to === "lineEnd") return lineEnd(editor);
-  return to === "start" ? 0 : text.length;
-}
-
-/** Line breaks in folds end no line. */
-function lineStart(editor: Editor): number {
-  let offset = editor.cursor;
-  for (;;) {
-    const found = offset === 0 ? -1 : editor.text.lastIndexOf("\n", offset - 1);
-    const fold = editor.folds.find((one) => one.start <= found && found < one.end);
-    if (fold === undefined) return found + 1;
-    offset = fold.start;
-  }
-}
-
-function lineEnd(editor: Editor): number {
-  let offset = editor.cursor;
-  for (;;) {
-    const found = editor.text.indexOf("\n", offset);
-    const fold = editor.folds.find((one) => one.start <= found && found < one.end);
-    if (fold === undefined) return found === -1 ? editor.text.length : found;
-    offset = fold.end;
+function targetOffset({ cursor, text }: Editor, to: CursorTarget, words: WordKind = "name"): number {
+  switch (to) {
+    case "left":
+      return boundaryBefore(text, cursor);
+    case "right":
+      return boundaryAfter(text, cursor);
+    case "wordLeft":
+      return wordEdge(text, cursor, -1, words);
+    case "wordRight":
+      return wordEdge(text, cursor, 1, words);
+    case "lineStart":
+      return lineStart(text, cursor);
+    case "lineEnd":
+      return lineEnd(text, cursor);
+    case "start":
+      return 0;
+    case "end":
+      return text.length;
   }
 }
 
 /** Deletes from the cursor to a target. */
 export function erase(editor: Editor, to: CursorTarget): Editor {
   const target = targetOffset(editor, to);
-  return change(editor, Math.min(target, editor.cursor), Math.max(target, editor.cursor), plainPiece(""));
+  return change(editor, Math.min(target, editor.cursor), Math.max(target, editor.cursor), "");
 }
 
 /** Cuts from the cursor to a target; consecutive cuts are yanked together. At the edge of a line, cuts its line break. */
 export function kill(editor: Editor, to: CursorTarget, words: WordKind = "name"): Editor {
+  const { text, pastes, cursor } = editor;
   let target = targetOffset(editor, to, words);
-  if (target === editor.cursor && to === "lineStart") target = boundaryBefore(editor, target);
-  if (target === editor.cursor && to === "lineEnd") target = boundaryAfter(editor, target);
-  if (target === editor.cursor) return editor;
-  const start = Math.min(target, editor.cursor);
-  const cut = slicePiece(editor, start, Math.max(target, editor.cursor));
-  const earlier = editor.killing ? renumbered(editor.killed, cut.folds) : plainPiece("");
-  const killed = target < editor.cursor ? joinPieces(cut, earlier) : joinPieces(earlier, cut);
-  return { ...change(editor, start, start + cut.text.length, plainPiece("")), killed, killing: true };
+  if (target === cursor && to === "lineStart") target = boundaryBefore(text, target);
+  if (target === cursor && to === "lineEnd") target = boundaryAfter(text, target);
+  if (target === cursor) return editor;
+  const [start, end] = [Math.min(target, cursor), Math.max(target, cursor)];
+  const cut = wholeText({ text: text.slice(start, end), pastes });
+  const earlier = editor.killing ? editor.killed : "";
+  const killed = target < cursor ? cut + earlier : earlier + cut;
+  return { ...change(editor, start, end, ""), killed, killing: true };
 }
 
 export function yank(editor: Editor): Inserted {
-  return insert(editor, renumbered(editor.killed, editor.folds), false);
+  return insert(editor, editor.killed, false);
 }
 
 export function undo(editor: Editor): Editor {
-  const edit = editor.past.undo.at(-1);
-  if (edit === undefined) return editor;
-  const past = { undo: editor.past.undo.slice(0, -1), redo: [...editor.past.redo, edit] };
-  return withCursor({ ...editor, ...undone(editor, edit), past }, edit.cursorBefore);
+  const { undo: states, redo: undone } = editor.past;
+  return restored(editor, states.at(-1), { undo: states.slice(0, -1), redo: [...undone, snapshotOf(editor)] });
 }
 
 export function redo(editor: Editor): Editor {
-  const edit = editor.past.redo.at(-1);
-  if (edit === undefined) return editor;
-  const past = { undo: [...editor.past.undo, edit], redo: editor.past.redo.slice(0, -1) };
-  return withCursor({ ...editor, ...redone(editor, edit), past }, edit.cursorAfter);
+  const { undo: states, redo: undone } = editor.past;
+  return restored(editor, undone.at(-1), { undo: [...states, snapshotOf(editor)], redo: undone.slice(0, -1) });
+}
+
+function restored(editor: Editor, state: Snapshot | undefined, past: UndoHistory): Editor {
+  return state === undefined ? editor : withCursor({ ...editor, text: state.text, past }, state.cursor);
+}
+
+function snapshotOf({ text, cursor }: Editor): Snapshot {
+  return { text, cursor };
 }
 
 /** Whether Enter inserts a line break: after a backslash at the end of a line. */
-export function endsInBackslash(editor: Editor): boolean {
-  const { text, cursor, folds } = editor;
-  if (text[cursor - 1] !== "\\" || foldEndingAt(folds, cursor) !== undefined) return false;
-  return cursor === text.length || (text[cursor] === "\n" && foldStartingAt(folds, cursor) === undefined);
+export function endsInBackslash({ text, cursor }: Editor): boolean {
+  return text[cursor - 1] === "\\" && lineEnd(text, cursor) === cursor;
 }
 
 export function breakAtBackslash(editor: Editor): Editor {
-  return change(editor, editor.cursor - 1, editor.cursor, plainPiece("\n"));
+  return change(editor, editor.cursor - 1, editor.cursor, "\n");
 }
 
 const IN_WORD = /[\p{L}\p{N}\p{M}_]/u;
@@ -204,43 +217,28 @@ const BLANK = /\s/;
 /** Words are letters and digits (`name`) or everything but blanks (`blank`). */
 type WordKind = "name" | "blank";
 
-/** The start of the word before an offset. A fold is a word. */
-function wordStart(piece: Piece, offset: number, kind: WordKind): number {
+/** The start of the word before an offset (`step` -1), or the end of the word after it. A paste is a word. */
+function wordEdge(text: string, offset: number, step: -1 | 1, kind: WordKind): number {
   let at = offset;
-  while (at > 0 && foldEndingAt(piece.folds, at) === undefined && !isInWord(charBefore(piece, at), kind))
-    at -= charBefore(piece, at).length;
-  const fold = foldEndingAt(piece.folds, at);
-  if (fold !== undefined) return fold.start;
-  while (at > 0 && foldEndingAt(piece.folds, at) === undefined && isInWord(charBefore(piece, at), kind))
-    at -= charBefore(piece, at).length;
+  let next = characterAt(text, at, step);
+  const advance = (): void => {
+    at += step * next.length;
+    next = characterAt(text, at, step);
+  };
+  while (next !== "" && !isPaste(next) && !isInWord(next, kind)) advance();
+  if (isPaste(next)) return at + step;
+  while (next !== "" && !isPaste(next) && isInWord(next, kind)) advance();
   // Never inside a grapheme.
-  return boundaryAt(piece, at) === at ? at : boundaryBefore(piece, at);
-}
-
-/** The end of the word after an offset. A fold is a word. */
-function wordEnd(piece: Piece, offset: number, kind: WordKind): number {
-  const end = piece.text.length;
-  let at = offset;
-  while (at < end && foldStartingAt(piece.folds, at) === undefined && !isInWord(charAfter(piece, at), kind))
-    at += charAfter(piece, at).length;
-  const fold = foldStartingAt(piece.folds, at);
-  if (fold !== undefined) return fold.end;
-  while (at < end && foldStartingAt(piece.folds, at) === undefined && isInWord(charAfter(piece, at), kind))
-    at += charAfter(piece, at).length;
-  return boundaryAt(piece, at);
+  return step === 1 || boundaryAt(text, at) === at ? boundaryAt(text, at) : boundaryBefore(text, at);
 }
 
 function isInWord(character: string, kind: WordKind): boolean {
   return kind === "name" ? IN_WORD.test(character) : !BLANK.test(character);
 }
 
-function charAfter(piece: Piece, offset: number): string {
-  return String.fromCodePoint(piece.text.codePointAt(offset) ?? 0);
-}
-
-function charBefore(piece: Piece, offset: number): string {
-  const low = piece.text.charCodeAt(offset - 1);
-  const high = offset > 1 ? piece.text.charCodeAt(offset - 2) : 0;
-  const pair = low >= 0xdc00 && low <= 0xdfff && high >= 0xd800 && high <= 0xdbff;
-  return piece.text.slice(offset - (pair ? 2 : 1), offset);
+/** The code point before an offset (`step` -1) or after it; empty at the edge of the text. */
+function characterAt(text: string, offset: number, step: -1 | 1): string {
+  const isPair = step === -1 && (text.codePointAt(offset - 2) ?? 0) > 0xffff;
+  const code = text.codePointAt(step === 1 ? offset : offset - (isPair ? 2 : 1));
+  return code === undefined ? "" : String.fromCodePoint(code);
 }

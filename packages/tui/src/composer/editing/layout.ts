@@ -1,5 +1,5 @@
-import { boundaryAt, foldLabel, foldStartingAt, graphemesOf, type Piece, stretchAround } from "./buffer.ts";
 import { type Cell, cellOf, labelCell } from "./cells.ts";
+import { boundaryAt, type FoldedText, graphemesOf, isPaste, lineEnd, lineStart, pasteLabel } from "./pastes.ts";
 
 /** A cell with its range of the text. */
 export interface PlacedCell extends Cell {
@@ -20,22 +20,23 @@ export interface Layout {
   readonly cursor: { readonly row: number; readonly column: number };
 }
 
-/** Unfolded characters that are laid out; of longer texts, a window around the cursor. */
+/** Characters that are laid out; of longer texts, a window around the cursor. */
 const MAX_WHOLE = 8_192;
 const STEP = 2_048;
 const ASCII = /^[\x20-\x7e]*$/;
 
 /** A text in rows of at most `columns`, broken after blanks if possible. The cursor can be one column after the last. */
-export function layOut(piece: Piece, cursor: number, columns: number): Layout {
+export function layOut(folded: FoldedText, cursor: number, columns: number): Layout {
   const room = Math.max(1, columns);
-  const { start, end } = windowOf(piece, cursor);
+  const { text } = folded;
+  const { start, end } = windowOf(text, cursor);
   const rows: Row[] = [];
   let at = start;
   for (;;) {
-    const line = unitsOfLine(piece, at, end, room);
-    rows.push(...wrap(piece, line.cells, at, line.end, room));
-    if (line.end >= end) break;
-    at = line.end + 1;
+    const until = Math.min(end, lineEnd(text, at));
+    rows.push(...wrap(text, cellsOf(folded, at, until, room), at, until, room));
+    if (until >= end) break;
+    at = until + 1;
   }
   return { rows, cursor: positionOf(rows, cursor) };
 }
@@ -66,32 +67,19 @@ export function offsetAt(layout: Layout, row: number, column: number): number {
   return wrapped && last !== undefined ? last.start : found.end;
 }
 
-function unitsOfLine(
-  piece: Piece,
-  start: number,
-  end: number,
-  room: number,
-): { readonly cells: readonly PlacedCell[]; readonly end: number } {
+function cellsOf({ text, pastes }: FoldedText, start: number, end: number, room: number): readonly PlacedCell[] {
   const cells: PlacedCell[] = [];
+  const line = text.slice(start, end);
   let at = start;
-  while (at < end) {
-    const fold = foldStartingAt(piece.folds, at);
-    if (fold !== undefined) {
-      cells.push({ ...labelCell(foldLabel(piece.text, fold), room), start: at, end: fold.end });
-      at = fold.end;
-      continue;
-    }
-    if (piece.text[at] === "\n") return { cells, end: at };
-    const stretch = piece.text.slice(at, Math.min(end, stretchAround(piece, at).end));
-    for (const grapheme of ASCII.test(stretch) ? stretch : graphemesOf(stretch)) {
-      cells.push({ ...cellOf(grapheme, room), start: at, end: at + grapheme.length });
-      at += grapheme.length;
-    }
+  for (const grapheme of ASCII.test(line) ? line : graphemesOf(line)) {
+    const cell = isPaste(grapheme) ? labelCell(pasteLabel(grapheme, pastes), room) : cellOf(grapheme, room);
+    cells.push({ ...cell, start: at, end: at + grapheme.length });
+    at += grapheme.length;
   }
-  return { cells, end: at };
+  return cells;
 }
 
-function wrap(piece: Piece, cells: readonly PlacedCell[], start: number, end: number, room: number): Row[] {
+function wrap(text: string, cells: readonly PlacedCell[], start: number, end: number, room: number): Row[] {
   const rows: Row[] = [];
   let from = 0;
   let width = 0;
@@ -112,7 +100,7 @@ function wrap(piece: Piece, cells: readonly PlacedCell[], start: number, end: nu
       }
     }
     width += cell.width;
-    if (piece.text[cell.start] === " ") breakAt = index + 1;
+    if (text[cell.start] === " ") breakAt = index + 1;
   }
   const last = cells.slice(from);
   rows.push({ start: last[0]?.start ?? start, end, cells: last });
@@ -124,23 +112,11 @@ function rowOf(cells: readonly PlacedCell[]): Row {
 }
 
 /** The part of a long text that is laid out: from the start of a line, or from an offset that is stable near the cursor. */
-function windowOf(piece: Piece, cursor: number): { readonly start: number; readonly end: number } {
-  const folded = piece.folds.reduce((sum, fold) => sum + fold.end - fold.start, 0);
-  const { length } = piece.text;
-  if (length - folded <= MAX_WHOLE) return { start: 0, end: length };
-  return { start: windowStart(piece, cursor), end: boundaryAt(piece, Math.min(length, cursor + 2 * STEP)) };
-}
-
-function windowStart(piece: Piece, cursor: number): number {
-  const before = cursor - 2 * STEP;
-  if (before <= 0) return 0;
-  const fold = piece.folds.find((one) => one.start <= before && before < one.end);
-  if (fold !== undefined) return fold.start;
-  const line = piece.text.lastIndexOf("\n", before) + 1;
-  const earliest = before - 2 * STEP;
-  if (line > earliest) {
-    const broken = piece.folds.find((one) => one.start < line && line <= one.end);
-    return broken?.end ?? line;
-  }
-  return boundaryAt(piece, before - (before % STEP));
+function windowOf(text: string, cursor: number): { readonly start: number; readonly end: number } {
+  const { length } = text;
+  if (length <= MAX_WHOLE) return { start: 0, end: length };
+  const before = Math.max(0, cursor - 2 * STEP);
+  const line = lineStart(text, before);
+  const start = line > before - 2 * STEP ? line : boundaryAt(text, before - (before % STEP));
+  return { start, end: boundaryAt(text, cursor + 2 * STEP) };
 }

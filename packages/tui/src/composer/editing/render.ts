@@ -1,9 +1,9 @@
-import { cut, type Line, type Span, type Style, spanOf, widthOf } from "@sluice/view/text";
+import { cut, type Line, type Span, spanOf, widthOf } from "@sluice/view/text";
 import type { Palette } from "../completion/completion.ts";
 import { type Composer, hasMargin, textColumns } from "../composer.ts";
 import { matchIn, type Search } from "../history/history.ts";
 import { endOf, lineOf } from "./cells.ts";
-import { editorOf } from "./editor.ts";
+import { type Editor, editorOf, moveTo } from "./editor.ts";
 import { layOut } from "./layout.ts";
 
 export interface RenderOptions {
@@ -28,7 +28,7 @@ export function render(state: Composer, { width, maxRows, placeholder }: RenderO
   const { search, notice, palette } = state;
   if (search !== undefined) return renderSearch(state, search, width, room);
   const notices = notice === undefined || room < 2 ? [] : [cut([spanOf(`! ${notice}`, "notice")], width)];
-  const text = textRows(state, width, placeholder);
+  const text = textRows(state.editor, width, placeholder);
   const free = room - notices.length;
   const wanted = Math.min(palette?.choices.length ?? 0, MAX_CHOICES);
   const rows = Math.min(text.rows.length, Math.max(1, free - wanted, Math.floor(free / 3)));
@@ -43,7 +43,7 @@ interface TextRows {
   readonly cursor: { readonly row: number; readonly column: number };
 }
 
-function textRows({ editor }: Composer, width: number, placeholder: string): TextRows {
+function textRows(editor: Editor, width: number, placeholder: string): TextRows {
   const columns = textColumns(width);
   if (editor.text === "") {
     return { rows: [cut([spanOf(placeholder, "dim")], columns)], cursor: { row: 0, column: 0 } };
@@ -66,43 +66,20 @@ function visibleRows({ rows, cursor }: TextRows, room: number, width: number): R
   return { lines, cursor: { row: cursor.row - first, column: cursor.column + (margin ? PROMPT.length : 0) } };
 }
 
-/** The entry with the match marked, above the search line. */
+/** The found entry from its match on, or the text, above the search line. */
 function renderSearch(state: Composer, { query, found }: Search, width: number, room: number): Rendered {
   const entry = found === undefined ? undefined : state.history.entries[found];
-  const label = query === "" || found !== undefined ? "search earlier inputs: " : "no earlier input contains: ";
-  const start = cut(
-    [{ text: label, style: query === "" || found !== undefined ? "accent" : "notice" }],
-    Math.max(0, width - 12),
-  );
+  const isMissed = query !== "" && found === undefined;
+  const label = isMissed ? "no earlier input contains: " : "search earlier inputs: ";
+  const start = cut([{ text: label, style: isMissed ? "notice" : "accent" }], Math.max(0, width - 12));
   const line = [...start, { text: endOf(query, Math.max(0, width - widthOf(start) - 1)) }];
   const fitting = cut(line, Math.max(0, width - 1));
-  const above = room < 2 ? [] : foundRows(state, entry, query, width, room - 1);
-  return { lines: [...above, fitting], cursor: { row: above.length, column: widthOf(fitting) } };
-}
-
-function foundRows(
-  state: Composer,
-  entry: string | undefined,
-  query: string,
-  width: number,
-  room: number,
-): readonly Line[] {
   const shown = entry === undefined ? undefined : editorOf(entry);
-  if (entry === undefined || shown?.ok !== true) {
-    const text = textRows(state, width, "");
-    return visibleRows(text, Math.min(room, text.rows.length), width).lines;
-  }
-  const match = matchIn(entry, query);
-  const { rows, cursor } = layOut(shown.editor, match?.start ?? 0, textColumns(width));
-  const lines = rows.map((row) =>
-    lineOf(row.cells, (index): Style | undefined => {
-      const cell = row.cells[index];
-      return match !== undefined && cell !== undefined && cell.start < match.end && cell.end > match.start
-        ? "selected"
-        : undefined;
-    }),
-  );
-  return visibleRows({ rows: lines, cursor }, Math.min(room, rows.length), width).lines;
+  const editor =
+    shown?.ok === true ? moveTo(shown.editor, matchIn(shown.editor.text, query)?.start ?? 0) : state.editor;
+  const text = textRows(editor, width, "");
+  const above = room < 2 ? [] : visibleRows(text, Math.min(room - 1, text.rows.length), width).lines;
+  return { lines: [...above, fitting], cursor: { row: above.length, column: widthOf(fitting) } };
 }
 
 /** The choices around the chosen one. */
