@@ -128,17 +128,10 @@ export async function* followEvents(
 ): AsyncGenerator<SluiceEvent, void, undefined> {
   const from = after === undefined ? undefined : parseEventId(after);
   const seen = new Map<string, number>(from === undefined ? [] : [[from.runId, from.seq]]);
-  let dirty = false;
-  let wake: (() => void) | undefined;
-  const nudge = (): void => {
-    dirty = true;
-    wake?.();
-  };
-  const unwatch = follow ? changes.await(nudge) : undefined;
-  signal?.addEventListener("abort", nudge, { once: true });
+  const waiter = follow ? changes.waiter(signal) : undefined;
   try {
     for (;;) {
-      dirty = false;
+      const changed = waiter?.next();
       // After an abort it still reads what is committed, which may include the run's end.
       const last = !follow || signal?.aborted === true;
       const startedAt = clock.now();
@@ -160,16 +153,11 @@ export async function* followEvents(
         }
       }
       if (last || root.end !== undefined) return;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        if (dirty) resolve();
-      });
-      wake = undefined;
+      await changed;
       if (tookMs > 0) await rest(clock, tookMs * REST, signal);
     }
   } finally {
-    unwatch?.();
-    signal?.removeEventListener("abort", nudge);
+    waiter?.close();
   }
 }
 
