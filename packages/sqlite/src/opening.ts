@@ -5,7 +5,7 @@ import type { Clock } from "@sluice/core";
 import { damaged, isBusy, isUnopenable, notWritable, storeError, storeFault } from "./faults.ts";
 import { checkFolder, findFolder, isWritable, makeFolder, makePrivate, type StoreFolder } from "./folder.ts";
 import { machineDigest } from "./machine.ts";
-import { APPLICATION_ID, integer, SCHEMA, STORE_VERSION, text, transactions } from "./schema.ts";
+import { APPLICATION_ID, integer, SCHEMA, STORE_VERSION, text } from "./schema.ts";
 
 export interface OpeningOptions {
   /** Adopts a store from another machine. */
@@ -111,12 +111,18 @@ function useLog(db: DatabaseSync, folder: StoreFolder): void {
 
 function create(db: DatabaseSync, folder: StoreFolder, machine: string): void {
   useLog(db, folder);
-  transactions(db)(() => {
+  db.exec("BEGIN IMMEDIATE");
+  try {
     // Another process may have created it before the lock.
-    if (!isEmpty(db)) return;
-    db.exec(SCHEMA);
-    db.prepare("INSERT INTO store (id, machine) VALUES (1, ?)").run(machine);
-  });
+    if (isEmpty(db)) {
+      db.exec(SCHEMA);
+      db.prepare("INSERT INTO store (id, machine) VALUES (1, ?)").run(machine);
+    }
+    db.exec("COMMIT");
+  } catch (thrown) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw thrown;
+  }
 }
 
 function checkFormat(db: DatabaseSync, folder: StoreFolder): void {
