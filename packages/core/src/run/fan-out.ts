@@ -8,7 +8,7 @@ import { AttemptJournal } from "./attempt.ts";
 import { type RunState, stageContext } from "./context.ts";
 import { type Execution, type ExecutionEnd, isDenied } from "./execution.ts";
 import { nextAfter, routeEvents } from "./stage/leave.ts";
-import { ENTERED, leftNext } from "./stage/phases.ts";
+import { ENTERED, left } from "./stage/phases.ts";
 import { decidesRoute, isStageResult } from "./stage/recorded-phases.ts";
 
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
@@ -122,7 +122,7 @@ export async function routeFailedFanOut(
     call.event(journal.event("stage.next", ENTERED));
     const next = await nextAfter(execution, result, ctx);
     for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
-    call.event(journal.event("stage.next", leftNext(next.choice.kind)));
+    call.event(journal.event("stage.next", left("choice", next.choice.kind)));
     return next;
   };
   const next = await execution.steps.run(stepIds.failedFanOut(fork.id), decide, { decides: decidesRoute });

@@ -11,16 +11,7 @@ import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
-import {
-  createPhases,
-  ENTERED,
-  finishedAs,
-  leftAssert,
-  leftNext,
-  leftWith,
-  type Phases,
-  readAssertAnswer,
-} from "./phases.ts";
+import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
 /** Sums over the attempts of an execution. */
@@ -70,7 +61,7 @@ export function leave(
     phases.note("stage.next", ENTERED);
     const next = await nextAfter(execution, result, ctx);
     for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
-    phases.note("stage.next", leftNext(next.choice.kind));
+    phases.note("stage.next", left("choice", next.choice.kind));
     return { kind: "left", result, next };
   };
   return journal.run(stepNames.leave, decide, LEAVING);
@@ -152,11 +143,10 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
       ? { ...base, status: "failed", code: "hook", message: fault }
       : result;
   // The events of turns do not count calls that ended without a reply.
-  const left =
-    base.usage.unmeteredCalls === undefined
-      ? leftWith(ended.status)
-      : { ...leftWith(ended.status), usage: { ...base.usage } };
-  phases.note("stage.exit", fault === undefined ? left : { ...left, fault });
+  const { usage } = base;
+  const data = left("outcome", ended.status);
+  const metered = usage.unmeteredCalls === undefined ? data : { ...data, usage: { ...usage } };
+  phases.note("stage.exit", fault === undefined ? metered : { ...metered, fault });
   return ended;
 }
 
