@@ -52,21 +52,16 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
 }
 
 /** Commits the next record of a run. Throws a Host error if it cannot be written; then nothing of it is kept. */
-export function appendRecord(
+export async function appendRecord(
   store: JournalStore,
   at: RunPosition,
   draft: RecordDraft,
   clock: Clock,
-): Promise<void> | void {
+): Promise<void> {
   const commit = draftCommit(at, draft, clock);
-  const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
-  const onWritten = (): void => {
-    at.seq += 1;
-    at.head = commit.record.hash;
-  };
-  // A synchronous store needs no await.
-  if (written === undefined) onWritten();
-  else return written.then(onWritten);
+  await store.append({ ...commit, runId: at.runId, epoch: at.epoch });
+  at.seq += 1;
+  at.head = commit.record.hash;
 }
 
 /** Makes globally unique names, one each time this process starts or resumes a run. */

@@ -283,7 +283,7 @@ export class ProgramRunner implements StepRunner {
     return intent === undefined ? { incarnation } : { incarnation, intent };
   }
 
-  #append(record: RecordDraft): Promise<void> | void {
+  #append(record: RecordDraft): Promise<void> {
     const { store, at, clock, tree } = this.#run;
     return stopOnFailure(tree, () => appendRecord(store, at, record, clock));
   }
