@@ -30,11 +30,16 @@ export function numberField(value: Json | undefined, key: string): number | unde
 
 /** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
 export function jsonFault(value: unknown, path = "$", depth = 0): string | undefined {
-  return faultText(faultOf(value, depth, false), path);
+  return faultText(faultOf(value, depth, STRICT), path);
+}
+
+/** The same, which also refuses lone surrogates. */
+export function unicodeFault(value: unknown): string | undefined {
+  return faultText(faultOf(value, 0, { optional: false, unicode: true }), "$");
 }
 
 export function isJson(value: unknown): value is Json {
-  return faultOf(value, 0, false) === undefined;
+  return faultOf(value, 0, STRICT) === undefined;
 }
 
 const MAX_DEPTH = 256;
@@ -53,29 +58,38 @@ function faultText(fault: Fault | undefined, path: string): string | undefined {
 
 const TOO_DEEP = `nested deeper than ${MAX_DEPTH} levels, or a cycle`;
 
-/** `optional`: undefined members and an undefined value count as absent. */
-function faultOf(value: unknown, depth: number, optional: boolean): Fault | undefined {
+interface JsonRules {
+  /** Undefined members and an undefined value count as absent. */
+  readonly optional: boolean;
+  /** Texts and keys must be valid Unicode. */
+  readonly unicode: boolean;
+}
+const STRICT: JsonRules = { optional: false, unicode: false };
+const NO_UNICODE = "a lone surrogate is not valid Unicode";
+
+function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undefined {
   switch (typeof value) {
     case "undefined":
-      return optional && depth === 0 ? undefined : { reason: "undefined is not JSON", steps: [] };
+      return rules.optional && depth === 0 ? undefined : { reason: "undefined is not JSON", steps: [] };
     case "string":
+      return rules.unicode && !value.isWellFormed() ? { reason: NO_UNICODE, steps: [] } : undefined;
     case "boolean":
       return undefined;
     case "number":
       return Number.isFinite(value) ? undefined : { reason: `${value} is not a JSON number`, steps: [] };
     case "object":
-      return value === null ? undefined : faultInside(value, depth, optional);
+      return value === null ? undefined : faultInside(value, depth, rules);
     default:
       return { reason: `${typeof value} is not JSON`, steps: [] };
   }
 }
 
-function faultInside(value: object, depth: number, optional: boolean): Fault | undefined {
+function faultInside(value: object, depth: number, rules: JsonRules): Fault | undefined {
   if (depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
   if (Array.isArray(value)) {
     // By index, since other iterations skip holes, which are not JSON.
     for (let index = 0; index < value.length; index += 1) {
-      const fault = faultOf(value[index], depth + 1, optional);
+      const fault = faultOf(value[index], depth + 1, rules);
       if (fault !== undefined) return inside(fault, `[${index}]`);
     }
     return undefined;
@@ -83,7 +97,8 @@ function faultInside(value: object, depth: number, optional: boolean): Fault | u
   if (!isPlainObject(value)) return { reason: "only plain objects are JSON", steps: [] };
   for (const key in value) {
     const member = value[key];
-    const fault = optional && member === undefined ? undefined : faultOf(member, depth + 1, optional);
+    if (rules.optional && member === undefined) continue;
+    const fault = (rules.unicode && faultOf(key, depth + 1, rules)) || faultOf(member, depth + 1, rules);
     if (fault !== undefined) return inside(fault, `.${key}`);
   }
   return undefined;
@@ -149,7 +164,10 @@ export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonl
 export function toJsonValue(value: unknown): ClonedJson<Json> {
   const copy = value === undefined ? null : copyOf(value, 0);
   if (copy !== undefined) return { ok: true, value: copy };
-  return { ok: false, fault: faultText(faultOf(value, 0, true), "$") ?? "$: it changed while it was read" };
+  return {
+    ok: false,
+    fault: faultText(faultOf(value, 0, { ...STRICT, optional: true }), "$") ?? "$: it changed while it was read",
+  };
 }
 
 /** The same for a value of a known type, such as one that a schema accepted. */
