@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { field, type Json, numberField, parseJson, textField } from "../../base/json.ts";
 import { digestOf } from "../record.ts";
 import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
-import { isEnd, RECORD_PHASES } from "../step-id.ts";
+import { END_STATUSES, isEnd, RECORD_PHASES } from "../step-id.ts";
 import {
   EXPORT_VERSION,
   type ExportedJournal,
@@ -132,8 +132,6 @@ function endIn(value: string): RunEnd | undefined {
   const own = field(read, "value");
   return status === undefined || own === undefined ? undefined : { status, value: own };
 }
-
-const END_STATUSES: readonly RunEnd["status"][] = ["completed", "failed", "cancelled"];
 
 function recordIn(read: Json | undefined, value: string | undefined): ExportedRecord | undefined {
   const record = {

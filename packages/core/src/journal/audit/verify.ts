@@ -48,16 +48,8 @@ export function verifyJournal(journals: readonly RunJournal[], expectedHead?: st
 
 function checked(journal: RunJournal): CheckedJournal {
   const { runId, parentId, records } = journal;
-  const { head, faults } = checkAlone(journal);
-  return {
-    runId,
-    parentId,
-    records: records.length,
-    head,
-    ended: records.some(isEnd),
-    faults,
-    children: childrenOf(journal),
-  };
+  const ended = records.some(isEnd);
+  return { runId, parentId, records: records.length, ended, ...checkAlone(journal), children: childrenOf(journal) };
 }
 
 /** Verifies one journal without its children. */

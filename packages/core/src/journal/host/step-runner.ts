@@ -8,14 +8,13 @@ import type {
   ProgramEnd,
   ReceivedSignal,
   RunChildrenOptions,
-  RunEnd,
   SiblingEnd,
   StepCall,
   StepOptions,
   StepRunner,
   WaitOptions,
 } from "../seam.ts";
-import { childrenIntent, stepIds } from "../step-id.ts";
+import { childrenIntent, END_STATUSES, stepIds } from "../step-id.ts";
 import { type ActiveRun, stopOnFailure } from "./active-run.ts";
 import { checkChildren, runChildren } from "./fork.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
@@ -173,7 +172,7 @@ export class ProgramRunner implements StepRunner {
   /** Checks the end that the program returned. Throws if a step failed or is open, or if the run has to stop. */
   ended(end: ProgramEnd): ProgramEnd {
     const { control, recorded } = this.#run;
-    if (!END_STATUSES.has(end.status))
+    if (!END_STATUSES.includes(end.status))
       throw this.#misuse("end_invalid", `the program returned the status ${String(end.status)}, which does not exist`);
     if (this.#open !== undefined) {
       const message = `the program ended while step ${this.#open.stepId} was open; await every step`;
@@ -321,8 +320,6 @@ export class ProgramRunner implements StepRunner {
 function ignore(): void {
   return;
 }
-
-const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
 
 function untilOf(opened: StepCall["opened"]): number | undefined {
   const until = field(opened?.intent, "until");
