@@ -57,7 +57,7 @@ export const BUGS: readonly Bug[] = [
         "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    return this.#step",
         "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    let mine = false;\n    const slept = () => (mine ? waitForSignal(this.#run, { until: epochMs }) : undefined);\n    const then = (done: Promise<void>) => done.then(slept);\n    return then(this.#step",
       ],
-      ["events: noEvents,\n      hand: ignore,\n    });", "events: noEvents,\n      hand: ignore,\n    }));"],
+      ["hand: ignore,\n    });", "hand: ignore,\n    }));"],
     ],
   },
   {
@@ -126,8 +126,8 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        'phase: "done", value: text, events: step.events(value) });',
-        'phase: "done", value: text, events: earlier === undefined ? step.events(value) : [...(step.open?.events ?? []), ...step.events(value)] });',
+        'phase: "done", value: text, events: step.events?.(value) ?? NO_EVENTS });',
+        'phase: "done", value: text, events: openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])] });',
       ],
     ],
   },
@@ -163,13 +163,8 @@ export const BUGS: readonly Bug[] = [
     name: "message-consumed-twice",
     shows: { at: "prompt wrap#1/a1 enter" },
     rule: "6",
-    file: "core/src/journal/host/step-call.ts",
-    changes: [
-      [
-        "if (this.#takes !== undefined) this.#inbox.taken",
-        "if (this.#takes !== undefined && this.#call !== undefined) this.#inbox.taken",
-      ],
-    ],
+    file: RUNNER,
+    changes: [["if (takes !== undefined) this.#take", "if (takes !== undefined && call !== undefined) this.#take"]],
   },
   {
     name: "dead-owner-counts-as-live",
@@ -192,7 +187,7 @@ export const BUGS: readonly Bug[] = [
     name: "sibling-restarts",
     shows: { at: "Post acted" },
     rule: "1",
-    file: "core/src/journal/host/run-tree.ts",
+    file: "core/src/journal/host/fork.ts",
     changes: [
       [
         "return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed };",
@@ -214,8 +209,8 @@ export const BUGS: readonly Bug[] = [
     file: "core/src/journal/host/fork.ts",
     changes: [
       [
-        "else works.push(work(child.key, opened));",
-        "else if (fresh) works.push(work(child.key, opened));\n      else void work(child.key, opened);",
+        "if (reason === undefined) works.push(work(child.key, opened));",
+        "if (reason === undefined && fresh) works.push(work(child.key, opened));\n      else if (reason === undefined) void work(child.key, opened);",
       ],
     ],
   },

@@ -3,7 +3,7 @@ import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/
 import { describe, expect, test, vi } from "vitest";
 import type { ActiveTree } from "../../packages/core/src/journal/host/active-run.ts";
 import { Cancellation } from "../../packages/core/src/journal/host/active-run.ts";
-import { FunctionStep, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/step-call.ts";
+import { RunningCall, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/step-call.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 
@@ -19,6 +19,7 @@ function atWork() {
   const held: Promise<unknown>[] = [];
   const unused = (): never => expect.fail("not used here");
   const tree: ActiveTree = {
+    runId: "r1",
     stop: unused,
     onSignal: (listener) => {
       listeners.add(listener);
@@ -29,8 +30,7 @@ function atWork() {
     hold: (work) => {
       held.push(work);
     },
-    openChild: unused,
-    closeChild: unused,
+    work: unused,
   };
   const signal = (): void => {
     for (const listener of [...listeners]) listener();
@@ -60,10 +60,10 @@ function callStep<T extends Json>(
   graceMs: number,
   opened: StepCall["opened"],
 ): Promise<{ value: T; events: readonly EventDraft[] }> | { value: T; events: readonly EventDraft[] } {
-  const step = new FunctionStep(run, { untaken: () => [], taken: () => undefined }, "one", fn, { graceMs });
-  const made = step.make(opened);
-  const ended = (value: T) => ({ value: step.hand(value), events: step.events() });
-  return made instanceof Promise ? made.then(ended).finally(() => step.close()) : ended(made);
+  const call = new RunningCall(run, { opened, graceMs, signals: async () => [] });
+  const made = call.resultOf(fn);
+  const ended = (value: T) => ({ value, events: call.events });
+  return made instanceof Promise ? made.then(ended).finally(() => call.close()) : ended(made);
 }
 
 describe("whether a run may go on", () => {

@@ -27,6 +27,7 @@ export {
   parseStepId,
   RECORD_PHASES,
 } from "./journal/step-id.ts";
+export { unknownRun } from "./journal/store/read-runs.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
 export {

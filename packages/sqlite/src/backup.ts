@@ -1,9 +1,9 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { fsyncSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { Blobs } from "./blobs.ts";
 import { storeFault } from "./faults.ts";
-import { syncFolder } from "./folder.ts";
+import { syncFolder, withFile } from "./folder.ts";
 
 /** Copies a store, which may be in use, to a new folder. */
 export function backUp(db: DatabaseSync, blobs: Blobs, folder: string, readOnly: boolean): void {
@@ -15,7 +15,7 @@ export function backUp(db: DatabaseSync, blobs: Blobs, folder: string, readOnly:
     // Before and after the rows, since runs may start or be pruned meanwhile.
     blobs.copyTo(join(target, "blobs"));
     // Created empty first, so that it is private from its first byte.
-    closeSync(openSync(journal, "wx", 0o600));
+    withFile(journal, "wx", () => undefined);
     // A read-only connection may not write elsewhere either.
     if (readOnly) db.exec("PRAGMA query_only = OFF");
     try {
@@ -24,9 +24,7 @@ export function backUp(db: DatabaseSync, blobs: Blobs, folder: string, readOnly:
       if (readOnly) db.exec("PRAGMA query_only = ON");
     }
     blobs.copyTo(join(target, "blobs"));
-    const handle = openSync(journal, "r+");
-    fsyncSync(handle);
-    closeSync(handle);
+    withFile(journal, "r+", fsyncSync);
     syncFolder(join(target, "blobs"));
     syncFolder(target);
   } catch (thrown) {

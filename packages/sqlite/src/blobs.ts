@@ -1,21 +1,8 @@
 import { hash } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { constants, existsSync, fstatSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { storeError, storeFault, systemCode } from "./faults.ts";
-import { syncFolder } from "./folder.ts";
+import { syncFolder, withFile, writeSynced } from "./folder.ts";
 
 /** Longer texts are stored outside the database. */
 const INLINE_BYTES = 256 * 1024;
@@ -53,13 +40,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
     // An existing blob was synced before it was renamed; a changed one is written again.
     if (!(existsSync(file) && isText(readPlain(file), digest))) {
       const draft = join(folder, `${digest}.${ownerId}.tmp`);
-      const handle = openSync(draft, "w", 0o600);
-      try {
-        writeFileSync(handle, bytes);
-        fsyncSync(handle);
-      } finally {
-        closeSync(handle);
-      }
+      writeSynced(draft, bytes, "w");
       renameSync(draft, file);
     }
     syncFolder(folder);
@@ -138,14 +119,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
           continue;
         }
         // An audit of the copy reports it as missing.
-        if (bytes === undefined) continue;
-        const handle = openSync(copy, "wx", 0o600);
-        try {
-          writeFileSync(handle, bytes);
-          fsyncSync(handle);
-        } finally {
-          closeSync(handle);
-        }
+        if (bytes !== undefined) writeSynced(copy, bytes, "wx");
       }
     },
   };
@@ -160,10 +134,7 @@ function isText(bytes: Buffer | undefined, digest: string): bytes is Buffer {
 function readPlain(file: string): Buffer | undefined {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   if (!lstatSync(file).isFile()) return undefined;
-  const handle = openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
-  try {
-    return fstatSync(handle).isFile() ? readFileSync(handle) : undefined;
-  } finally {
-    closeSync(handle);
-  }
+  return withFile(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0), (handle) =>
+    fstatSync(handle).isFile() ? readFileSync(handle) : undefined,
+  );
 }

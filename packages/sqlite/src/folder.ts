@@ -106,10 +106,21 @@ export function makePrivate(path: string, mode: number): void {
 
 /** Makes new names in a folder survive a power loss; not needed on Windows. */
 export function syncFolder(folder: string): void {
-  if (process.platform === "win32") return;
-  const handle = openSync(folder, "r");
-  try {
+  if (process.platform !== "win32") withFile(folder, "r", fsyncSync);
+}
+
+/** Writes a private file that survives a power loss. */
+export function writeSynced(file: string, bytes: Buffer, flags: "w" | "wx"): void {
+  withFile(file, flags, (handle) => {
+    writeFileSync(handle, bytes);
     fsyncSync(handle);
+  });
+}
+
+export function withFile<T>(path: string, flags: string | number, work: (handle: number) => T): T {
+  const handle = openSync(path, flags, 0o600);
+  try {
+    return work(handle);
   } finally {
     closeSync(handle);
   }
@@ -162,7 +173,7 @@ function refuseLink(path: string): void {
   throw storeError("store_folder_in_use", `${path} is a link, which a run store never contains; remove it`, { path });
 }
 
-function nearestExisting(path: string): string {
+export function nearestExisting(path: string): string {
   let at = path;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
   return at;

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, statfsSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { storeFault } from "./faults.ts";
-import { checkFolder } from "./folder.ts";
+import { checkFolder, nearestExisting } from "./folder.ts";
 import { machineDigest, mountType, readMounts } from "./machine.ts";
 import { openForReading } from "./opening.ts";
 import { createOwners } from "./owners.ts";
@@ -31,7 +31,7 @@ export interface StoreInspection {
 /** Inspects the store in `folder` without changing anything. */
 export function inspectSqliteStore(folder: string): StoreInspection {
   const wanted = resolve(folder);
-  const existing = nearestFolder(wanted);
+  const existing = nearestExisting(wanted);
   const { bavail, bsize } = statfsSync(existing);
   const mounts = readMounts();
   const filesystem = mounts === undefined ? undefined : mountType(existing, mounts);
@@ -71,10 +71,4 @@ function asFault(thrown: unknown, folder: string): SluiceError {
   return new SluiceError("Host", "store_io", `the run store ${folder} cannot be inspected: ${messageOf(fault)}`, {
     cause: fault,
   });
-}
-
-function nearestFolder(path: string): string {
-  let at = path;
-  while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
-  return at;
 }

@@ -10,7 +10,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 import type { RunRow } from "@sluice/core/host";
-import { parseStoredJson, RECORD_PHASES } from "@sluice/core/runtime";
+import { parseStoredJson, RECORD_PHASES, unknownRun } from "@sluice/core/runtime";
 import type { Blobs } from "./blobs.ts";
 import { integer, type Row, SEQ_SPACE, text, textOrNone, word } from "./schema.ts";
 
@@ -63,10 +63,10 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     if (row === undefined) throw unknownRun(runId);
     return integer(row, "no");
   };
-  /** A text of a row, from the row or its blob. */
-  const whole = (row: Row, column: string, blobColumn: string, of: () => string): string => {
+  /** A text of a row, from the row or its blob; `of` names it in errors. */
+  const whole = (row: Row, column: string, blobColumn: string, of: string): string => {
     const digest = textOrNone(row, blobColumn);
-    return digest === undefined ? text(row, column) : blobs.read(digest, of());
+    return digest === undefined ? text(row, column) : blobs.read(digest, of);
   };
   const toRun = (row: Row, live: (ownerId: string) => boolean): RunRow => {
     const runId = text(row, "run_id");
@@ -82,10 +82,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       // Read on access, since rows are read at every change and these may be long.
       get input() {
         const of = `the input of run ${runId}`;
-        return jsonIn(
-          of,
-          whole(row, "input", "input_blob", () => of),
-        );
+        return jsonIn(of, whole(row, "input", "input_blob", of));
       },
       ...(parentId === undefined ? {} : { parentId }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
@@ -94,13 +91,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     if (row.end_status === null) return run;
     const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
     const of = `the end of run ${runId}`;
-    const end = (): RunEnd => ({
-      status,
-      value: jsonIn(
-        of,
-        whole(row, "end_value", "end_blob", () => of),
-      ),
-    });
+    const end = (): RunEnd => ({ status, value: jsonIn(of, whole(row, "end_value", "end_blob", of)) });
     return Object.defineProperty(run, "end", { get: end, enumerable: true });
   };
 
@@ -124,7 +115,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       return rows.map((row) => {
         const seq = integer(row, "seq");
         const stepId = text(row, "step_id");
-        const of = (): string => `record ${seq} (${stepId}) of run ${runId}`;
+        const of = `record ${seq} (${stepId}) of run ${runId}`;
         return {
           seq,
           ordinal: integer(row, "ordinal"),
@@ -188,8 +179,4 @@ function toRequest(row: Row): OpenRequest {
     body: membersOf(`a request of run ${runId}`, text(row, "body")),
     openedAt: integer(row, "opened_at"),
   };
-}
-
-export function unknownRun(runId: string): SluiceError {
-  return new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
 }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Blobs } from "./blobs.ts";
 import { isBusy } from "./faults.ts";
 import type { Owners } from "./owners.ts";
-import { integer, SEQ_SPACE, textOrNone } from "./schema.ts";
+import { integer, SEQ_SPACE, textOrNone, transactions } from "./schema.ts";
 
 /** Removes runs from the store. A failed call leaves only what earlier transactions did. */
 export interface Remover {
@@ -31,17 +31,7 @@ const MANY_PAGES = 256;
 const MANY_OF_ALL = 0.25;
 
 export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): Remover {
-  const transact = <T>(work: () => T): T => {
-    db.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      db.exec("COMMIT");
-      return result;
-    } catch (thrown) {
-      if (db.isTransaction) db.exec("ROLLBACK");
-      throw thrown;
-    }
-  };
+  const transact = transactions(db);
   /** Overwrites what is removed, so that a later copy of the file does not contain it. */
   const wiping = <T>(work: () => T): T => {
     db.exec("PRAGMA secure_delete = ON");

@@ -1,4 +1,4 @@
-import type { SQLOutputValue } from "node:sqlite";
+import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
 import { damaged } from "./faults.ts";
 
 /** "SLUI" in the database's header, which identifies a store. */
@@ -83,6 +83,27 @@ CREATE INDEX signals_by_name ON signals (run_no, name);
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${STORE_VERSION};
 `;
+
+/** Runs work in a write transaction, which is rolled back if it throws. */
+export type Transact = <T>(work: () => T) => T;
+
+export function transactions(db: DatabaseSync): Transact {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commit = db.prepare("COMMIT");
+  const rollback = db.prepare("ROLLBACK");
+  return (work) => {
+    begin.run();
+    try {
+      const result = work();
+      commit.run();
+      return result;
+    } catch (thrown) {
+      // SQLite rolls back by itself when the disk is full.
+      if (db.isTransaction) rollback.run();
+      throw thrown;
+    }
+  };
+}
 
 /** A row as node:sqlite returns it. */
 export type Row = Record<string, SQLOutputValue>;

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { JournalRecord, RunEnd, SignalMessage, SignalOutcome, SluiceError } from "@sluice/core";
 import type { Commit, NewRunRow, WholeRun } from "@sluice/core/host";
+import { unknownRun } from "@sluice/core/runtime";
 import type { Blobs, StoredBlob } from "./blobs.ts";
 import { storeError } from "./faults.ts";
 import type { Owners } from "./owners.ts";
-import { unknownRun } from "./reader.ts";
-import { integer, SEQ_SPACE, text, textOrNone } from "./schema.ts";
+import { integer, SEQ_SPACE, text, textOrNone, transactions } from "./schema.ts";
 
 type FirstCommit = Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number };
 
@@ -15,14 +15,8 @@ interface StoredRecord {
   readonly value: StoredBlob;
   readonly events: StoredBlob;
 }
-interface Staged<C> extends StoredRecord {
-  readonly commit: C;
-  readonly end: StoredBlob | undefined;
-}
-interface StagedRun {
-  readonly run: WholeRun;
-  readonly input: StoredBlob;
-  readonly records: readonly StoredRecord[];
+interface StoredCommit extends StoredRecord {
+  readonly commit: FirstCommit;
   readonly end: StoredBlob | undefined;
 }
 
@@ -39,9 +33,7 @@ export interface Writer {
 }
 
 export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Writer {
-  const begin = db.prepare("BEGIN IMMEDIATE");
-  const commitNow = db.prepare("COMMIT");
-  const rollback = db.prepare("ROLLBACK");
+  const transact = transactions(db);
   const find = db.prepare(
     "SELECT r.no, r.root_no, r.end_status, t.epoch, t.owner, c.records FROM runs r JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no WHERE r.run_id = ?",
   );
@@ -78,19 +70,6 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   const addSignal = db.prepare("INSERT INTO signals (run_no, name, answers, received) VALUES (?, ?, ?, ?)");
   const setCancel = db.prepare("UPDATE runs SET cancel = ? WHERE run_id = ?");
 
-  const transact = <T>(work: () => T): T => {
-    begin.run();
-    try {
-      const result = work();
-      commitNow.run();
-      return result;
-    } catch (thrown) {
-      // SQLite rolls back by itself when the disk is full.
-      if (db.isTransaction) rollback.run();
-      throw thrown;
-    }
-  };
-
   const storeRecord = (record: JournalRecord): StoredRecord => {
     if (record.seq >= SEQ_SPACE) {
       throw storeError("run_too_long", `a run holds at most ${SEQ_SPACE} records; continue in a new run`, {
@@ -101,16 +80,24 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   };
   const storeEnd = (end: RunEnd | undefined): StoredBlob | undefined =>
     end === undefined ? undefined : blobs.keep(JSON.stringify(end.value));
-  const stage = <C extends FirstCommit | Commit>(commit: C): Staged<C> => {
-    const { record, end } = commit;
-    return { commit, ...storeRecord(record), end: storeEnd(end) };
-  };
-  const stageRun = (run: WholeRun): StagedRun => {
-    const { row, records, end } = run;
-    const input = blobs.keep(JSON.stringify(row.input));
-    return { run, input, records: records.map(storeRecord), end: storeEnd(end) };
+  const stage = (commit: FirstCommit): StoredCommit => {
+    return { commit, ...storeRecord(commit.record), end: storeEnd(commit.end) };
   };
 
+  /** Adds a run without records, to the tree of `rootNo` or as a root. Returns its number. */
+  const addRunRow = (
+    { runId, parentId, createdAt }: NewRunRow,
+    input: StoredBlob,
+    chain: { readonly records: number; readonly head: string },
+    rootNo?: number,
+  ): number => {
+    if (find.get(runId) !== undefined) throw storeError("run_exists", `a run ${runId} already exists`, { runId });
+    const no = integer(nextNo.get() ?? {}, "no");
+    input.confirm?.();
+    addRun.run(no, runId, rootNo ?? no, parentId ?? null, createdAt, input.blob, input.text);
+    addChain.run(no, chain.records, chain.head);
+    return no;
+  };
   const addStored = (runNo: number, { record, value, events }: StoredRecord): void => {
     for (const kept of [value, events]) kept.confirm?.();
     addRecord.run(
@@ -127,7 +114,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
     );
   };
   /** Adds a record with its requests and end, after the chain advanced. */
-  const add = (runNo: number, staged: Staged<FirstCommit | Commit>): void => {
+  const add = (runNo: number, staged: StoredCommit): void => {
     const { commit, end } = staged;
     end?.confirm?.();
     addStored(runNo, staged);
@@ -171,39 +158,36 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       return () => {
         owners.hold();
         return transact(() => {
-          if (find.get(run.runId) !== undefined)
-            throw storeError("run_exists", `a run ${run.runId} already exists`, { runId: run.runId });
-          const no = integer(nextNo.get() ?? {}, "no");
-          const isRoot = run.runId === run.rootId;
-          const { rootNo, epoch } = isRoot ? { rootNo: no, epoch: 1 } : ownTree(run.rootId, commit.epoch);
-          input.confirm?.();
-          addRun.run(no, run.runId, rootNo, run.parentId ?? null, run.createdAt, input.blob, input.text);
-          if (isRoot) addTree.run(no, owners.id, owners.label);
-          addChain.run(no, 1, commit.record.hash);
+          const tree = run.runId === run.rootId ? undefined : ownTree(run.rootId, commit.epoch);
+          const no = addRunRow(run, input, { records: 1, head: commit.record.hash }, tree?.rootNo);
+          if (tree === undefined) addTree.run(no, owners.id, owners.label);
           add(no, staged);
-          return epoch;
+          return tree?.epoch ?? 1;
         });
       };
     },
 
     createWhole(runs) {
-      const staged = runs.map((run) => stageRun(run));
+      const staged = runs.map(({ row, records, head, end }) => ({
+        row,
+        chain: { records: records.length, head },
+        input: blobs.keep(JSON.stringify(row.input)),
+        records: records.map(storeRecord),
+        status: end?.status,
+        end: storeEnd(end),
+      }));
       return () =>
         transact(() => {
           const numbers = new Map<string, number>();
-          for (const { run, input, records, end } of staged) {
-            const { row, head } = run;
-            const { runId, rootId, parentId = null } = row;
-            if (find.get(runId) !== undefined)
-              throw storeError("run_exists", `a run ${runId} already exists`, { runId });
-            const no = integer(nextNo.get() ?? {}, "no");
+          for (const { row, chain, input, records, status, end } of staged) {
+            const { runId, rootId } = row;
+            const no = addRunRow(row, input, chain, numbers.get(rootId));
             numbers.set(runId, no);
-            for (const kept of [input, end]) kept?.confirm?.();
-            addRun.run(no, runId, numbers.get(rootId) ?? no, parentId, row.createdAt, input.blob, input.text);
             if (runId === rootId) addTree.run(no, null, null);
-            addChain.run(no, records.length, head);
             for (const one of records) addStored(no, one);
-            if (run.end !== undefined && end !== undefined) endRun.run(run.end.status, end.blob, end.text, no);
+            if (status === undefined || end === undefined) continue;
+            end.confirm?.();
+            endRun.run(status, end.blob, end.text, no);
           }
         });
     },

@@ -16,79 +16,103 @@ export function field(value: Json | undefined, key: string): Json | undefined {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
+/** The same for a text. */
+export function textField(value: Json | undefined, key: string): string | undefined {
+  const member = field(value, key);
+  return typeof member === "string" ? member : undefined;
+}
+
+/** The same for a number. */
+export function numberField(value: Json | undefined, key: string): number | undefined {
+  const member = field(value, key);
+  return typeof member === "number" ? member : undefined;
+}
+
 /** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
 export function jsonFault(value: unknown, path = "$", depth = 0): string | undefined {
-  // The path is computed only for a value that is not JSON.
-  return isPlain(value, depth) ? undefined : faultOf(value, path, depth, false);
+  return faultText(faultOf(value, depth, STRICT), path);
+}
+
+/** The same, which also refuses lone surrogates. */
+export function unicodeFault(value: unknown): string | undefined {
+  return faultText(faultOf(value, 0, { optional: false, unicode: true }), "$");
 }
 
 export function isJson(value: unknown): value is Json {
-  return isPlain(value, 0);
+  return faultOf(value, 0, STRICT) === undefined;
 }
 
 const MAX_DEPTH = 256;
 
-function isPlain(value: unknown, depth: number): boolean {
+/** Why a value is not JSON; `steps` lead to it from the innermost outwards. */
+interface Fault {
+  readonly reason: string;
+  readonly steps: string[];
+}
+
+function faultText(fault: Fault | undefined, path: string): string | undefined {
+  if (fault === undefined) return undefined;
+  const where = path + fault.steps.toReversed().join("");
+  return `${fault.reason === TOO_DEEP ? where.slice(0, 200) : where}: ${fault.reason}`;
+}
+
+const TOO_DEEP = `nested deeper than ${MAX_DEPTH} levels, or a cycle`;
+
+interface JsonRules {
+  /** Undefined members and an undefined value count as absent. */
+  readonly optional: boolean;
+  /** Texts and keys must be valid Unicode. */
+  readonly unicode: boolean;
+}
+const STRICT: JsonRules = { optional: false, unicode: false };
+const NO_UNICODE = "a lone surrogate is not valid Unicode";
+
+function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undefined {
   switch (typeof value) {
+    case "undefined":
+      return rules.optional && depth === 0 ? undefined : { reason: "undefined is not JSON", steps: [] };
     case "string":
+      return rules.unicode && !value.isWellFormed() ? { reason: NO_UNICODE, steps: [] } : undefined;
     case "boolean":
-      return true;
+      return undefined;
     case "number":
-      return Number.isFinite(value);
+      return Number.isFinite(value) ? undefined : { reason: `${value} is not a JSON number`, steps: [] };
     case "object":
-      return value === null || (depth < MAX_DEPTH && isPlainInside(value, depth + 1));
+      return value === null ? undefined : faultInside(value, depth, rules);
     default:
-      return false;
+      return { reason: `${typeof value} is not JSON`, steps: [] };
   }
 }
 
-function isPlainInside(value: object, depth: number): boolean {
+function faultInside(value: object, depth: number, rules: JsonRules): Fault | undefined {
+  if (depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
   if (Array.isArray(value)) {
-    // By index, since every() skips holes, which are not JSON.
-    for (let index = 0; index < value.length; index += 1) if (!isPlain(value[index], depth)) return false;
-    return true;
+    // By index, since other iterations skip holes, which are not JSON.
+    for (let index = 0; index < value.length; index += 1) {
+      const fault = faultOf(value[index], depth + 1, rules);
+      if (fault !== undefined) return inside(fault, `[${index}]`);
+    }
+    return undefined;
   }
-  if (!isPlainObject(value)) return false;
-  for (const key in value) if (!isPlain(value[key], depth)) return false;
-  return true;
+  if (!isPlainObject(value)) return { reason: "only plain objects are JSON", steps: [] };
+  for (const key in value) {
+    const member = value[key];
+    if (rules.optional && member === undefined) continue;
+    const fault = (rules.unicode && faultOf(key, depth + 1, rules)) || faultOf(member, depth + 1, rules);
+    if (fault !== undefined) return inside(fault, `.${key}`);
+  }
+  return undefined;
+}
+
+function inside(fault: Fault, step: string): Fault {
+  fault.steps.push(step);
+  return fault;
 }
 
 /** An object literal or an object without a prototype. Callers handle arrays first. */
 function isPlainObject(value: object): value is Readonly<Record<string, unknown>> {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
-}
-
-/** `optional`: undefined members and an undefined value count as absent. */
-function faultOf(value: unknown, path: string, depth: number, optional: boolean): string | undefined {
-  switch (typeof value) {
-    case "undefined":
-      return optional && depth === 0 ? undefined : `${path}: undefined is not JSON`;
-    case "string":
-    case "boolean":
-      return undefined;
-    case "number":
-      return Number.isFinite(value) ? undefined : `${path}: ${value} is not a JSON number`;
-    case "object":
-      return value === null ? undefined : faultInside(value, path, depth, optional);
-    default:
-      return `${path}: ${typeof value} is not JSON`;
-  }
-}
-
-function faultInside(value: object, path: string, depth: number, optional: boolean): string | undefined {
-  if (depth >= MAX_DEPTH) return `${path.slice(0, 200)}: nested deeper than ${MAX_DEPTH} levels, or a cycle`;
-  if (!Array.isArray(value) && !isPlainObject(value)) return `${path}: only plain objects are JSON`;
-  // Array.from, since other iterations skip holes.
-  const members = Array.isArray(value)
-    ? Array.from(value, (item, index) => [`[${index}]`, item] as const)
-    : Object.entries(value).map(([key, member]) => [`.${key}`, member] as const);
-  for (const [step, member] of members) {
-    if (optional && member === undefined && step.startsWith(".")) continue;
-    const fault = faultOf(member, path + step, depth + 1, optional);
-    if (fault !== undefined) return fault;
-  }
-  return undefined;
 }
 
 /** Freezes a JSON value deeply and returns it. */
@@ -140,8 +164,10 @@ export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonl
 export function toJsonValue(value: unknown): ClonedJson<Json> {
   const copy = value === undefined ? null : copyOf(value, 0);
   if (copy !== undefined) return { ok: true, value: copy };
-  // The path is computed only for a value that is not JSON.
-  return { ok: false, fault: faultOf(value, "$", 0, true) ?? "$: it changed while it was read" };
+  return {
+    ok: false,
+    fault: faultText(faultOf(value, 0, { ...STRICT, optional: true }), "$") ?? "$: it changed while it was read",
+  };
 }
 
 /** The same for a value of a known type, such as one that a schema accepted. */

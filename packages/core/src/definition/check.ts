@@ -63,16 +63,23 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
     report.include(`stages.${id}`, state.problems ?? []);
     checkTemplates(report, spec, id, state);
   }
-  if (!spec.states.has(spec.initial)) {
-    const name = String(spec.initial);
-    report.add("initial", `there is no state ${JSON.stringify(name)}`, suggestOneOf(name, spec.states.keys()));
-  }
+  requireState(report, spec, "initial", spec.initial);
   checkInitialInput(report, spec);
   if (spec.routes.kind === "table")
     for (const [index, row] of spec.routes.rows.entries()) checkRow(report, spec, row, `transitions[${index}]`);
   else checkRoutes(report, spec);
   checkReach(report, spec, reach(spec));
   return report.problems;
+}
+
+function requireState(
+  report: Report,
+  { states }: PipelineSpec,
+  path: string,
+  id: string,
+  message = `there is no state ${JSON.stringify(id)}`,
+): void {
+  if (!states.has(id)) report.add(path, message, suggestOneOf(String(id), states.keys()));
 }
 
 /** The initial state is entered with the run's input, which must be able to satisfy its schema. */
@@ -93,29 +100,15 @@ function checkInitialInput(report: Report, spec: PipelineSpec): void {
 function checkRoutes(report: Report, spec: PipelineSpec): void {
   if (spec.routes.kind !== "functions") return;
   for (const [id, routes] of spec.routes.next) {
-    if (!spec.states.has(id))
-      report.add(`next.${id}`, "is not a state of this pipeline", suggestOneOf(id, spec.states.keys()));
-    for (const status of ["completed", "failed", "skipped"] as const) {
-      for (const target of declaredTargets(routes[status]) ?? []) {
-        if (spec.states.has(target)) continue;
-        report.add(
-          `next.${id}`,
-          `route() declares ${target}, which is not a state`,
-          suggestOneOf(target, spec.states.keys()),
-        );
-      }
-    }
+    requireState(report, spec, `next.${id}`, id, "is not a state of this pipeline");
+    for (const status of ["completed", "failed", "skipped"] as const)
+      for (const target of declaredTargets(routes[status]) ?? [])
+        requireState(report, spec, `next.${id}`, target, `route() declares ${target}, which is not a state`);
   }
 }
 
 function checkRow(report: Report, spec: PipelineSpec, row: RowSpec, path: string): void {
-  if (row.from !== "*" && !spec.states.has(row.from)) {
-    report.add(
-      `${path}.from`,
-      `there is no state ${JSON.stringify(row.from)}`,
-      suggestOneOf(String(row.from), spec.states.keys()),
-    );
-  }
+  if (row.from !== "*") requireState(report, spec, `${path}.from`, row.from);
   const reading = parseChoice(row.to, spec.states, null);
   if (!reading.ok) {
     report.add(`${path}.to`, reading.reason);

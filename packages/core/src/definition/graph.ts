@@ -94,15 +94,14 @@ export function reach(spec: PipelineSpec): Reachability {
 }
 
 function edgesOfRoutes(routes: StateRoutes | undefined): Edges {
-  if (routes === undefined)
-    return { anywhere: false, next: [], siblings: [], mayComplete: false, handlesSuccess: false };
+  const isRouted = routes !== undefined;
   // A declared target may be a state, a sibling or a join, and every route may end the run.
   return {
-    anywhere: routes.targets === undefined,
-    next: routes.targets ?? [],
+    anywhere: isRouted && routes.targets === undefined,
+    next: routes?.targets ?? [],
     siblings: [],
-    mayComplete: true,
-    handlesSuccess: true,
+    mayComplete: isRouted,
+    handlesSuccess: isRouted,
   };
 }
 

@@ -1,14 +1,13 @@
 import { messageOf, type Problem } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
-import type { Schema } from "../schema/schema.ts";
 import { type AnyChoice, declaredTargets, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
 import type { StageContext, StageResult } from "./result.ts";
 import type { PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 import { schemaAt } from "./state.ts";
-import { checkLimits, type GuardHook, type RunLimits } from "./state-rules.ts";
-import type { AnyState } from "./types.ts";
+import { checkLimits } from "./state-rules.ts";
+import type { AnyState, AnyStates, PipelineCommon } from "./types.ts";
 
 /** A route with erased types. A method type, so that routes with narrower parameters fit. */
 type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];
@@ -17,23 +16,13 @@ interface RoutesByStatus {
   readonly failed?: RouteFunction;
   readonly skipped?: RouteFunction;
 }
-interface RowOptions {
-  readonly from: string;
-  readonly on: RowSpec["on"];
-  when?(result: StageResult<unknown>, ctx: StageContext): boolean;
+interface RowOptions extends Omit<RowSpec, "to"> {
   readonly to: string | AnyChoice;
 }
 /** The argument of `pipeline()` with erased types. */
-export interface PipelineDefinition {
-  readonly id: string;
-  readonly input: Schema<unknown>;
-  readonly stages: Readonly<Record<string, AnyState>>;
-  readonly initial: string;
+export interface PipelineDefinition extends PipelineCommon<unknown, AnyStates> {
   readonly next?: Readonly<Record<string, RouteFunction | RoutesByStatus | undefined>>;
   readonly transitions?: readonly RowOptions[];
-  readonly context?: JsonObject;
-  readonly limits?: RunLimits;
-  readonly onCall?: GuardHook;
 }
 
 const PIPELINE_KEYS = ["id", "input", "stages", "initial", "next", "transitions", "context", "limits", "onCall"];

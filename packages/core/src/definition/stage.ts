@@ -1,25 +1,14 @@
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { matchesName } from "./patterns/tool-pattern.ts";
-import type { StageContext } from "./result.ts";
 import type { AgentSpec } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
 import { isCount } from "./state-rules.ts";
 import { readTemplate } from "./template.ts";
-import type { AnyState, Stage, StageOptions, State } from "./types.ts";
+import type { AnyState, AnyStates, Stage, StageOptions, State } from "./types.ts";
 
 /** StageOptions with erased types. */
-interface AgentOptions extends CommonOptions {
-  readonly reads?: Readonly<Record<string, AnyState>>;
-  readonly prompt: string | ((ctx: StageContext) => string);
-  readonly visibility?: "allowed" | "session";
-  readonly model?: string;
-  readonly temperature?: number;
-  readonly maxOutputTokens?: number;
-  readonly completionTool: string;
-  readonly completionSchema: Schema<unknown>;
-  readonly turnCap: number;
-}
+type AgentOptions = CommonOptions & Omit<StageOptions<AnyStates, unknown, unknown>, keyof CommonOptions>;
 
 const AGENT_KEYS = [
   "reads",

@@ -1,12 +1,12 @@
 import type { Problem } from "../base/errors.ts";
-import { type JsonObject, jsonFault } from "../base/json.ts";
+import { jsonFault } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { readPattern, type ToolPattern } from "./patterns/tool-pattern.ts";
 import type { StateSpec } from "./spec.ts";
 import { type AllowedTool, checkLimits, isCount } from "./state-rules.ts";
-import type { AnyState, State, StateOptions } from "./types.ts";
+import type { AnyState, AnyStates, State, StateOptions } from "./types.ts";
 
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "exit">;
 
@@ -123,12 +123,7 @@ export function isScratchFolder(path: unknown): boolean {
 }
 
 /** StateOptions with erased types. */
-interface CustomOptions extends CommonOptions {
-  readonly kind: string;
-  readonly reads?: Readonly<Record<string, AnyState>>;
-  readonly options?: JsonObject;
-  readonly output: Schema<unknown>;
-}
+type CustomOptions = CommonOptions & Omit<StateOptions<AnyStates, unknown, unknown>, keyof CommonOptions>;
 
 const KEYS = ["kind", "reads", "options", "output"];
 

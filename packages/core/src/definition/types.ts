@@ -26,6 +26,7 @@ export interface State<O = unknown, I = unknown> {
   readonly [IN]?: (input: I) => void;
 }
 export type AnyState = State<unknown, never>;
+export type AnyStates = Readonly<Record<string, AnyState>>;
 export type Out<S> = S extends { readonly [OUT]?: infer O } ? Exclude<O, undefined> : never;
 export type In<S> = S extends { readonly [IN]?: (input: infer I) => void } ? I : never;
 

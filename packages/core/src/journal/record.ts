@@ -47,31 +47,21 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
   const hash = hashRecord(at.head, at.runId, unhashed);
   // Field by field, since a spread object takes half as much memory again.
   const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
-  const hasRequests = draft.events.some(aboutRequests);
-  const commit: Draft = {
-    record,
-    opened: hasRequests ? openedBy(at.runId, draft.events, now) : NONE,
-    closed: hasRequests ? closedBy(draft.events) : NONE,
-  };
+  const commit: Draft = { record, ...requestsIn(at.runId, draft.events, now) };
   return draft.end === undefined ? commit : { ...commit, end: draft.end };
 }
 
 /** Commits the next record of a run. Throws a Host error if it cannot be written; then nothing of it is kept. */
-export function appendRecord(
+export async function appendRecord(
   store: JournalStore,
   at: RunPosition,
   draft: RecordDraft,
   clock: Clock,
-): Promise<void> | void {
+): Promise<void> {
   const commit = draftCommit(at, draft, clock);
-  const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
-  const onWritten = (): void => {
-    at.seq += 1;
-    at.head = commit.record.hash;
-  };
-  // A synchronous store needs no await.
-  if (written === undefined) onWritten();
-  else return written.then(onWritten);
+  await store.append({ ...commit, runId: at.runId, epoch: at.epoch });
+  at.seq += 1;
+  at.head = commit.record.hash;
 }
 
 /** Makes globally unique names, one each time this process starts or resumes a run. */
@@ -101,21 +91,22 @@ function isRequestKind(kind: unknown): kind is RequestKind {
   return typeof kind === "string" && REQUEST_KINDS.has(kind);
 }
 
-const NONE: readonly never[] = [];
-
 /**
- * A request's body is not redacted, unlike its event's: an answer is about exactly this body, and text that looks like a secret
- * must not hide what would run.
+ * The requests that events open and close. A request's body is not redacted, unlike its event's: an answer is about exactly this
+ * body, and text that looks like a secret must not hide what would run.
  */
-function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
+function requestsIn(runId: string, events: readonly EventDraft[], openedAt: number): Pick<Commit, "opened" | "closed"> {
   const opened: OpenRequest[] = [];
+  const closed: string[] = [];
   for (const { type, data } of events) {
-    if (!OPEN_KINDS.has(type)) continue;
+    if (!OPEN_KINDS.has(type) && !CLOSE_KINDS.has(type)) continue;
     const { requestId, kind, digest, body } = data;
-    if (typeof requestId !== "string" || typeof digest !== "string" || !isRequestKind(kind)) continue;
-    opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
+    if (typeof requestId !== "string") continue;
+    if (CLOSE_KINDS.has(type)) closed.push(requestId);
+    else if (typeof digest === "string" && isRequestKind(kind))
+      opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
   }
-  return opened;
+  return { opened, closed };
 }
 
 /** Event types that open and close requests. */
@@ -126,17 +117,6 @@ export const CLOSE_KINDS: ReadonlySet<string> = new Set([
   "request.answered",
   "request.expired",
 ]);
-
-function aboutRequests({ type }: EventDraft): boolean {
-  return OPEN_KINDS.has(type) || CLOSE_KINDS.has(type);
-}
-
-function closedBy(events: readonly EventDraft[]): readonly string[] {
-  const closed: string[] = [];
-  for (const { type, data } of events)
-    if (CLOSE_KINDS.has(type) && typeof data.requestId === "string") closed.push(data.requestId);
-  return closed;
-}
 
 /** A value as recorded, and as the program sees it now and on resume. */
 export interface RecordedValue<T> {

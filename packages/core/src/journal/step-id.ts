@@ -1,5 +1,5 @@
 import { field, parseJson } from "../base/json.ts";
-import type { ChildRun, JournalRecord, RecordPhase } from "./seam.ts";
+import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 
 // The grammar of step ids:
 //
@@ -174,6 +174,9 @@ export const LIFECYCLE_STEP = {
 
 /** The ordinal of lifecycle records, which are not steps. */
 export const NO_ORDINAL = -1;
+
+/** Every status that an end may have. */
+export const END_STATUSES: readonly RunEnd["status"][] = ["completed", "failed", "cancelled"];
 
 /** Every phase that a journal may hold. */
 export const RECORD_PHASES: readonly RecordPhase[] = ["open", "done", "lifecycle", "life"];

@@ -1,4 +1,4 @@
-import { field, type Json, type JsonObject } from "../base/json.ts";
+import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
@@ -46,6 +46,6 @@ export type Denied = {
 };
 
 export function isDenied(value: Json): value is Denied {
-  const texts = ["executionId", "callId", "tool", "cause"].map((key) => field(value, key));
-  return texts.every((text) => typeof text === "string") && typeof field(value, "attempt") === "number";
+  const texts = ["executionId", "callId", "tool", "cause"].map((key) => textField(value, key));
+  return !texts.includes(undefined) && numberField(value, "attempt") !== undefined;
 }

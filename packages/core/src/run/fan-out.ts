@@ -7,8 +7,7 @@ import type { NextDecision, ResolvedChoice } from "../machine/decide-next.ts";
 import { AttemptJournal } from "./attempt.ts";
 import { type RunState, stageContext } from "./context.ts";
 import { type Execution, type ExecutionEnd, isDenied } from "./execution.ts";
-import { nextAfter, routeEvents } from "./stage/leave.ts";
-import { ENTERED, leftNext } from "./stage/phases.ts";
+import { decideRoute } from "./stage/leave.ts";
 import { decidesRoute, isStageResult } from "./stage/recorded-phases.ts";
 
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
@@ -118,13 +117,7 @@ export async function routeFailedFanOut(
   };
   const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
   const journal = new AttemptJournal(execution.steps, executionId, attempts);
-  const decide = async (call: StepCall): Promise<NextDecision> => {
-    call.event(journal.event("stage.next", ENTERED));
-    const next = await nextAfter(execution, result, ctx);
-    for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
-    call.event(journal.event("stage.next", leftNext(next.choice.kind)));
-    return next;
-  };
+  const decide = (call: StepCall): Promise<NextDecision> => decideRoute(execution, journal, call, result, ctx);
   const next = await execution.steps.run(stepIds.failedFanOut(fork.id), decide, { decides: decidesRoute });
   return { result, next };
 }

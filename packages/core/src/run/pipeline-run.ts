@@ -1,5 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
-import { field, isJsonObject, type Json } from "../base/json.ts";
+import { field, isJsonObject, type Json, numberField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
@@ -118,12 +118,24 @@ async function initialInput(
   return choice.kind === "to" ? { ok: true, choice } : { ok: false, reason: "the initial state takes no input" };
 }
 
-/** Counts a visit of a state. Returns the run's end if a cancel or a cap prevents it. */
+/** Counts a visit of a state. Returns the run's end if a cancel or a cap on hops or visits prevents it. */
 function endBefore(walk: Walk, state: string): RunEnding | undefined {
   const cancelled = cancelledEnd(walk);
   if (cancelled !== undefined) return cancelled;
-  countVisit(walk, state);
-  return capExceeded(walk, state);
+  const { limits, states } = walk.setup.spec;
+  const { maxVisits = 10, maxHops = 10 * states.size } = limits;
+  const count = visitsOf(walk, state);
+  count.visits += 1;
+  if (walk.hops > maxHops)
+    return overLimit(walk, "limit_hops", "maxHops", `the run took ${maxHops} routes without an end`);
+  if (count.visits > maxVisits)
+    return overLimit(walk, "limit_visits", "maxVisits", `state ${state} was entered ${maxVisits} times`);
+  return undefined;
+}
+
+function overLimit(walk: Walk, code: string, limit: string, message: string): RunEnding {
+  const reached = { type: "limit.reached", data: { limit, message } } as const;
+  return { end: runEndOf(walk, { kind: "fail", reason: message, code }, [reached]) };
 }
 
 /** Follows the choice of an execution, fan-outs included, to the next state or to the end of the run. */
@@ -193,27 +205,6 @@ function visitsOf({ visited }: Walk, state: string): VisitCount {
   return known;
 }
 
-function countVisit(walk: Walk, state: string): void {
-  visitsOf(walk, state).visits += 1;
-}
-
-/** The failed end of a run whose hops or visits of a state exceed their cap. */
-function capExceeded(walk: Walk, state: string): RunEnding | undefined {
-  const { spec } = walk.setup;
-  const maxVisits = spec.limits.maxVisits ?? 10;
-  const maxHops = spec.limits.maxHops ?? 10 * spec.states.size;
-  if (walk.hops > maxHops) return overLimit(walk, "maxHops", `the run took ${maxHops} routes without an end`);
-  if (visitsOf(walk, state).visits > maxVisits)
-    return overLimit(walk, "maxVisits", `state ${state} was entered ${maxVisits} times`);
-  return undefined;
-}
-
-function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string): RunEnding {
-  const code = limit === "maxHops" ? "limit_hops" : "limit_visits";
-  const reached = { type: "limit.reached", data: { limit, message } } as const;
-  return { end: runEndOf(walk, { kind: "fail", reason: message, code }, [reached]) };
-}
-
 /** Runs one state without a route. Its result is the end of the sibling's run. */
 async function runSibling(setup: RunSetup, steps: StepRunner, state: string, input: Json): Promise<ProgramEnd> {
   const context = field(input, "context");
@@ -225,8 +216,8 @@ async function runSibling(setup: RunSetup, steps: StepRunner, state: string, inp
   };
   const entry = {
     input: field(input, "input") ?? null,
-    visit: countOf(field(input, "visit"), 1),
-    turnsBefore: countOf(field(input, "turns"), 0),
+    visit: numberField(input, "visit") ?? 1,
+    turnsBefore: numberField(input, "turns") ?? 0,
     routed: false,
   };
   const { result, denied } = await execute(executionOf(setup, steps, state, run, entry));
@@ -245,10 +236,6 @@ function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
     case "cancelled":
       return "cancelled";
   }
-}
-
-function countOf(value: Json | undefined, fallback: number): number {
-  return typeof value === "number" ? value : fallback;
 }
 
 function executionOf(

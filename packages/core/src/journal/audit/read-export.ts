@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
-import { field, type Json, parseJson } from "../../base/json.ts";
+import { field, type Json, numberField, parseJson, textField } from "../../base/json.ts";
 import { digestOf } from "../record.ts";
 import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
-import { isEnd, RECORD_PHASES } from "../step-id.ts";
+import { END_STATUSES, isEnd, RECORD_PHASES } from "../step-id.ts";
 import {
   EXPORT_VERSION,
   type ExportedJournal,
@@ -41,7 +41,7 @@ export function readExport(file: Uint8Array): RunExport {
   const lines = text.split("\n");
   const [header = ""] = lines;
   const known = parsed(header);
-  const runId = textIn(known, "runId") ?? "";
+  const runId = textField(known, "runId") ?? "";
   const journals: Reading[] = [];
   const faults: AuditFault[] = [];
   const valued = field(known, "values") === true;
@@ -54,7 +54,7 @@ export function readExport(file: Uint8Array): RunExport {
   });
 
   const version = field(known, "version");
-  if (textIn(known, "sluice") !== "run" || typeof version !== "number") {
+  if (textField(known, "sluice") !== "run" || typeof version !== "number") {
     fault("the file is not an export of a run: its first line is not an export header");
     return done();
   }
@@ -73,7 +73,7 @@ export function readExport(file: Uint8Array): RunExport {
       continue;
     }
     const current = journals.at(-1);
-    const value = valued ? textIn(read, "value") : undefined;
+    const value = valued ? textField(read, "value") : undefined;
     const record = valued && value === undefined ? undefined : recordIn(read, value);
     if (current !== undefined && record !== undefined && lineOf(record, value) === line) {
       current.records.push(record);
@@ -89,21 +89,21 @@ export function readExport(file: Uint8Array): RunExport {
   else if (headerLine(journals, valued) !== `${header}\n`)
     fault("the first line is not that of the journals in the file");
   // Bytes that are not UTF-8 decode to the replacement character.
-  else if (!isUtf8(file) || !isWhole(lines, at))
+  else if (!isUtf8(file) || !endsAt(lines, at))
     fault("the file is not as it was written: it has another digest than its last line says");
   return done();
 }
 
 /** Whether the line at `at` is the last one and has the count and digest of those before it. */
-function isWhole(lines: readonly string[], at: number): boolean {
+function endsAt(lines: readonly string[], at: number): boolean {
   const before = `${lines.slice(0, at).join("\n")}\n`;
   return lines.slice(at).join("\n") === endLine(at, hash("sha256", before));
 }
 
 function journalIn(read: Json | undefined): Omit<ExportedJournal, "records"> | undefined {
-  const runId = textIn(read, "runId");
-  const parentId = textIn(read, "parentId");
-  const [records, head] = [numberIn(read, "records"), textIn(read, "head")];
+  const runId = textField(read, "runId");
+  const parentId = textField(read, "parentId");
+  const [records, head] = [numberField(read, "records"), textField(read, "head")];
   if (runId === undefined || records === undefined || head === undefined) return undefined;
   return { runId, claimed: { records, head }, ...(parentId === undefined ? {} : { parentId }) };
 }
@@ -115,7 +115,7 @@ function lineOf(record: ExportedRecord, value: string | undefined): string {
 }
 
 function digestIn(read: Json | undefined, value: string | undefined): string | undefined {
-  if (value === undefined) return textIn(read, "valueDigest");
+  if (value === undefined) return textField(read, "valueDigest");
   return value.isWellFormed() ? digestOf(value) : undefined;
 }
 
@@ -128,39 +128,36 @@ function withValues({ records, values, ...journal }: Reading): RunJournal {
 
 function endIn(value: string): RunEnd | undefined {
   const read = parsed(value);
-  const status = END_STATUSES.find((known) => known === textIn(read, "status"));
+  const status = END_STATUSES.find((known) => known === textField(read, "status"));
   const own = field(read, "value");
   return status === undefined || own === undefined ? undefined : { status, value: own };
 }
 
-const END_STATUSES: readonly RunEnd["status"][] = ["completed", "failed", "cancelled"];
-
 function recordIn(read: Json | undefined, value: string | undefined): ExportedRecord | undefined {
-  const [seq, ordinal, phase] = [numberIn(read, "seq"), numberIn(read, "ordinal"), phaseIn(read)];
-  const [stepId, incarnation] = [textIn(read, "stepId"), textIn(read, "incarnation")];
-  const [valueDigest, events, hashed] = [digestIn(read, value), textIn(read, "events"), textIn(read, "hash")];
-  if (seq === undefined || ordinal === undefined || phase === undefined || stepId === undefined) return undefined;
-  if (incarnation === undefined || valueDigest === undefined || events === undefined || hashed === undefined)
-    return undefined;
-  return { seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash: hashed };
+  const record = {
+    seq: numberField(read, "seq"),
+    ordinal: numberField(read, "ordinal"),
+    stepId: textField(read, "stepId"),
+    phase: phaseIn(read),
+    incarnation: textField(read, "incarnation"),
+    valueDigest: digestIn(read, value),
+    events: textField(read, "events"),
+    hash: textField(read, "hash"),
+  };
+  return isWhole(record) ? record : undefined;
+}
+
+/** Whether no member is missing. */
+function isWhole<T extends object>(of: T): of is { [K in keyof T]: Exclude<T[K], undefined> } & T {
+  return !Object.values(of).includes(undefined);
 }
 
 function phaseIn(read: Json | undefined): RecordPhase | undefined {
-  const phase = textIn(read, "phase");
+  const phase = textField(read, "phase");
   return RECORD_PHASES.find((known) => known === phase);
 }
 
 function parsed(line: string): Json | undefined {
   const read = parseJson(line);
   return read.ok ? read.value : undefined;
-}
-
-function textIn(read: Json | undefined, key: string): string | undefined {
-  const value = field(read, key);
-  return typeof value === "string" ? value : undefined;
-}
-
-function numberIn(read: Json | undefined, key: string): number | undefined {
-  const value = field(read, key);
-  return typeof value === "number" ? value : undefined;
 }

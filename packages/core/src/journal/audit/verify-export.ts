@@ -1,4 +1,4 @@
-import { field, type Json, parseJson } from "../../base/json.ts";
+import { field, type Json, parseJson, textField } from "../../base/json.ts";
 import { childRunId, isEnd } from "../step-id.ts";
 import type { ExportedJournal, ExportedRecord } from "./export.ts";
 import type { RunExport } from "./read-export.ts";
@@ -49,7 +49,7 @@ function claimFaults({ records, claimed }: ExportedJournal, head: string): reado
 function childrenOf({ runId, records }: ExportedJournal, childIds: readonly string[]): ReadonlyMap<string, ChildLink> {
   const children = new Map<string, ChildLink>();
   const name = (child: string, by: Json): void => {
-    const head = textIn(by, "head");
+    const head = textField(by, "head");
     if (head !== undefined) children.set(child, { head });
   };
   const joined = new Set<number>();
@@ -71,9 +71,9 @@ function childrenOf({ runId, records }: ExportedJournal, childIds: readonly stri
           if (typeof key === "string") children.set(childRunId(runId, record.stepId, key), link);
       } else if (type === "fanOut.joined" && record.phase === "done") {
         for (const outcome of list(field(data, "outcomes")))
-          name(childRunId(runId, record.stepId, textIn(outcome, "name") ?? ""), outcome);
+          name(childRunId(runId, record.stepId, textField(outcome, "name") ?? ""), outcome);
       } else if (type === "run.finished" && isEnd(record)) {
-        for (const child of list(field(data, "children"))) name(textIn(child, "run") ?? "", child);
+        for (const child of list(field(data, "children"))) name(textField(child, "run") ?? "", child);
       }
     }
   }
@@ -88,9 +88,4 @@ function eventsIn({ events }: ExportedRecord): readonly Json[] {
 
 function list(value: Json | undefined): readonly Json[] {
   return Array.isArray(value) ? value : [];
-}
-
-function textIn(value: Json, key: string): string | undefined {
-  const found = field(value, key);
-  return typeof found === "string" ? found : undefined;
 }

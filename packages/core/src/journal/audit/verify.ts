@@ -1,4 +1,4 @@
-import { field, isJsonObject, type Json, parseJson } from "../../base/json.ts";
+import { field, isJsonObject, type Json, parseJson, textField } from "../../base/json.ts";
 import { digestOf, GENESIS, hashDigested } from "../record.ts";
 import type { JournalRecord, RunJournal } from "../seam.ts";
 import { childKeys, childRunId, isEnd, LIFECYCLE_STEP } from "../step-id.ts";
@@ -48,16 +48,8 @@ export function verifyJournal(journals: readonly RunJournal[], expectedHead?: st
 
 function checked(journal: RunJournal): CheckedJournal {
   const { runId, parentId, records } = journal;
-  const { head, faults } = checkAlone(journal);
-  return {
-    runId,
-    parentId,
-    records: records.length,
-    head,
-    ended: records.some(isEnd),
-    faults,
-    children: childrenOf(journal),
-  };
+  const ended = records.some(isEnd);
+  return { runId, parentId, records: records.length, ended, ...checkAlone(journal), children: childrenOf(journal) };
 }
 
 /** Verifies one journal without its children. */
@@ -101,20 +93,15 @@ function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, ChildLi
     const joined = join && jsonOf(join);
     for (const key of keys) {
       const child = childRunId(runId, record.stepId, key);
-      children.set(child, joined === undefined ? "started" : { head: textOf(field(field(joined, key), "head")) });
+      children.set(child, joined === undefined ? "started" : { head: textField(field(joined, key), "head") ?? "" });
     }
   }
   const last = records.at(-1);
   const closed = last?.stepId === LIFECYCLE_STEP.closed ? field(field(jsonOf(last), "value"), "children") : undefined;
   if (isJsonObject(closed)) {
-    for (const [child, head] of Object.entries(closed)) children.set(child, { head: textOf(head) });
+    for (const child of Object.keys(closed)) children.set(child, { head: textField(closed, child) ?? "" });
   }
   return children;
-}
-
-/** A text, or one that matches no head. */
-function textOf(value: Json | undefined): string {
-  return typeof value === "string" ? value : "";
 }
 
 /** A record's value; null if it is not JSON, which the chain check reports. */

@@ -1,7 +1,8 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SluiceError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
 import type { RunPosition } from "../record.ts";
-import type { ChildRun, LiveChunk, SiblingEnd } from "../seam.ts";
+import type { LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { RecordedSteps } from "./recorded-steps.ts";
 
@@ -17,6 +18,8 @@ export interface ActiveRun {
 
 /** Shared by all runs of a tree. */
 export interface ActiveTree {
+  /** The id of the root run. */
+  readonly runId: string;
   /** Stops every run of the tree here; they can be resumed. */
   stop(thrown: unknown): void;
   /** Calls the listener when there may be new signals. Returns the unsubscriber. */
@@ -25,31 +28,17 @@ export interface ActiveTree {
   heard(): boolean;
   /** Keeps the tree owned until abandoned work settles. */
   hold(work: Promise<unknown>): void;
-  /** Starts or resumes a child; `fresh`: none of its siblings was started before. */
-  openChild(parent: ActiveRun, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | ChildEnd>;
-  /** Ends a child that is not running here, and its descendants, as cancelled, without running their code. */
-  closeChild(parent: ActiveRun, stepId: string, child: ChildRun, reason: string): Promise<SiblingEnd>;
-}
-/** A running child, as its parent sees it. */
-export interface ChildTask {
-  readonly end: Promise<SiblingEnd>;
-  cancel(reason: SluiceError): void;
-}
-export interface ChildEnd {
-  readonly ended: SiblingEnd;
+  /** Runs the program for one run of the tree and records its end. */
+  work(control: Cancellation, at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd>;
 }
 
 /** A failed write stops the whole tree at once, so that no sibling begins anything after it. */
-export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> | T {
-  const stop = (thrown: unknown): never => {
+export async function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> {
+  try {
+    return await write();
+  } catch (thrown) {
     tree.stop(thrown);
     throw thrown;
-  };
-  try {
-    const written = write();
-    return written instanceof Promise ? written.catch(stop) : written;
-  } catch (thrown) {
-    return stop(thrown);
   }
 }
 

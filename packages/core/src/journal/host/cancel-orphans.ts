@@ -15,16 +15,12 @@ export interface OrphanCancellation {
   readonly clock: Clock;
   readonly rootId: string;
 }
-/** The same for a tree without an owner, which gets a new incarnation. */
-export interface OwnershipClaim extends OrphanCancellation {
-  readonly incarnation: () => string;
-}
 
 /** Ends a run without children as cancelled. None of its code runs; its open requests expire in the same record. */
 export async function cancelLeaf(of: OrphanCancellation, at: RunPosition, reason: string): Promise<SiblingEnd> {
   // A run with one record has no requests.
   const requests = at.seq === 1 ? [] : await of.store.requests(of.rootId);
-  return await closeOne(of, at, reason, requests, {});
+  return await closeOne(of, at, reason, requests);
 }
 
 /**
@@ -42,27 +38,26 @@ export async function cancelWithChildren(
   for (const { runId, parentId } of rows) if (parentId !== undefined && below.has(parentId)) below.add(runId);
   below.delete(top.runId);
 
-  const children = new Map<string, Record<string, string>>();
-  const childrenOf = (runId: string): Record<string, string> => {
-    const heads = children.get(runId) ?? {};
-    children.set(runId, heads);
-    return heads;
-  };
+  const heads = new Map<string, Record<string, string>>();
   for (const row of rows.toReversed()) {
     const { runId, parentId, records, head, end } = row;
     if (parentId === undefined || !below.has(runId)) continue;
     const at: RunPosition = { ...top, runId, seq: records, head };
-    const last = end === undefined ? await closeOne(of, at, reason, requests, childrenOf(runId)) : { head };
-    childrenOf(parentId)[runId] = last.head;
+    const last = end === undefined ? await closeOne(of, at, reason, requests, heads.get(runId)) : { head };
+    const siblings = heads.get(parentId) ?? {};
+    siblings[runId] = last.head;
+    heads.set(parentId, siblings);
   }
-  return await closeOne(of, top, reason, requests, childrenOf(top.runId));
+  return await closeOne(of, top, reason, requests, heads.get(top.runId));
 }
 
 /**
  * Carries out a requested cancel of a run without an owner. Undefined if another process claimed it meanwhile, which then sees the
  * request. Throws Host `journal_damaged` instead of adding to a changed journal.
  */
-export async function cancelOrphan(of: OwnershipClaim): Promise<RunEnd | undefined> {
+export async function cancelOrphan(
+  of: OrphanCancellation & { readonly incarnation: () => string },
+): Promise<RunEnd | undefined> {
   const { store, rootId, incarnation } = of;
   let epoch: number;
   try {
@@ -94,7 +89,7 @@ async function closeOne(
   at: RunPosition,
   reason: string,
   requests: readonly OpenRequest[],
-  children: Readonly<Record<string, string>>,
+  children: Readonly<Record<string, string>> = {},
 ): Promise<SiblingEnd> {
   const own = requests.filter((request) => request.runId === at.runId);
   const expired: EventDraft[] = own.map(({ requestId, kind }) => ({

@@ -1,9 +1,11 @@
 import { SluiceError } from "../../base/errors.ts";
+import { draftCommit, genesisPosition, lifecycleRecord, type RunPosition, toRecordedValue } from "../record.ts";
 import type { ChildRun, JournalRecord, RunChildrenOptions, RunEnd, SiblingEnd } from "../seam.ts";
-import { childKeys, childRunId } from "../step-id.ts";
+import { childKeys, childRunId, LIFECYCLE_STEP } from "../step-id.ts";
 import type { RunRow } from "../store/journal-store.ts";
-import type { ActiveRun, ChildTask } from "./active-run.ts";
-import { loadChildEnd } from "./recorded-steps.ts";
+import { type ActiveRun, Cancellation, stopOnFailure } from "./active-run.ts";
+import { cancelLeaf, cancelWithChildren } from "./cancel-orphans.ts";
+import { loadChildEnd, loadForResume, NO_RECORDED_STEPS, type ResumeState } from "./recorded-steps.ts";
 
 /** Refuses children that a resume could not tell apart, or that are not the recorded ones. */
 export function checkChildren(
@@ -30,15 +32,34 @@ export function checkChildren(
 }
 
 /** The row of a child, if it was started. Throws if the id belongs to another parent's run. */
-export async function childRow(parent: ActiveRun, childId: string): Promise<RunRow | undefined> {
-  const row = await parent.store.run(childId);
-  if (row === undefined || row.parentId === parent.at.runId) return row;
+async function childRow({ store, at }: ActiveRun, childId: string): Promise<RunRow | undefined> {
+  const row = await store.run(childId);
+  if (row === undefined || row.parentId === at.runId) return row;
   const rule = "step ids and keys must not form the same id";
-  throw new SluiceError(
-    "Host",
-    "run_exists",
-    `a run ${childId} already exists and is not a child of ${parent.at.runId}; ${rule}`,
-  );
+  const message = `a run ${childId} already exists and is not a child of ${at.runId}; ${rule}`;
+  throw new SluiceError("Host", "run_exists", message);
+}
+
+/** A child that is about to run or to be closed here. */
+interface OpenedChild extends Pick<ResumeState, "recorded" | "input" | "forked"> {
+  readonly at: RunPosition;
+}
+
+/** Creates a child, or loads the one of `row` to resume it. */
+async function openChild(parent: ActiveRun, childId: string, child: ChildRun, row?: RunRow): Promise<OpenedChild> {
+  const { store, clock, tree } = parent;
+  const { runId: parentId, epoch, incarnation } = parent.at;
+  if (row !== undefined) {
+    const { seq, head, ...resumed } = await loadForResume(store, row);
+    return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed };
+  }
+  const { text, value: input } = toRecordedValue(child.input, `the input of ${childId}`);
+  const start = genesisPosition(childId, incarnation);
+  const commit = draftCommit(start, lifecycleRecord(LIFECYCLE_STEP.start, child.events, text), clock);
+  const seed = { runId: childId, rootId: tree.runId, parentId, createdAt: clock.now(), input };
+  await stopOnFailure(tree, () => store.create(seed, { ...commit, epoch }));
+  const at = { ...start, epoch, seq: 1, head: commit.record.hash };
+  return { at, recorded: NO_RECORDED_STEPS, input, forked: false };
 }
 
 /** Runs all children concurrently and always waits for every one. */
@@ -49,9 +70,9 @@ export async function runChildren(
   options: RunChildrenOptions,
   fresh: boolean,
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
-  const { control, tree } = parent;
+  const { store, clock, control, tree } = parent;
   const settled = new Map<string, SiblingEnd>();
-  const running = new Map<string, ChildTask>();
+  const running = new Set<Cancellation>();
   let failedKey: string | undefined;
   let fault: { readonly thrown: unknown } | undefined;
 
@@ -60,7 +81,7 @@ export async function runChildren(
     control.cancelled ?? (failedKey === undefined ? undefined : siblingFailed(failedKey));
   const cancelRest = (): void => {
     const reason = cancelReason();
-    if (reason !== undefined) for (const task of running.values()) task.cancel(reason);
+    if (reason !== undefined) for (const child of running) child.cancel(reason);
   };
   /** A fault in one journal stops the whole tree, whose runs can be resumed. */
   const onFault = (thrown: unknown): void => {
@@ -73,40 +94,42 @@ export async function runChildren(
     failedKey = key;
     cancelRest();
   };
-  const work = async (key: string, task: ChildTask): Promise<void> => {
-    running.set(key, task);
+  const work = async (key: string, { at, recorded, input }: OpenedChild): Promise<void> => {
+    const child = new Cancellation();
+    running.add(child);
+    const ended = tree.work(child, at, recorded, input);
     // The cancel may have come while its journal was opened.
     cancelRest();
     try {
-      const end = await task.end;
-      running.delete(key);
+      const end = await ended;
+      running.delete(child);
       onEnd(key, end);
     } catch (thrown) {
-      running.delete(key);
+      running.delete(child);
       onFault(thrown);
     }
   };
 
   const works: Promise<void>[] = [];
   const start = async (): Promise<void> => {
-    const waiting: ChildRun[] = [];
+    const waiting: { readonly child: ChildRun; readonly childId: string; readonly known: RunRow | undefined }[] = [];
     // On a resume, recorded ends first: a recorded failure must cancel the rest before they are resumed.
     for (const child of children) {
-      const known = fresh ? undefined : await childRow(parent, childRunId(parent.at.runId, stepId, child.key));
-      const end = known === undefined ? undefined : await loadChildEnd(parent.store, known);
-      if (end === undefined) waiting.push(child);
+      const childId = childRunId(parent.at.runId, stepId, child.key);
+      const known = fresh ? undefined : await childRow(parent, childId);
+      const end = known === undefined ? undefined : await loadChildEnd(store, known);
+      if (end === undefined) waiting.push({ child, childId, known });
       else onEnd(child.key, end);
     }
-    for (const child of waiting) {
+    for (const { child, childId, known } of waiting) {
       if (control.stopped !== undefined) throw control.stopped;
       const reason = cancelReason();
-      if (reason !== undefined) {
-        onEnd(child.key, await tree.closeChild(parent, stepId, child, reason.message));
-        continue;
+      const opened = await openChild(parent, childId, child, known);
+      if (reason === undefined) works.push(work(child.key, opened));
+      else {
+        const close = opened.forked ? cancelWithChildren : cancelLeaf;
+        onEnd(child.key, await close({ store, clock, rootId: tree.runId }, opened.at, reason.message));
       }
-      const opened = await tree.openChild(parent, stepId, child, fresh);
-      if ("ended" in opened) onEnd(child.key, opened.ended);
-      else works.push(work(child.key, opened));
     }
   };
 

@@ -27,8 +27,8 @@ import {
 } from "../store/read-runs.ts";
 import { cancelOrphan, cancelTree } from "./cancel-orphans.ts";
 import { loadForResume, NO_RECORDED_STEPS, type ResumeState } from "./recorded-steps.ts";
-import { HostTask, type RunTaskHost, RunTree } from "./run-tree.ts";
-import { CoalescedWork, createChanges, type Report } from "./store-changes.ts";
+import { type HostServices, RunTree } from "./run-tree.ts";
+import { createChanges, type Report } from "./store-changes.ts";
 
 export interface HostOptions {
   readonly clock?: Clock;
@@ -43,14 +43,14 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const changes = createChanges(store, report);
   const incarnation = createIncarnations();
   /** Runs that this host owns. */
-  const tasks = new Map<string, HostTask>();
+  const tasks = new Map<string, RunTree>();
   /** Runs that a call here is about to claim, since the store lets an owner claim the same run twice. */
   const claiming = new Set<string>();
   const calls = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
   const onReleased = (runId: string): void => void tasks.delete(runId);
-  const services: RunTaskHost = { store, clock, report, changes, incarnation, onReleased };
+  const services: HostServices = { store, clock, report, changes, incarnation, onReleased };
 
   /** Runs a call that may claim a run: `close` waits for it and refuses later ones. */
   const beforeClose = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -122,12 +122,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       throw thrown;
     }
   };
-  const begin = (
-    at: RunPosition,
-    { recorded, input }: Pick<ResumeState, "recorded" | "input">,
-    program: RunProgram,
-  ): RunTask => {
-    const task = new HostTask(services, new RunTree(services, at.runId, program), at, recorded, input);
+  const begin = (at: RunPosition, resumed: Pick<ResumeState, "recorded" | "input">, program: RunProgram): RunTask => {
+    const task = new RunTree(services, program, at, resumed);
     tasks.set(at.runId, task);
     return task;
   };
@@ -198,29 +194,19 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     },
 
     async result(runId, { signal } = {}) {
-      return await new Promise<RunEnd>((resolve, reject) => {
-        const run = async (): Promise<void> => {
-          try {
-            const row = await store.run(runId);
-            if (row === undefined) throw unknownRun(runId);
-            const { end } = row;
-            if (end !== undefined) stop(() => resolve(end));
-          } catch (thrown) {
-            stop(() => reject(thrown));
-          }
-        };
-        const checking = new CoalescedWork({ run });
-        const onAbort = (): void => stop(() => reject(cancelledWait(runId)));
-        const unsubscribe = changes.await(() => checking.request());
-        const stop = (settle: () => void): void => {
-          unsubscribe();
-          signal?.removeEventListener("abort", onAbort);
-          settle();
-        };
-        signal?.addEventListener("abort", onAbort, { once: true });
-        if (signal?.aborted === true) onAbort();
-        else checking.request();
-      });
+      const waiter = changes.waiter(signal);
+      try {
+        for (;;) {
+          const changed = waiter.next();
+          if (signal?.aborted === true) throw cancelledWait(runId);
+          const row = await store.run(runId);
+          if (row === undefined) throw unknownRun(runId);
+          if (row.end !== undefined) return row.end;
+          await changed;
+        }
+      } finally {
+        waiter.close();
+      }
     },
 
     requests: (runId) => openRequests(store, runId),

@@ -1,57 +1,31 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import {
-  appendRecord,
-  draftCommit,
-  genesisPosition,
-  lifecycleRecord,
-  type RunPosition,
-  toRecordedValue,
-} from "../record.ts";
-import type {
-  ChildRun,
-  LiveChunk,
-  ProgramEnd,
-  RunEnd,
-  RunProgram,
-  RunTask,
-  SiblingEnd,
-  SuspendReason,
-} from "../seam.ts";
-import { childRunId, LIFECYCLE_STEP } from "../step-id.ts";
+import { appendRecord, lifecycleRecord, type RunPosition, toRecordedValue } from "../record.ts";
+import type { LiveChunk, ProgramEnd, RunEnd, RunProgram, RunTask, SiblingEnd, SuspendReason } from "../seam.ts";
+import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore } from "../store/journal-store.ts";
-import {
-  type ActiveRun,
-  type ActiveTree,
-  Cancellation,
-  type ChildEnd,
-  type ChildTask,
-  stopOnFailure,
-} from "./active-run.ts";
-import { type CancelRequest, cancelLeaf, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
-import { childRow } from "./fork.ts";
-import {
-  loadChildEnd,
-  loadForResume,
-  NO_RECORDED_STEPS,
-  type RecordedSteps,
-  type ResumeState,
-} from "./recorded-steps.ts";
+import { type ActiveTree, Cancellation, stopOnFailure } from "./active-run.ts";
+import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
+import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
 import { SUSPENDED } from "./step-call.ts";
 import { ProgramRunner } from "./step-runner.ts";
-import { type ChangeListener, type Changes, CoalescedWork, type Coalescer, type Report } from "./store-changes.ts";
+import { type Changes, coalesced, type Report } from "./store-changes.ts";
 
-/** Shared by all runs of a host. */
+/** A host as its runs see it. */
 export interface HostServices {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly report: Report;
+  readonly changes: Changes;
+  readonly incarnation: () => string;
+  /** Called when this host no longer owns the run. */
+  readonly onReleased: (runId: string) => void;
 }
 
-/** A child that is about to run here. */
-interface OpenedChild extends Pick<ResumeState, "recorded" | "input" | "forked"> {
-  readonly at: RunPosition;
+type TaskEnd = Awaited<RunTask["settled"]>;
+interface Fault {
+  readonly fault: unknown;
 }
 
 interface LiveListener {
@@ -59,31 +33,53 @@ interface LiveListener {
 }
 
 /**
- * A root run of this process with its descendants, which are owned, stopped and released together. Its sets are created on first
- * use, since most runs need none of them.
+ * How long a task's end waits for abandoned code; after that, only the run's lock waits for it. Short, since a cancel has to
+ * return within 100 ms, half of which a tool may have used.
  */
-export class RunTree implements ActiveTree {
-  readonly rootId: string;
+const RELEASE_GRACE_MS = 40;
+
+/**
+ * A root run of this host with its descendants, which are owned, stopped and released together: runs it until it ends, is suspended
+ * or fails here, and then releases it. Most of its sets are created on first use, since most runs need none of them.
+ */
+export class RunTree implements RunTask, ActiveTree {
+  readonly runId: string;
+  readonly settled: Promise<TaskEnd>;
   readonly #host: HostServices;
   readonly #program: RunProgram;
+  readonly #at: RunPosition;
   readonly #root = new Cancellation();
-  /** The running children's. */
-  #children: Set<Cancellation> | undefined;
+  /** Of the runs that are running. */
+  readonly #running = new Set<Cancellation>();
   #signalListeners: Set<() => void> | undefined;
   #liveListeners: Set<LiveListener> | undefined;
   #holds: Set<Promise<unknown>> | undefined;
   #stopped: SluiceError | undefined;
   #cancelRequest: CancelRequest | undefined;
+  #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
+  #unwatch: (() => void) | undefined;
+  #ended = false;
 
-  constructor(host: HostServices, rootId: string, program: RunProgram) {
+  constructor(
+    host: HostServices,
+    program: RunProgram,
+    at: RunPosition,
+    { recorded, input }: Pick<ResumeState, "recorded" | "input">,
+  ) {
+    this.runId = at.runId;
     this.#host = host;
-    this.rootId = rootId;
     this.#program = program;
+    this.#at = at;
+    this.settled = this.#run(recorded, input);
   }
 
-  /** Runs the root's program and records its end. */
-  work(at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
-    return this.#work(this.#root, at, recorded, input);
+  async suspend(reason: SuspendReason): Promise<void> {
+    if (this.#suspension === undefined) {
+      const message = `run ${this.runId} was suspended here (${reason}); it can be resumed`;
+      this.#suspension = { reason, error: new SluiceError("Host", SUSPENDED, message) };
+      this.stop(this.#suspension.error);
+    }
+    await this.settled;
   }
 
   /** Cancels the root, whose own code then ends it, and keeps the request for its journal. */
@@ -95,20 +91,15 @@ export class RunTree implements ActiveTree {
 
   stop(thrown: unknown): void {
     if (this.#stopped !== undefined) return;
-    const reason = stopReason(this.rootId, thrown);
+    const reason = stopReason(this.runId, thrown);
     this.#stopped = reason;
-    for (const control of [this.#root, ...(this.#children ?? [])]) control.stop(reason);
+    for (const control of this.#running) control.stop(reason);
   }
 
   onSignal(listener: () => void): () => void {
     this.#signalListeners ??= new Set();
     this.#signalListeners.add(listener);
     return () => this.#signalListeners?.delete(listener);
-  }
-
-  /** Lets every wait check again for its signal. */
-  signalled(): void {
-    for (const listener of [...(this.#signalListeners ?? [])]) listener();
   }
 
   emit(chunk: LiveChunk): void {
@@ -137,54 +128,28 @@ export class RunTree implements ActiveTree {
   hold(work: Promise<unknown>): void {
     this.#holds ??= new Set();
     this.#holds.add(work);
-    const drop = (): void => {
-      this.#holds?.delete(work);
-    };
+    const drop = (): void => void this.#holds?.delete(work);
     work.then(drop, drop);
   }
 
-  /** Settles when all abandoned work has ended; undefined if there is none. */
-  held(): Promise<void> | undefined {
-    const holds = this.#holds;
-    if (holds === undefined || holds.size === 0) return undefined;
-    const drain = async (): Promise<void> => {
-      // Work may add more work before it ends.
-      while (holds.size > 0) await Promise.allSettled([...holds]);
-    };
-    return drain();
-  }
-
-  async openChild(parent: ActiveRun, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | ChildEnd> {
-    const opened = await this.#open(parent, childRunId(parent.at.runId, stepId, child.key), child, fresh);
-    if ("ended" in opened) return opened;
-    const control = new Cancellation();
-    this.#children ??= new Set();
-    this.#children.add(control);
-    const end = this.#work(control, opened.at, opened.recorded, opened.input);
-    const drop = (): void => void this.#children?.delete(control);
-    end.then(drop, drop);
-    return { end, cancel: (reason) => control.cancel(reason) };
-  }
-
-  async closeChild(parent: ActiveRun, stepId: string, child: ChildRun, reason: string): Promise<SiblingEnd> {
-    const opened = await this.#open(parent, childRunId(parent.at.runId, stepId, child.key), child, false);
-    if ("ended" in opened) return opened.ended;
+  async work(control: Cancellation, at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
-    const closing = { store, clock, rootId: this.rootId };
-    return await (opened.forked ? cancelWithChildren : cancelLeaf)(closing, opened.at, reason);
-  }
-
-  async #work(control: Cancellation, at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
     if (this.#stopped !== undefined) control.stop(this.#stopped);
-    const { store, clock } = this.#host;
-    const runner = new ProgramRunner({ store, clock, at, recorded, control, tree: this });
-    let ended: ProgramEnd;
+    this.#running.add(control);
     try {
-      ended = runner.ended(await this.#program(runner, input));
-    } catch (thrown) {
-      return await this.#close(at, await runner.failed(thrown));
+      const runner = new ProgramRunner({ store, clock, at, recorded, control, tree: this });
+      let ended: ProgramEnd;
+      try {
+        ended = runner.ended(await this.#program(runner, input));
+      } catch (thrown) {
+        const reason = await runner.failed(thrown);
+        await this.#recordCancel(at);
+        return await cancelWithChildren({ store, clock, rootId: this.runId }, at, reason);
+      }
+      return await this.#end(at, ended);
+    } finally {
+      this.#running.delete(control);
     }
-    return await this.#end(at, ended);
   }
 
   async #end(at: RunPosition, { status, value, events }: ProgramEnd): Promise<SiblingEnd> {
@@ -196,133 +161,50 @@ export class RunTree implements ActiveTree {
     return { ...end, records: at.seq, head: at.head };
   }
 
-  async #open(parent: ActiveRun, childId: string, child: ChildRun, fresh: boolean): Promise<OpenedChild | ChildEnd> {
-    const { store, clock } = this.#host;
-    const { epoch, incarnation } = parent.at;
-    const row = fresh ? undefined : await childRow(parent, childId);
-    if (row === undefined) {
-      const input = toRecordedValue(child.input, `the input of ${childId}`);
-      const start = genesisPosition(childId, incarnation);
-      const commit = draftCommit(start, lifecycleRecord(LIFECYCLE_STEP.start, child.events, input.text), clock);
-      const ids = { runId: childId, rootId: this.rootId, parentId: parent.at.runId };
-      const seed = { ...ids, createdAt: clock.now(), input: input.value };
-      await stopOnFailure(this, () => store.create(seed, { ...commit, epoch }));
-      const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return { at, recorded: NO_RECORDED_STEPS, input: input.value, forked: false };
-    }
-    const ended = await loadChildEnd(store, row);
-    if (ended !== undefined) return { ended };
-    const { seq, head, ...resumed } = await loadForResume(store, row);
-    return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed };
-  }
-
   async #recordCancel(at: RunPosition): Promise<void> {
-    if (at.runId === this.rootId && this.#cancelRequest !== undefined)
+    if (at.runId === this.runId && this.#cancelRequest !== undefined)
       await recordCancel(this.#host, at, this.#cancelRequest);
   }
 
-  /** Ends a run and its descendants as cancelled, without running their code. */
-  async #close(at: RunPosition, reason: string): Promise<SiblingEnd> {
-    const { store, clock } = this.#host;
-    await this.#recordCancel(at);
-    return await cancelWithChildren({ store, clock, rootId: this.rootId }, at, reason);
-  }
-}
-
-/** What every step of a tree rejects with once one of its runs has failed. */
-function stopReason(rootId: string, thrown: unknown): SluiceError {
-  if (isSluiceError(thrown) && thrown.class === "Host") return thrown;
-  const message = `run ${rootId} stopped here and can be resumed: ${messageOf(thrown)}`;
-  return new SluiceError("Host", "run_faulted", message, { cause: thrown });
-}
-
-/** A host as its tasks see it. */
-export interface RunTaskHost extends HostServices {
-  readonly changes: Changes;
-  readonly incarnation: () => string;
-  /** Called when this host no longer owns the run. */
-  readonly onReleased: (runId: string) => void;
-}
-type TaskEnd = Awaited<RunTask["settled"]>;
-interface Fault {
-  readonly fault: unknown;
-}
-
-/**
- * How long a task's end waits for abandoned code; after that, only the run's lock waits for it. Short, since a cancel has to
- * return within 100 ms, half of which a tool may have used.
- */
-const RELEASE_GRACE_MS = 40;
-
-/** A root run of this host: runs it until it ends, is suspended or fails here, and then releases it. */
-export class HostTask implements RunTask, ChangeListener, Coalescer {
-  readonly settled: Promise<TaskEnd>;
-  readonly #host: RunTaskHost;
-  readonly #tree: RunTree;
-  readonly #at: RunPosition;
-  readonly #check = new CoalescedWork(this);
-  #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
-  #ended = false;
-
-  constructor(host: RunTaskHost, tree: RunTree, at: RunPosition, recorded: RecordedSteps, input: Json) {
-    this.#host = host;
-    this.#tree = tree;
-    this.#at = at;
-    this.settled = this.#work(recorded, input);
-  }
-
-  get runId(): string {
-    return this.#tree.rootId;
-  }
-
-  get waits(): boolean {
-    return false;
-  }
-
-  async suspend(reason: SuspendReason): Promise<void> {
-    if (this.#suspension === undefined) {
-      const message = `run ${this.runId} was suspended here (${reason}); it can be resumed`;
-      this.#suspension = { reason, error: new SluiceError("Host", SUSPENDED, message) };
-      this.#tree.stop(this.#suspension.error);
-    }
-    await this.settled;
-  }
-
-  cancel(request: CancelRequest): void {
-    this.#tree.cancel(request);
-  }
-
-  onLive(listener: (chunk: LiveChunk) => void): () => void {
-    return this.#tree.onLive(listener);
-  }
-
-  /** The store may have new signals, a cancel request or another owner. */
-  storeChanged(): void {
-    this.#tree.signalled();
-    this.#check.request();
-  }
-
-  #work(recorded: RecordedSteps, input: Json): Promise<TaskEnd> {
-    const failed = async (thrown: unknown): Promise<TaskEnd> => this.#finish(await this.#suspended(thrown));
+  async #run(recorded: RecordedSteps, input: Json): Promise<TaskEnd> {
+    let outcome: TaskEnd | Fault;
     try {
-      this.#host.changes.add(this);
+      const check = coalesced(() => this.#check());
+      this.#unwatch = this.#host.changes.watch(() => {
+        for (const listener of [...(this.#signalListeners ?? [])]) listener();
+        check();
+      });
       // Finds requests from before it listened.
-      this.#check.request();
+      check();
+      const { status, value } = await this.work(this.#root, this.#at, recorded, input);
+      outcome = { end: { status, value } };
     } catch (thrown) {
-      return failed(thrown);
+      outcome = await this.#suspended(thrown);
     }
-    const work = this.#tree.work(this.#at, recorded, input);
-    return work.then(({ status, value }) => this.#finish({ end: { status, value } }), failed);
-  }
-
-  async #finish(outcome: TaskEnd | Fault): Promise<TaskEnd> {
     // An unawaited task must not crash the process; its callers still see the rejection.
     this.settled.catch(ignore);
-    this.#host.changes.drop(this);
+    this.#unwatch?.();
     this.#ended = true;
     const closed = await this.#releaseAfterWork(outcome);
     if ("fault" in outcome) throw outcome.fault;
     return closed === undefined ? outcome : { end: closed };
+  }
+
+  /** Checks whether another process requested a cancel or took ownership. */
+  async #check(): Promise<void> {
+    const { store } = this.#host;
+    try {
+      const row = this.#ended ? undefined : await store.run(this.runId);
+      if (this.#ended) return;
+      if (row?.cancel !== undefined) this.cancel(row.cancel);
+      if (row?.owner?.id !== store.ownerId) {
+        const message = `run ${this.runId} was taken over by another process`;
+        this.stop(new SluiceError("Host", "ownership_lost", message));
+      }
+    } catch (thrown) {
+      // A store that cannot be read cannot take this run's next record either.
+      this.stop(thrown);
+    }
   }
 
   /** The outcome of a stopped run: suspended, if that was requested and could be recorded. */
@@ -339,35 +221,20 @@ export class HostTask implements RunTask, ChangeListener, Coalescer {
     }
   }
 
-  /** Checks whether another process requested a cancel or took ownership. */
-  async run(): Promise<void> {
-    const { store } = this.#host;
-    try {
-      const row = this.#ended ? undefined : await store.run(this.runId);
-      if (this.#ended) return;
-      if (row?.cancel !== undefined) this.#tree.cancel(row.cancel);
-      if (row?.owner?.id !== store.ownerId) {
-        const message = `run ${this.runId} was taken over by another process`;
-        this.#tree.stop(new SluiceError("Host", "ownership_lost", message));
-      }
-    } catch (thrown) {
-      // A store that cannot be read cannot take this run's next record either.
-      this.#tree.stop(thrown);
-    }
-  }
-
   async #releaseAfterWork(outcome: TaskEnd | Fault): Promise<RunEnd | undefined> {
-    const held = this.#tree.held();
-    if (held === undefined) return await this.#release(outcome);
+    const holds = this.#holds;
+    if (holds === undefined || holds.size === 0) return await this.#release(outcome);
     let disarm: (() => void) | undefined;
     const timeout = new Promise<undefined>((resolve) => {
       disarm = this.#host.clock.after(RELEASE_GRACE_MS, () => resolve(undefined));
     });
-    const released = held.then(() => {
+    const released = async (): Promise<RunEnd | undefined> => {
+      // Work may add more work before it ends.
+      while (holds.size > 0) await Promise.allSettled([...holds]);
       disarm?.();
-      return this.#release(outcome);
-    });
-    return await Promise.race([released, timeout]);
+      return await this.#release(outcome);
+    };
+    return await Promise.race([released(), timeout]);
   }
 
   /** Releases the run, and carries out a cancel that was requested meanwhile. */
@@ -386,6 +253,13 @@ export class HostTask implements RunTask, ChangeListener, Coalescer {
       onReleased(rootId);
     }
   }
+}
+
+/** What every step of a tree rejects with once one of its runs has failed. */
+function stopReason(rootId: string, thrown: unknown): SluiceError {
+  if (isSluiceError(thrown) && thrown.class === "Host") return thrown;
+  const message = `run ${rootId} stopped here and can be resumed: ${messageOf(thrown)}`;
+  return new SluiceError("Host", "run_faulted", message, { cause: thrown });
 }
 
 function ignore(): void {

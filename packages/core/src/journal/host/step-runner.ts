@@ -4,28 +4,44 @@ import type { EventDraft } from "../events.ts";
 import { appendRecord, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
 import type {
   ChildRun,
+  JournalRecord,
   ProgramEnd,
   ReceivedSignal,
   RunChildrenOptions,
-  RunEnd,
   SiblingEnd,
   StepCall,
   StepOptions,
   StepRunner,
   WaitOptions,
 } from "../seam.ts";
-import { childrenIntent, stepIds } from "../step-id.ts";
+import { childrenIntent, END_STATUSES, stepIds } from "../step-id.ts";
 import { type ActiveRun, stopOnFailure } from "./active-run.ts";
 import { checkChildren, runChildren } from "./fork.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
-import { FunctionStep, type Inbox, type Step, waitForSignal } from "./step-call.ts";
+import { NO_EVENTS, RunningCall, waitForSignal } from "./step-call.ts";
 
+/** A kind of step. */
+interface Step<V, T> {
+  readonly stepId: string;
+  /** The content of the open record, which is written before `make`; removed once it is written. Without it there is no open record. */
+  open?: StepOptions["open"];
+  /** Throws if this cannot be the recorded step; `known` is its open record, if any. */
+  check?(known: JournalRecord | undefined): void;
+  /** Makes the value to record; not called for a done step. `fresh`: no earlier process began this step. */
+  make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
+  /** Releases what `make` used. May be called more than once. */
+  close?(): void;
+  /** The events of the done record. */
+  events?(value: V): readonly EventDraft[];
+  /** Converts the recorded value to what the program gets, now and on resume. */
+  hand(value: V): T;
+}
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
-export class ProgramRunner implements StepRunner, Inbox {
+export class ProgramRunner implements StepRunner {
   readonly #run: ActiveRun;
-  /** Signals taken so far, by name. */
+  /** Signals taken so far, by name; created on first use, like the next. */
   #taken: Map<string, number> | undefined;
   #forks: Set<string> | undefined;
   #nextOrdinal = 0;
@@ -54,7 +70,24 @@ export class ProgramRunner implements StepRunner, Inbox {
   }
 
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
-    return this.#step(new FunctionStep(this.#run, this, stepId, fn, options));
+    const { graceMs = 0, takes } = options;
+    const signals = async (): Promise<readonly ReceivedSignal[]> =>
+      takes === undefined ? [] : await this.#untaken(takes.name);
+    let call: RunningCall | undefined;
+    return this.#step<T, T>({
+      stepId,
+      open: options.open,
+      make: (opened) => {
+        call = new RunningCall(this.#run, { opened, graceMs, signals });
+        return call.resultOf(fn);
+      },
+      close: () => call?.close(),
+      events: () => call?.events ?? NO_EVENTS,
+      hand: (value) => {
+        if (takes !== undefined) this.#take(takes.name, takes.count(value));
+        return value;
+      },
+    });
   }
 
   now(stepId: string): Promise<number> {
@@ -64,12 +97,10 @@ export class ProgramRunner implements StepRunner, Inbox {
   sleepUntil(stepId: string, epochMs: number): Promise<void> {
     return this.#step<null, void>({
       stepId,
-      open: undefined,
       make: async () => {
         await waitForSignal(this.#run, { until: epochMs });
         return null;
       },
-      events: noEvents,
       hand: ignore,
     });
   }
@@ -86,14 +117,13 @@ export class ProgramRunner implements StepRunner, Inbox {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
-        await waitForSignal(this.#run, { arrived, ...(until === undefined ? {} : { until }) });
+        await waitForSignal(this.#run, { arrived, until });
         // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
       },
-      events: noEvents,
       hand: (received) => {
-        if (received !== null) this.taken(name, 1);
+        if (received !== null) this.#take(name, 1);
         return received ?? undefined;
       },
     });
@@ -102,11 +132,9 @@ export class ProgramRunner implements StepRunner, Inbox {
   takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]> {
     return this.#step<readonly ReceivedSignal[], readonly ReceivedSignal[]>({
       stepId,
-      open: undefined,
-      make: () => this.untaken(name),
-      events: noEvents,
+      make: () => this.#untaken(name),
       hand: (received) => {
-        this.taken(name, received.length);
+        this.#take(name, received.length);
         return received;
       },
     });
@@ -133,17 +161,6 @@ export class ProgramRunner implements StepRunner, Inbox {
     });
   }
 
-  untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
-    const all = this.#run.store.signals(this.runId, name);
-    return all instanceof Promise ? all.then((received) => this.#after(name, received)) : this.#after(name, all);
-  }
-
-  taken(name: string, count: number): void {
-    if (count === 0 || this.#copied) return;
-    this.#taken ??= new Map();
-    this.#taken.set(name, this.#takenSoFar(name) + count);
-  }
-
   emit(channel: string, chunk: Json): void {
     this.#run.tree.emit({ runId: this.runId, channel, chunk });
   }
@@ -155,7 +172,7 @@ export class ProgramRunner implements StepRunner, Inbox {
   /** Checks the end that the program returned. Throws if a step failed or is open, or if the run has to stop. */
   ended(end: ProgramEnd): ProgramEnd {
     const { control, recorded } = this.#run;
-    if (!END_STATUSES.has(end.status))
+    if (!END_STATUSES.includes(end.status))
       throw this.#misuse("end_invalid", `the program returned the status ${String(end.status)}, which does not exist`);
     if (this.#open !== undefined) {
       const message = `the program ended while step ${this.#open.stepId} was open; await every step`;
@@ -215,7 +232,7 @@ export class ProgramRunner implements StepRunner, Inbox {
       const made = await step.make(opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
-      await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events?.(value) ?? NO_EVENTS });
       return step.hand(value);
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
@@ -265,7 +282,7 @@ export class ProgramRunner implements StepRunner, Inbox {
     return intent === undefined ? { incarnation } : { incarnation, intent };
   }
 
-  #append(record: RecordDraft): Promise<void> | void {
+  #append(record: RecordDraft): Promise<void> {
     const { store, at, clock, tree } = this.#run;
     return stopOnFailure(tree, () => appendRecord(store, at, record, clock));
   }
@@ -281,9 +298,14 @@ export class ProgramRunner implements StepRunner, Inbox {
     this.#fault ??= { thrown: this.#cancelledEarly ?? thrown };
   }
 
-  #after(name: string, received: readonly ReceivedSignal[]): readonly ReceivedSignal[] {
-    const taken = this.#takenSoFar(name);
-    return taken === 0 ? received : received.slice(taken);
+  async #untaken(name: string): Promise<readonly ReceivedSignal[]> {
+    return (await this.#run.store.signals(this.runId, name)).slice(this.#takenSoFar(name));
+  }
+
+  #take(name: string, count: number): void {
+    if (count === 0 || this.#copied) return;
+    this.#taken ??= new Map();
+    this.#taken.set(name, this.#takenSoFar(name) + count);
   }
 
   #takenSoFar(name: string): number {
@@ -298,14 +320,6 @@ export class ProgramRunner implements StepRunner, Inbox {
 function ignore(): void {
   return;
 }
-
-function noEvents(): readonly EventDraft[] {
-  return NO_EVENTS;
-}
-
-const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
-
-const NO_EVENTS: readonly EventDraft[] = [];
 
 function untilOf(opened: StepCall["opened"]): number | undefined {
   const until = field(opened?.intent, "until");

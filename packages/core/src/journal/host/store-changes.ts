@@ -3,37 +3,40 @@ import type { JournalStore } from "../store/journal-store.ts";
 /** Reports a fault that no caller can handle. */
 export type Report = (fault: unknown) => void;
 
-/** Notifies listeners of store changes, at most once per turn of the event loop. */
+/** Notifies of store changes, at most once per turn of the event loop. */
 export interface Changes {
-  /** A listener that throws is reported and removed. */
-  add(listener: ChangeListener): void;
-  drop(listener: ChangeListener): void;
-  /** Adds a function. Returns the unsubscriber. */
+  /** Returns the unsubscriber. A listener that throws is reported and removed. */
   watch(listener: () => void): () => void;
-  /** Adds a function that is also called when the store is closed. Returns the unsubscriber. */
-  await(listener: () => void): () => void;
+  /** A wait for changes, which also ends when `signal` aborts and when the store is closed. */
+  waiter(signal?: AbortSignal): ChangeWaiter;
   /** Ends all notifications. */
   close(): void;
 }
 
-export interface ChangeListener {
-  storeChanged(): void;
+export interface ChangeWaiter {
+  /** The next change from now on: ask for it, look, then await it. */
+  next(): Promise<void>;
+  close(): void;
+}
+
+interface Listener {
+  readonly call: () => void;
   /** Whether it is also called when the store is closed. */
   readonly waits: boolean;
 }
 
 export function createChanges(store: JournalStore, report: Report): Changes {
-  const listeners = new Set<ChangeListener>();
+  const listeners = new Set<Listener>();
   let unsubscribe: (() => void) | undefined;
   let scheduled = false;
   let closed = false;
 
-  const notify = (called: readonly ChangeListener[]): void => {
+  const notify = (called: readonly Listener[]): void => {
     for (const listener of called) {
       // An earlier listener may have removed it.
       if (!listeners.has(listener)) continue;
       try {
-        listener.storeChanged();
+        listener.call();
       } catch (thrown) {
         drop(listener);
         report(thrown);
@@ -48,26 +51,35 @@ export function createChanges(store: JournalStore, report: Report): Changes {
       if (!closed) notify([...listeners]);
     });
   };
-  const drop = (listener: ChangeListener): void => {
+  const drop = (listener: Listener): void => {
     if (!listeners.delete(listener) || listeners.size > 0) return;
     unsubscribe?.();
     unsubscribe = undefined;
   };
-  const add = (listener: ChangeListener): void => {
+  const add = (listener: Listener): (() => void) => {
     if (!closed) unsubscribe ??= store.onChange(onStoreChange);
     listeners.add(listener);
-  };
-  const addFunction = (storeChanged: () => void, waits: boolean): (() => void) => {
-    const listener = { storeChanged, waits };
-    add(listener);
     return () => drop(listener);
   };
 
   return {
-    add,
-    drop,
-    watch: (listener) => addFunction(listener, false),
-    await: (listener) => addFunction(listener, true),
+    watch: (call) => add({ call, waits: false }),
+    waiter(signal) {
+      let wake: (() => void) | undefined;
+      const nudge = (): void => wake?.();
+      const remove = add({ call: nudge, waits: true });
+      signal?.addEventListener("abort", nudge, { once: true });
+      return {
+        next: () =>
+          new Promise((resolve) => {
+            wake = resolve;
+          }),
+        close() {
+          remove();
+          signal?.removeEventListener("abort", nudge);
+        },
+      };
+    },
     close() {
       closed = true;
       notify([...listeners].filter((listener) => listener.waits));
@@ -76,32 +88,20 @@ export function createChanges(store: JournalStore, report: Report): Changes {
   };
 }
 
-export interface Coalescer {
-  /** Must not reject. */
-  run(): Promise<void>;
-}
-
-/** Runs on request, one run at a time; requests during a run cause one more run. */
-export class CoalescedWork {
-  readonly #work: Coalescer;
-  #running = false;
-  #again = false;
-
-  constructor(work: Coalescer) {
-    this.#work = work;
-  }
-
-  request(): void {
-    if (this.#running) this.#again = true;
-    else void this.#run();
-  }
-
-  async #run(): Promise<void> {
-    this.#running = true;
+/** A function that requests a run of `work`, which must not reject: one run at a time, and requests during a run cause one more. */
+export function coalesced(work: () => Promise<void>): () => void {
+  let running = false;
+  let again = false;
+  const run = async (): Promise<void> => {
+    running = true;
     do {
-      this.#again = false;
-      await this.#work.run();
-    } while (this.#again);
-    this.#running = false;
-  }
+      again = false;
+      await work();
+    } while (again);
+    running = false;
+  };
+  return () => {
+    if (running) again = true;
+    else void run();
+  };
 }

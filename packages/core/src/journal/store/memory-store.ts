@@ -2,6 +2,7 @@ import { SluiceError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { JournalRecord, OpenRequest, ReceivedSignal, RunEnd } from "../seam.ts";
 import type { Commit, JournalStore, NewRunRow, RunRow } from "./journal-store.ts";
+import { unknownRun } from "./read-runs.ts";
 
 interface MemoryRun {
   readonly seed: NewRunRow;
@@ -263,8 +264,4 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
 /** A frozen copy, which neither writers nor readers can change. */
 function cloneValue<T>(value: T): T {
   return deepFreeze(JSON.parse(JSON.stringify(value)));
-}
-
-function unknownRun(runId: string): SluiceError {
-  return new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
 }

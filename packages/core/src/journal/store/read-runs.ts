@@ -51,12 +51,11 @@ export async function listRuns(store: JournalStore, limit?: number): Promise<rea
   const rows = await store.runs(undefined, limit);
   const listed: RunSummary[] = [];
   // Only suspended runs can wait for an answer, which are few of a long list.
-  for (const row of rows) listed.push(summarise(row, isSuspended(row) ? await unanswered(store, row.rootId) : []));
+  for (const row of rows) {
+    const isSuspended = row.end === undefined && row.owner?.live !== true;
+    listed.push(summarise(row, isSuspended ? await unanswered(store, row.rootId) : []));
+  }
   return listed;
-}
-
-function isSuspended({ end, owner }: RunRow): boolean {
-  return end === undefined && owner?.live !== true;
 }
 
 /** `requests` are the unanswered ones of the run's tree. */
@@ -86,7 +85,8 @@ const READINGS = 5;
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {
   let rows = await rowsOfTree(store, runId);
   for (let readings = 1; ; readings += 1) {
-    const journals = await journalsOf(store, rows);
+    const journals: RunJournal[] = [];
+    for (const row of rows) journals.push(await journalOf(store, row));
     // A run that ended does not change; if it did, the audit must see it.
     if (readings === READINGS || rows[0]?.end !== undefined) return journals;
     const after = await rowsOfTree(store, runId);
@@ -94,12 +94,6 @@ export async function readJournal(store: JournalStore, runId: string): Promise<r
     if (same) return journals;
     rows = after;
   }
-}
-
-async function journalsOf(store: JournalStore, rows: readonly RunRow[]): Promise<readonly RunJournal[]> {
-  const journals: RunJournal[] = [];
-  for (const row of rows) journals.push(await journalOf(store, row));
-  return journals;
 }
 
 /** The journal of one run, with what its row claims. */
@@ -128,23 +122,16 @@ export async function* followEvents(
 ): AsyncGenerator<SluiceEvent, void, undefined> {
   const from = after === undefined ? undefined : parseEventId(after);
   const seen = new Map<string, number>(from === undefined ? [] : [[from.runId, from.seq]]);
-  let dirty = false;
-  let wake: (() => void) | undefined;
-  const nudge = (): void => {
-    dirty = true;
-    wake?.();
-  };
-  const unwatch = follow ? changes.await(nudge) : undefined;
-  signal?.addEventListener("abort", nudge, { once: true });
+  const waiter = follow ? changes.waiter(signal) : undefined;
   try {
     for (;;) {
-      dirty = false;
+      const changed = waiter?.next();
       // After an abort it still reads what is committed, which may include the run's end.
       const last = !follow || signal?.aborted === true;
       const startedAt = clock.now();
-      const rows = children ? await rowsOfTree(store, runId) : await oneRow(store, runId);
-      const root = rows.find((row) => row.runId === runId);
+      const root = await store.run(runId);
       if (root === undefined) throw unknownRun(runId);
+      const rows = children ? await rowsOfTree(store, runId) : [root];
       const tookMs = clock.now() - startedAt;
       for (const row of rows) {
         for (let next = seen.get(row.runId) ?? 0; next < row.records; ) {
@@ -160,22 +147,12 @@ export async function* followEvents(
         }
       }
       if (last || root.end !== undefined) return;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-        if (dirty) resolve();
-      });
-      wake = undefined;
+      await changed;
       if (tookMs > 0) await rest(clock, tookMs * REST, signal);
     }
   } finally {
-    unwatch?.();
-    signal?.removeEventListener("abort", nudge);
+    waiter?.close();
   }
-}
-
-async function oneRow(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
-  const row = await store.run(runId);
-  return row === undefined ? [] : [row];
 }
 
 async function rest(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
@@ -191,20 +168,11 @@ async function rest(clock: Clock, ms: number, signal: AbortSignal | undefined): 
   });
 }
 
-interface EventPlace {
-  readonly runId: string;
-  readonly seq: number;
-  readonly index: number;
-}
-
-function parseEventId(id: string): EventPlace {
+function parseEventId(id: string): { readonly runId: string; readonly seq: number; readonly index: number } {
   const match = /^(.*)\/(\d+)\/(\d+)$/.exec(id);
   if (match === null) {
-    throw new SluiceError(
-      "Validation",
-      "event_id_invalid",
-      `${id} is not an event id; they read <run>/<record>/<index>`,
-    );
+    const message = `${id} is not an event id; they read <run>/<record>/<index>`;
+    throw new SluiceError("Validation", "event_id_invalid", message);
   }
   const [, runId = "", seq = "", index = ""] = match;
   return { runId, seq: Number(seq), index: Number(index) };

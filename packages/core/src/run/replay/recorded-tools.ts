@@ -1,6 +1,6 @@
 import { digestOf } from "../../base/canonical.ts";
 import { SluiceError } from "../../base/errors.ts";
-import { field, type Json, parseJson } from "../../base/json.ts";
+import { field, type Json, textField } from "../../base/json.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
 import { type Bound, BoundCall, type PreparedCall, type Tool } from "../../gate/tool.ts";
 import { readEvents } from "../../journal/record.ts";
@@ -113,12 +113,7 @@ function misfitsIn(runId: string, record: JournalRecord, verdicts: readonly Reco
 }
 
 function issuesIn(output: Json): readonly Issue[] {
-  const read = parseJson(JSON.stringify(field(output, "issues") ?? []));
-  const all = read.ok && Array.isArray(read.value) ? read.value : [];
-  return all.map((issue: Json) => ({ path: textIn(issue, "path"), message: textIn(issue, "message") }));
-}
-
-function textIn(value: Json, key: string): string {
-  const found = field(value, key);
-  return typeof found === "string" ? found : "";
+  const issues = field(output, "issues");
+  const all: readonly Json[] = Array.isArray(issues) ? issues : [];
+  return all.map((issue) => ({ path: textField(issue, "path") ?? "", message: textField(issue, "message") ?? "" }));
 }

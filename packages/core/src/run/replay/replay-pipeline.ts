@@ -1,7 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
-import { type ReplayResult, replayJournals } from "../../journal/replay/replay-journals.ts";
-import type { NextRecord } from "../../journal/replay/replay-runner.ts";
+import { type NextRecord, type ReplayResult, replayJournals } from "../../journal/replay/replay-journals.ts";
 import type { RunJournal } from "../../journal/seam.ts";
 import { parseStepId } from "../../journal/step-id.ts";
 import type { RunDeps } from "../deps.ts";

@@ -9,7 +9,7 @@ import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
 import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
 import { checkedOutput } from "./check-outcome.ts";
 import { endedBeforeAct } from "./enter.ts";
-import { ENTERED, leftWith } from "./phases.ts";
+import { ENTERED, left } from "./phases.ts";
 
 /** Runs the executor of an attempt. `turnsBefore` are the turns of this state before this attempt. */
 export async function act(attempt: Attempt, ctx: StageContext, init: Json, turnsBefore: number): Promise<ActOutcome> {
@@ -26,7 +26,7 @@ export async function act(attempt: Attempt, ctx: StageContext, init: Json, turns
     acted === undefined
       ? endedBeforeAct({ kind: "cancelled", reason: cancelled ?? "cancelled" })
       : await checkedOutput(journal, execution.state, acted);
-  journal.note("stage.act", leftWith(outcome.status));
+  journal.note("stage.act", left("outcome", outcome.status));
   return outcome;
 }
 

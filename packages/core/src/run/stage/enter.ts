@@ -1,4 +1,4 @@
-import { isJson, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
+import { type Json, toJsonValue } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
@@ -32,7 +32,7 @@ export function enter(attempt: Attempt): Promise<Entered> {
 
     const setUp = await phases.through<Json>("stage.setup", {
       ask: state.setup && (() => (before === undefined ? state.setup?.(attempt.contextWith(null)) : before.setup)),
-      read: (value) => readOwn(value, "setup"),
+      read: (value) => readJson(value, "setup"),
       otherwise: null,
       say: () => execution.leftSetup,
     });
@@ -42,7 +42,7 @@ export function enter(attempt: Attempt): Promise<Entered> {
 
     const rendered = await phases.through<Json>("stage.init", {
       ask: executor.init && (() => executor.init?.(state, ctx, offer)),
-      read: (value) => readFresh(value, "init"),
+      read: (value) => readJson(value, "init"),
       otherwise: null,
       say: () => LEFT,
     });
@@ -113,17 +113,7 @@ function preconditionHook(
 }
 
 /** Copies, because the context freezes the value and the hook may still use its object. */
-function readOwn(value: unknown, where: string): PhaseAnswer<Json> {
+function readJson(value: unknown, where: string): PhaseAnswer<Json> {
   const own = toJsonValue(value);
-  return own.ok ? own : { ok: false, fault: notJson(where, own.fault) };
-}
-
-/** Reads a rendered prompt, which no one else holds, without a copy. */
-function readFresh(value: unknown, where: string): PhaseAnswer<Json> {
-  if (value === undefined) return { ok: true, value: null };
-  return isJson(value) ? { ok: true, value } : { ok: false, fault: notJson(where, jsonFault(value) ?? "") };
-}
-
-function notJson(where: string, fault: string): string {
-  return `${where} returned something that is not JSON: ${fault}`;
+  return own.ok ? own : { ok: false, fault: `${where} returned something that is not JSON: ${own.fault}` };
 }

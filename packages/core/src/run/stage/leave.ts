@@ -2,7 +2,7 @@ import { messageOf } from "../../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
-import type { EventDraft } from "../../journal/events.ts";
+import type { EventType } from "../../journal/events.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
@@ -11,16 +11,7 @@ import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
-import {
-  createPhases,
-  ENTERED,
-  finishedAs,
-  leftAssert,
-  leftNext,
-  leftWith,
-  type Phases,
-  readAssertAnswer,
-} from "./phases.ts";
+import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
 /** Sums over the attempts of an execution. */
@@ -67,11 +58,7 @@ export function leave(
     }
     const result = await exitWith(leaving, asserted);
     if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
-    phases.note("stage.next", ENTERED);
-    const next = await nextAfter(execution, result, ctx);
-    for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
-    phases.note("stage.next", leftNext(next.choice.kind));
-    return { kind: "left", result, next };
+    return { kind: "left", result, next: await decideRoute(execution, journal, call, result, ctx) };
   };
   return journal.run(stepNames.leave, decide, LEAVING);
 }
@@ -152,11 +139,10 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
       ? { ...base, status: "failed", code: "hook", message: fault }
       : result;
   // The events of turns do not count calls that ended without a reply.
-  const left =
-    base.usage.unmeteredCalls === undefined
-      ? leftWith(ended.status)
-      : { ...leftWith(ended.status), usage: { ...base.usage } };
-  phases.note("stage.exit", fault === undefined ? left : { ...left, fault });
+  const { usage } = base;
+  const data = left("outcome", ended.status);
+  const metered = usage.unmeteredCalls === undefined ? data : { ...data, usage: { ...usage } };
+  phases.note("stage.exit", fault === undefined ? metered : { ...metered, fault });
   return ended;
 }
 
@@ -177,33 +163,30 @@ async function runExit({ execution, ctx, before }: Leaving, result: StageResult<
   }
 }
 
-/** Asks the route what comes next. A cancelled run does not wait for it. */
-export async function nextAfter(
+/** The phase Next: asks the route what comes next. A cancelled run does not wait for it. */
+export async function decideRoute(
   { spec, stateId, steps, deps }: Execution,
+  journal: AttemptJournal,
+  call: StepCall,
   result: StageResult<Json>,
   ctx: StageContext,
 ): Promise<NextDecision> {
+  const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
+  note("stage.next", ENTERED);
   const decided =
     cancelReason(steps.signal) === undefined
       ? await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx))
       : undefined;
-  if (decided !== undefined) return maskSecrets(decided.value, deps.secrets);
-  return { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } };
-}
-
-/** The events of one decision. */
-export function routeEvents(
-  journal: Pick<AttemptJournal, "event">,
-  from: string,
-  next: NextDecision,
-): readonly EventDraft[] {
+  const next: NextDecision =
+    decided === undefined
+      ? { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } }
+      : maskSecrets(decided.value, deps.secrets);
   const { choice, ...why } = next;
-  const drafts: EventDraft[] = [];
-  if (next.rejected !== undefined) drafts.push(journal.event("route.rejected", { from, reason: next.rejected }));
-  drafts.push(journal.event("route.decided", { from, choice: choice.kind, ...targetOf(next), why }));
-  if (choice.kind === "to" && choice.context !== undefined)
-    drafts.push(journal.event("context.changed", { patch: choice.context }));
-  return drafts;
+  if (next.rejected !== undefined) note("route.rejected", { from: stateId, reason: next.rejected });
+  note("route.decided", { from: stateId, choice: choice.kind, ...targetOf(next), why });
+  if (choice.kind === "to" && choice.context !== undefined) note("context.changed", { patch: choice.context });
+  note("stage.next", left("choice", choice.kind));
+  return next;
 }
 
 function targetOf({ choice }: NextDecision): JsonObject {

@@ -5,7 +5,6 @@ import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-ru
 import type { EventType } from "../../journal/events.ts";
 import { sharedData } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
-import type { ResolvedChoice } from "../../machine/decide-next.ts";
 import type { Attempt } from "../attempt.ts";
 import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
 
@@ -40,90 +39,56 @@ export interface PhaseHook<T> {
 /** Runs phases inside one step, with an event before and after each, whatever its hook does. */
 export interface Phases {
   note(type: EventType, data: JsonObject): void;
-  /** Synchronous when the hook is. */
-  through<T>(type: PhaseEvent, hook: PhaseHook<T>): HookAnswer<T> | Promise<HookAnswer<T>>;
+  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Promise<HookAnswer<T>>;
 }
 
 export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
   const { signal } = execution.steps;
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
-  const ask = <T>(
-    type: PhaseEvent,
-    { ask, otherwise }: PhaseHook<T>,
-  ): HookAnswer<unknown> | Promise<HookAnswer<unknown>> => {
-    const cancelled = cancelReason(signal);
-    if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
-    if (ask === undefined) return { kind: "answered", value: otherwise };
-    return callUserCode(CODE_OF[type] ?? type, signal, limits, ask);
-  };
-  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, returned: HookAnswer<unknown>): HookAnswer<T> => {
-    const answer = readAnswer(hook, returned);
-    note(type, answer.kind === "answered" ? hook.say(answer.value) : leftWith(answer.kind));
-    if (answer.kind === "failed" && answer.limit !== undefined) {
-      note("limit.reached", { limit: answer.limit, message: answer.message });
-    }
-    return answer;
-  };
   return {
     note,
-    through: (type, hook) => {
+    through: async (type, hook) => {
       note(type, ENTERED);
-      const returned = ask(type, hook);
-      return returned instanceof Promise
-        ? returned.then((value) => leave(type, hook, value))
-        : leave(type, hook, returned);
+      const answer = await answerOf(hook, CODE_OF[type] ?? type, signal, limits);
+      note(type, answer.kind === "answered" ? hook.say(answer.value) : left("outcome", answer.kind));
+      if (answer.kind === "failed" && answer.limit !== undefined) {
+        note("limit.reached", { limit: answer.limit, message: answer.message });
+      }
+      return answer;
     },
   };
 }
 
-function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, returned: HookAnswer<unknown>): HookAnswer<T> {
-  if (returned.kind !== "answered") return returned;
+/** Calls a hook inside a step. A throw, a time cap that passes and a cancel of the run become values, which call the hook `name`. */
+async function answerOf<T>(
+  { ask, read, otherwise }: PhaseHook<T>,
+  name: string,
+  signal: AbortSignal,
+  limits: Limits,
+): Promise<HookAnswer<T>> {
+  const cancelled = cancelReason(signal);
+  if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
   if (ask === undefined) return { kind: "answered", value: otherwise };
-  const reading = read(returned.value);
-  if (reading.ok) return { kind: "answered", value: reading.value };
-  return { kind: "failed", code: "hook", message: reading.fault };
-}
-
-/**
- * Calls a hook inside a step. A throw, a time cap that passes and a cancel of the run become values, which call the hook
- * `name`. The return value is not validated. Synchronous when the hook is.
- */
-function callUserCode(
-  name: string,
-  signal: AbortSignal,
-  limits: Limits,
-  hook: () => unknown,
-): HookAnswer<unknown> | Promise<HookAnswer<unknown>> {
+  let ended: { readonly value: unknown } | undefined;
   try {
-    const value = hook();
-    return isThenable(value) ? answerInTime(name, signal, limits, value) : { kind: "answered", value };
+    const value = ask();
+    ended = isThenable(value)
+      ? await limits.timed(signal, (timed) => raceAbort(timed, Promise.resolve(value)))
+      : { value };
   } catch (thrown) {
-    return threw(name, thrown);
+    const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
+    return { kind: "failed", code: "hook", message };
   }
-}
-
-async function answerInTime(
-  name: string,
-  signal: AbortSignal,
-  limits: Limits,
-  pending: unknown,
-): Promise<HookAnswer<unknown>> {
-  try {
-    const ended = await limits.timed(signal, (timed) => raceAbort(timed, Promise.resolve(pending)));
-    if (ended !== undefined) return { kind: "answered", value: ended.value };
-  } catch (thrown) {
-    return threw(name, thrown);
+  if (ended !== undefined) {
+    const reading = read(ended.value);
+    if (reading.ok) return { kind: "answered", value: reading.value };
+    return { kind: "failed", code: "hook", message: reading.fault };
   }
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "cancelled", reason };
   const hit = limits.deadlineExceeded();
   const message = `${hit?.message ?? "a time limit was passed"}; ${name} was still running`;
   return { kind: "failed", code: "timeout", message, ...(hit === undefined ? {} : { limit: hit.limit }) };
-}
-
-function threw(name: string, thrown: unknown): MissingAnswer {
-  const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
-  return { kind: "failed", code: "hook", message };
 }
 
 function isThenable(value: unknown): boolean {
@@ -163,11 +128,10 @@ function sharedOnce(key: string, data: JsonObject): JsonObject {
   return known;
 }
 
-function left(field: "answer" | "outcome" | "choice", value: string): JsonObject {
+/** Data of the event after a phase. */
+export function left(field: "answer" | "outcome" | "choice", value: string): JsonObject {
   return sharedOnce(`${field} ${value}`, { phase: "left", [field]: value });
 }
-
-type Status = StageResult<unknown>["status"];
 
 export function leftPrecondition(answer: PreconditionAnswer): JsonObject {
   return left("answer", typeof answer === "string" ? answer : "retry");
@@ -177,16 +141,7 @@ export function leftAssert(answer: AssertAnswer): JsonObject {
   return left("answer", answer === "ok" ? answer : "retry" in answer ? "retry" : "fail");
 }
 
-/** For Act and Exit. */
-export function leftWith(outcome: Status): JsonObject {
-  return left("outcome", outcome);
-}
-
-export function leftNext(choice: ResolvedChoice["kind"]): JsonObject {
-  return left("choice", choice);
-}
-
 /** For an attempt that ended as its stage did. */
-export function finishedAs(outcome: Status): JsonObject {
+export function finishedAs(outcome: StageResult<unknown>["status"]): JsonObject {
   return sharedOnce(`finished ${outcome}`, { outcome });
 }

@@ -1,4 +1,4 @@
-import { field, type Json, type JsonObject } from "../../base/json.ts";
+import { field, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { decodeValue } from "../../journal/record.ts";
@@ -127,10 +127,10 @@ function isLeft(value: Json): value is Left {
 export function isStageResult(value: Json | undefined): value is StageResult<Json> {
   const usage = field(value, "usage");
   const counts = [
-    ...["attempts", "turns", "ms"].map((key) => field(value, key)),
-    ...["inputTokens", "outputTokens"].map((key) => field(usage, key)),
+    ...["attempts", "turns", "ms"].map((key) => numberField(value, key)),
+    ...["inputTokens", "outputTokens"].map((key) => numberField(usage, key)),
   ];
-  if (!hasText(value, "executionId") || !counts.every((count) => typeof count === "number")) return false;
+  if (!hasText(value, "executionId") || counts.includes(undefined)) return false;
   switch (field(value, "status")) {
     case "completed":
       return field(value, "output") !== undefined;
@@ -164,7 +164,7 @@ function isChoice(choice: Json | undefined): choice is ResolvedChoice {
 }
 
 function hasText(value: Json | undefined, key: string): boolean {
-  return typeof field(value, key) === "string";
+  return textField(value, key) !== undefined;
 }
 
 function faultOfExit({ events }: RecordedOutcome, left: Left): string | undefined {
@@ -181,22 +181,12 @@ function isCap({ limit }: JsonObject): boolean {
   return typeof limit === "string" && CAPS.test(limit);
 }
 
-function hitIn({ limit, message, ...detail }: JsonObject): LimitHit {
-  const name = textOf(limit);
-  const { max, used, reserved, requested } = detail;
-  const hit = {
-    code: name.endsWith("timeoutMs") ? "timeout" : "budget",
-    limit: name,
-    message: textOf(message),
-  } as const;
-  if (typeof max !== "number" || typeof used !== "number") return hit;
-  return { ...hit, detail: { max, used, reserved: numberOf(reserved), requested: numberOf(requested) } };
-}
-
-function textOf(value: Json | undefined): string {
-  return typeof value === "string" ? value : "";
-}
-
-function numberOf(value: Json | undefined): number {
-  return typeof value === "number" ? value : 0;
+function hitIn(data: JsonObject): LimitHit {
+  const limit = textField(data, "limit") ?? "";
+  const code = limit.endsWith("timeoutMs") ? "timeout" : "budget";
+  const hit = { code, limit, message: textField(data, "message") ?? "" } as const;
+  const [max, used] = [numberField(data, "max"), numberField(data, "used")];
+  if (max === undefined || used === undefined) return hit;
+  const [reserved = 0, requested = 0] = [numberField(data, "reserved"), numberField(data, "requested")];
+  return { ...hit, detail: { max, used, reserved, requested } };
 }
