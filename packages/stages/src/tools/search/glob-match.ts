@@ -84,7 +84,7 @@ function matchName(tokens: readonly Token[], name: string): boolean {
 }
 
 /** Matches a pattern with stars by backtracking to the last star only: at most pattern length × text length steps. */
-export function matchWildcards(
+function matchWildcards(
   patternLength: number,
   textLength: number,
   isStar: (at: number) => boolean,
