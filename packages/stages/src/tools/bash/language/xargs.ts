@@ -88,7 +88,7 @@ const SEARCHES = new Map([
   ["rg", ["--iglob=!*\n*"]],
   ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
 ]);
-/** Options with which they do; `L` is another option of rg, which is refused. */
+/** Options with which they do. To rg, `L` means to follow links, which its reader refuses. */
 const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
 const PRINTS_MORE = words(
   "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
