@@ -29,7 +29,7 @@ interface Edge {
 }
 
 /** The top left corner of a node's box, in pixels. */
-interface Place {
+interface Corner {
   readonly x: number;
   readonly y: number;
 }
@@ -148,7 +148,7 @@ function picture(
   const inner = widthOfRow(Math.max(1, ...rows.map((row) => row.length)));
   const width = offset + inner + Math.min(sides.ahead.length, MOST_LANES) * LANE_WIDTH + MARGIN;
   const height = Math.max(1, rows.length) * (BOX_HEIGHT + ROW_GAP) - ROW_GAP + 2 * MARGIN;
-  const places = new Map<string, Place>();
+  const places = new Map<string, Corner>();
   const boxes: Markup[] = [];
   for (const [index, row] of rows.entries())
     for (const [column, node] of row.entries()) {
@@ -176,16 +176,16 @@ function widthOfRow(columns: number): number {
   return columns * (BOX_WIDTH + COLUMN_GAP) - COLUMN_GAP;
 }
 
-function curve(edge: Edge, from: Place, to: Place): Markup {
+function curve(edge: Edge, from: Corner, to: Corner): Markup {
   const [x1, y1, x2, y2] = [from.x + BOX_WIDTH / 2, from.y + BOX_HEIGHT, to.x + BOX_WIDTH / 2, to.y - 2];
   const middle = (y1 + y2) / 2;
   return edgeMarkup(edge, `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${y2}`, (x1 + x2) / 2 + 8, middle + 4);
 }
 
 /** Leaves and enters at the same side, at different heights, and follows a lane at `x`. */
-function detour(edge: Edge, from: Place, to: Place, x: number): Markup {
+function detour(edge: Edge, from: Corner, to: Corner, x: number): Markup {
   const side = x < from.x ? -1 : 1;
-  const edgeOf = (place: Place): number => (side === 1 ? place.x + BOX_WIDTH : place.x);
+  const edgeOf = (place: Corner): number => (side === 1 ? place.x + BOX_WIDTH : place.x);
   const [y1, y2] = [from.y + BOX_HEIGHT * 0.7, to.y + BOX_HEIGHT * 0.3];
   const down = y2 > y1 ? CORNER : -CORNER;
   const turn = x - side * CORNER;
@@ -208,7 +208,7 @@ function arrow(name: "taken" | "open"): Markup {
   return html`<marker id="arrow-${name}" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto"><path class="head ${name}" d="M0 0L10 5L0 10z"/></marker>`;
 }
 
-function boxMarkup(node: GraphNode, { x, y }: Place, anchors: ReadonlyMap<string, string>): Markup {
+function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<string, string>): Markup {
   const edge = (radius: number): Markup =>
     html`<rect x="${x}" y="${y}" width="${BOX_WIDTH}" height="${BOX_HEIGHT}" rx="${radius}"/>`;
   if (node.kind === "end") {

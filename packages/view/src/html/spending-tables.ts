@@ -36,13 +36,13 @@ export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, strin
   return html`${stages}${models}${notes.length === 0 ? NOTHING : html`<p class="notice">${notes.join(" ")}</p>`}`;
 }
 
-interface Spent {
+interface ModelSum {
   readonly usage: Usage;
   readonly turns: number;
 }
 
-function byModel(executions: readonly ExecutionView[]): readonly (readonly [model: string, spent: Spent])[] {
-  const models = new Map<string, Spent>();
+function byModel(executions: readonly ExecutionView[]): readonly (readonly [model: string, spent: ModelSum])[] {
+  const models = new Map<string, ModelSum>();
   for (const { model, usage, turns } of executions.flatMap(({ spent }) => spent)) {
     const sum = models.get(model) ?? { usage: NO_USAGE, turns: 0 };
     models.set(model, { usage: addUsage(sum.usage, usage), turns: sum.turns + turns });
