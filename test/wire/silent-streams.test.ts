@@ -3,7 +3,7 @@ import { done, pipeline, stage } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callModel, type ModelOutcome } from "../../packages/stages/src/agent/model-call.ts";
-import { LONGEST_SILENCE_MS } from "../../packages/stages/src/models/providers/silence-limit.ts";
+import { LONGEST_SILENCE_MS } from "../../packages/stages/src/agent/silence-limit.ts";
 import { type HandClock, handClock } from "../support/hand-clock.ts";
 import { PROVIDERS, type ProviderName, wire } from "../support/providers.ts";
 import { dataOf, eventually, quiet } from "../support/run-kit.ts";
@@ -66,7 +66,10 @@ async function underWay(name: ProviderName, reply: ServerReply, clock: HandClock
   const heard: string[] = [];
   let outcome: ModelOutcome | undefined;
   const { signal } = new AbortController();
-  const calling = callModel({ model: to.model, prompt, tools: [], signal, onText: (delta) => void heard.push(delta) });
+  const calling = callModel(
+    { model: to.model, prompt, tools: [], signal, onText: (delta) => void heard.push(delta) },
+    clock,
+  );
   calling.then(
     (ended) => {
       outcome = ended;

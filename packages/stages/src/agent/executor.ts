@@ -27,12 +27,12 @@ import { callId, Transcript } from "./transcript.ts";
 
 /**
  * Runs agent states: one transcript per attempt, turn by turn, until a completion is valid or a limit is reached. `caller`
- * replaces `callModel`, for telemetry.
+ * replaces `callModel`, for telemetry and other clocks.
  */
 export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
-  caller: ModelCaller = callModel,
+  caller: ModelCaller = (request) => callModel(request),
 ): StateExecutor {
   const stageModels = new WeakMap<ResolvedModel, StageModel>();
   const stageModelOf = (agent: AgentSpec): StageModel => {

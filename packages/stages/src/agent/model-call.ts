@@ -7,11 +7,13 @@ import type {
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
+import { type Clock, systemClock } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
 import { ABORTED, failureOf } from "../models/reply/failure.ts";
 import { NO_SECRETS } from "../models/reply/provider-values.ts";
 import type { ModelFailure, ModelReply } from "../models/reply/reply.ts";
 import { ReplyBuilder } from "../models/reply/reply-builder.ts";
+import { limitSilence } from "./silence-limit.ts";
 
 export interface ModelRequest {
   readonly model: LanguageModelV4;
@@ -52,40 +54,50 @@ export interface ModelPlace {
 export type ModelCaller = (request: ModelRequest, place: ModelPlace) => Promise<ModelOutcome>;
 
 /**
- * Makes one model call, without retries; failures are returned as values. Returns as soon as the signal aborts, even if the
- * provider ignores it.
+ * Makes one model call, without retries; failures are returned as values. Returns as soon as the signal aborts or the silence limit
+ * is reached, even if the provider ignores it.
  */
-export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
+export async function callModel(request: ModelRequest, clock: Clock = systemClock): Promise<ModelOutcome> {
   const { signal } = request;
   const secrets = request.secrets ?? NO_SECRETS;
+  /** The model's own signal. */
+  const stop = new AbortController();
   let reader: StreamReader | undefined;
-  if (signal.aborted) return failed(ABORTED, signal, false);
-
   let ended = false;
   let abandon: ((opened: undefined) => void) | undefined;
-  const stop = (): void => {
+  const end = (reason: unknown): void => {
+    stop.abort(reason);
     // Cancelling a reader settles its pending read at once, whatever the source behind it does.
     if (reader !== undefined) cancel(reader);
     else abandon?.(undefined);
   };
-  signal.addEventListener("abort", stop, { once: true });
+  const failed = (error: ModelFailure, begun: boolean): ModelOutcome => {
+    if (signal.aborted) return { ok: false, error: ABORTED, begun };
+    // The provider's own error may only report that it was aborted.
+    return { ok: false, error: stop.signal.aborted ? failureOf(stop.signal.reason, begun, secrets) : error, begun };
+  };
+  if (signal.aborted) return failed(ABORTED, false);
+
+  const onAbort = (): void => end(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  const silence = limitSilence(clock, end);
   try {
     try {
-      const opening = open(request);
+      const opening = open(request, stop.signal);
       const opened = await new Promise<Opened | undefined>((resolve, reject) => {
         abandon = resolve;
         opening.then(resolve, reject);
       });
       if (opened === undefined) {
-        opening.then(({ stream }) => cancel(stream)).catch(ignore); // the call was aborted while it opened
-        return failed(ABORTED, signal, false);
+        opening.then(({ stream }) => cancel(stream)).catch(ignore); // the call ended while it opened
+        return failed(ABORTED, false);
       }
       reader = opened.stream.getReader();
     } catch (thrown) {
-      return failed(failureOf(thrown, false, secrets), signal, false);
+      return failed(failureOf(thrown, false, secrets), false);
     }
-    // Aborted while it opened: `stop` had no reader to cancel.
-    if (signal.aborted) return failed(ABORTED, signal, true);
+    // Ended while it opened: `end` had no reader to cancel.
+    if (stop.signal.aborted) return failed(ABORTED, true);
     const reply = new ReplyBuilder({ ...request, secrets });
     while (!ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
@@ -95,33 +107,31 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
         ended = true;
         // The reply is already complete, so a broken connection does not matter.
         if (reply.finished) break;
-        return failed(failureOf(thrown, true, secrets), signal, true);
+        return failed(failureOf(thrown, true, secrets), true);
       }
       if (chunk.done) ended = true;
       else {
+        silence.heard(chunk.value);
         const failure = reply.take(chunk.value);
-        if (failure !== undefined) return failed(failure, signal, true);
+        if (failure !== undefined) return failed(failure, true);
       }
     }
-    if (signal.aborted) return failed(ABORTED, signal, true);
+    if (signal.aborted || (stop.signal.aborted && !reply.finished)) return failed(ABORTED, true);
     const built = reply.build();
-    return built.ok ? built : failed(built.error, signal, true);
+    return built.ok ? built : failed(built.error, true);
   } finally {
-    signal.removeEventListener("abort", stop);
+    silence.end();
+    signal.removeEventListener("abort", onAbort);
     if (reader !== undefined && !ended) cancel(reader);
   }
-}
-
-function failed(error: ModelFailure, { aborted }: AbortSignal, begun: boolean): ModelOutcome {
-  return { ok: false, error: aborted ? ABORTED : error, begun };
 }
 
 type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
 type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
-function open(request: ModelRequest): Promise<Opened> {
+function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> {
   const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
-  const { prompt, tools, signal: abortSignal } = request;
+  const { prompt, tools } = request;
   const options: LanguageModelV4CallOptions = { prompt, abortSignal };
   if (tools.length > 0) {
     options.tools = [...tools];

@@ -76,7 +76,7 @@ const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
  * `missing_key`, `missing_base_url` and `provider_not_installed`.
  */
 export async function resolveModel(model: string | ModelObject, options: ModelOptions): Promise<ResolvedModel> {
-  if (typeof model !== "string") return resolveObject(model, options);
+  if (typeof model !== "string") return resolveObject(model);
   const [, source, file = ""] = /^(scripted|cassette):(.*)$/su.exec(model) ?? [];
   if (source !== undefined && file === "")
     throw invalidModel(`${JSON.stringify(model)} names no file; write ${source}:<file>`);
@@ -99,15 +99,15 @@ async function resolveCassette(file: string, { cwd, env, clock }: ModelOptions):
   return await playbackModel(resolve(cwd, file), { cwd, env, clock });
 }
 
-async function resolveObject(model: ModelObject, options: ModelOptions): Promise<ResolvedModel> {
+async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return immutable(`${model.provider}/${model.modelId}`, model, [], options);
+      return immutable(`${model.provider}/${model.modelId}`, model, []);
     case "v3":
     case "v2": {
       // `wrapLanguageModel` adapts older versions, even with no middleware. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), [], options);
+      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
     }
     default:
       throw invalidModel(

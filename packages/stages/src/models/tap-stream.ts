@@ -2,8 +2,6 @@ import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
 /** What observes a model's stream. Exactly one of `failed`, `done` and `left` ends it. */
 export interface StreamTap {
-  /** Receives a function that makes the stream fail and cancels the observed one. */
-  readonly start?: (fail: (error: unknown) => void) => void;
   readonly part: (part: LanguageModelV4StreamPart) => void;
   readonly failed: (thrown: unknown) => void;
   /** Called before the reader sees the end. */
@@ -20,11 +18,6 @@ export function tapStream(
   const reader = stream.getReader();
   return new ReadableStream<LanguageModelV4StreamPart>(
     {
-      start: (controller) =>
-        tap.start?.((error) => {
-          controller.error(error);
-          reader.cancel().catch(() => undefined); // the stream's end does not matter
-        }),
       async pull(controller) {
         try {
           const next = await reader.read();

@@ -28,6 +28,7 @@ import {
   type RunDeps,
 } from "@sluice/core/runtime";
 import { agentExecutor } from "../agent/executor.ts";
+import { callModel } from "../agent/model-call.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { type RecordedUsage, refuseUnpriced } from "../history/spending.ts";
@@ -82,7 +83,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = agentExecutor(modelFor, factsOf, watched?.call);
+  const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });

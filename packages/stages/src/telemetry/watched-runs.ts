@@ -68,9 +68,9 @@ export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: T
   const call: ModelCaller = async (request, place) => {
     const run = runs.get(place.runId);
     const activity = run && guard.ask(() => run.model(modelCall(request, place, clock.now())));
-    if (activity === undefined) return await callModel(request);
+    if (activity === undefined) return await callModel(request, clock);
     const end = (outcome: ModelOutcome): ModelCallEnd => modelCallEnd(outcome, place.clean);
-    return await during(activity, () => callModel(request), end, LOST);
+    return await during(activity, () => callModel(request, clock), end, LOST);
   };
 
   const around: CallAround = async ({ runId, executionId, attempt, proposalId: callId }, tool, work) => {

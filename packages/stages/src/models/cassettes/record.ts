@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
+import { type Clock, isSluiceError, type Json, SluiceError, systemClock } from "@sluice/core";
 import { createSecretFilter, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
@@ -169,7 +169,10 @@ function beginTake(begun: ExchangeStart, { cassette, scope, mask, signal }: Take
   };
   const aborted = (): void => {
     try {
-      write("aborted");
+      // A call that was ended because the model fell silent failed; it was not aborted by its caller.
+      const reason: unknown = signal?.reason;
+      if (isSluiceError(reason) && reason.class === "ProviderTransient") write("failed", encodeThrown(reason, secrets));
+      else write("aborted");
     } catch (fault) {
       // This call has no caller to throw to; every later call fails with the cassette's fault.
       if (cassette.fault === undefined) throw fault;

@@ -33,5 +33,5 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const anthropic = { ...ANTHROPIC_WHOLE_ARGUMENTS, ...(cache ? { cacheControl: { type: "ephemeral" } } : {}) };
   // The API requires a maximum; the package knows those of Claude models.
   const maximum = name.includes("claude-") ? undefined : UNKNOWN_MODEL_MAX_OUTPUT_TOKENS;
-  return immutable(id, withDefaults(model, { anthropic }, maximum), [apiKey], options);
+  return immutable(id, withDefaults(model, { anthropic }, maximum), [apiKey]);
 }

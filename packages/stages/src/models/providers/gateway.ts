@@ -25,7 +25,7 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const baseURL = versioned(baseUrl(options, "gateway", "AI_GATEWAY_BASE_URL") ?? new URL(HOME), "/v4/ai");
   const { createGateway } = await loadProvider("@ai-sdk/gateway", () => import("@ai-sdk/gateway"));
   const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
-  return immutable(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey], options);
+  return immutable(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey]);
 }
 
 /** The gateway forwards these options, so that a model behaves as when it is called directly. */

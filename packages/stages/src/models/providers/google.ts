@@ -9,5 +9,5 @@ export async function resolveGoogle(id: string, name: string, options: ModelOpti
   const apiKey = requireKey(id, options, "GOOGLE_GENERATIVE_AI_API_KEY");
   const baseURL = versioned(baseUrl(options, "google", "GOOGLE_GENERATIVE_AI_BASE_URL") ?? new URL(HOME), "/v1beta");
   const { createGoogle } = await loadProvider("@ai-sdk/google", () => import("@ai-sdk/google"));
-  return immutable(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), [apiKey], options);
+  return immutable(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), [apiKey]);
 }

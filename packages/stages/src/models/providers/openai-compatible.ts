@@ -46,5 +46,5 @@ export async function compatibleModel(
     transformRequestBody: (body) => ({ ...body, messages: messages(body.messages) }),
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
-  return immutable(id, model, apiKey === undefined ? [] : [apiKey], options);
+  return immutable(id, model, apiKey === undefined ? [] : [apiKey]);
 }

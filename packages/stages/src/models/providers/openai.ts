@@ -38,5 +38,5 @@ export async function resolveOpenAI(
   });
   const model =
     api === "chat" ? provider.chat(name) : withDefaults(provider.responses(name), { openai: OPENAI_STATELESS });
-  return immutable(id, model, [apiKey], options);
+  return immutable(id, model, [apiKey]);
 }

@@ -2,7 +2,6 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptio
 import { type Clock, SluiceError } from "@sluice/core";
 import { type ResolvedModel, withCalls } from "../model.ts";
 import { readHttpAddress } from "./http-url.ts";
-import { withSilenceLimit } from "./silence-limit.ts";
 
 export interface ModelOptions {
   /** For keys and base URLs; `process.env` is never read here. */
@@ -16,15 +15,9 @@ export interface ModelOptions {
   readonly clock: Clock;
 }
 
-/** A model that is the same for every turn, with a silence limit. */
-export function immutable(
-  id: string,
-  model: LanguageModelV4,
-  secrets: readonly string[],
-  { clock }: Pick<ModelOptions, "clock">,
-): ResolvedModel {
-  const limited = withSilenceLimit(model, clock);
-  return { id, secrets, at: () => limited };
+/** A model that is the same for every turn. */
+export function immutable(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
+  return { id, secrets, at: () => model };
 }
 
 /** A variable of the environment; a blank one counts as unset. */

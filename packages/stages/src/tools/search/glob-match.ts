@@ -66,7 +66,7 @@ function fits(items: readonly string[], pattern: readonly Wildcard[]): boolean {
 }
 
 /** Matches a pattern with stars by backtracking to the last star only: at most pattern length × text length steps. */
-function matchWildcards(
+export function matchWildcards(
   patternLength: number,
   textLength: number,
   isStar: (at: number) => boolean,
