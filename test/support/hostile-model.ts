@@ -13,8 +13,8 @@ export interface HostileModel extends ResolvedModel {
   readonly open: ReadonlySet<object>;
   /** Signals handed to calls. */
   readonly signals: readonly AbortSignal[];
-  /** Whether something hangs that only an abort can end. */
-  hangs(): boolean;
+  /** Calls that hung until something ended them. */
+  readonly hung: number;
   /** Answers calls that are not waited for any more. */
   release(): void;
 }
@@ -83,7 +83,9 @@ export function hostileModel(streams: readonly RandomStream[], onCall: () => voi
     faults,
     open,
     signals,
-    hangs: () => state.hanging > 0,
+    get hung() {
+      return state.hanging;
+    },
     release: () => {
       for (const answer of late) answer();
     },

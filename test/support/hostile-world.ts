@@ -141,8 +141,9 @@ export function hostileWorld(maxParallel: number): HostileWorld {
         if (idle < 8) continue;
         idle = 0;
         if (turns > 20_000) throw new Error("this story does not end");
-        if (live.clock.waiting() > 0) live.clock.turn(story.stepMs);
-        else if (own.hanging > 0 || own.model.hangs()) handle.cancel("it hangs").catch(() => undefined);
+        // A model call that hangs keeps its silence timer, which is far away.
+        if (live.clock.waiting() > own.model.hung) live.clock.turn(story.stepMs);
+        else if (own.hanging > 0 || own.model.hung > 0) handle.cancel("it hangs").catch(() => undefined);
         else if (turns > 2_000) throw new Error("nothing goes on, and nothing was to hang");
       }
       const { runId, status } = await result;

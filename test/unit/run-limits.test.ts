@@ -344,7 +344,7 @@ describe("a time cap", () => {
     const pipe = one(state);
     const here = session({ model: slow, clock, host: first, tools: [look] });
     const handle = here.start(pipe, task);
-    await eventually(() => slow.heard.length === 1 && clock.waiting() === 2);
+    await eventually(() => slow.heard.length === 1 && clock.waiting() === 3);
     clock.turn(6_000);
     await eventually(() => slow.heard.length === 2);
     await handle.suspend();

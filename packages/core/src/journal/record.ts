@@ -52,16 +52,21 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
 }
 
 /** Commits the next record of a run. Throws a Host error if it cannot be written; then nothing of it is kept. */
-export async function appendRecord(
+export function appendRecord(
   store: JournalStore,
   at: RunPosition,
   draft: RecordDraft,
   clock: Clock,
-): Promise<void> {
+): Promise<void> | void {
   const commit = draftCommit(at, draft, clock);
-  await store.append({ ...commit, runId: at.runId, epoch: at.epoch });
-  at.seq += 1;
-  at.head = commit.record.hash;
+  const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
+  const onWritten = (): void => {
+    at.seq += 1;
+    at.head = commit.record.hash;
+  };
+  // A synchronous store needs no await: the position never lags behind what is written.
+  if (written === undefined) onWritten();
+  else return written.then(onWritten);
 }
 
 /** Makes globally unique names, one each time this process starts or resumes a run. */

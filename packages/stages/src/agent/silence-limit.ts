@@ -23,7 +23,11 @@ export function limitSilence(clock: Clock, onLate: (error: SluiceError) => void)
   let disarm = clock.after(LONGEST_SILENCE_MS, check);
   return {
     heard: (part) => {
-      if (isProgress(part)) since = clock.now();
+      try {
+        if (isProgress(part)) since = clock.now();
+      } catch {
+        return; // reading a part may run foreign code; what cannot be read is not progress
+      }
     },
     end: () => disarm(),
   };

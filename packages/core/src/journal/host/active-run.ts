@@ -33,12 +33,16 @@ export interface ActiveTree {
 }
 
 /** A failed write stops the whole tree at once, so that no sibling begins anything after it. */
-export async function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> {
-  try {
-    return await write();
-  } catch (thrown) {
+export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> | T {
+  const stop = (thrown: unknown): never => {
     tree.stop(thrown);
     throw thrown;
+  };
+  try {
+    const written = write();
+    return written instanceof Promise ? written.catch(stop) : written;
+  } catch (thrown) {
+    return stop(thrown);
   }
 }
 

@@ -282,7 +282,7 @@ export class ProgramRunner implements StepRunner {
     return intent === undefined ? { incarnation } : { incarnation, intent };
   }
 
-  #append(record: RecordDraft): Promise<void> {
+  #append(record: RecordDraft): Promise<void> | void {
     const { store, at, clock, tree } = this.#run;
     return stopOnFailure(tree, () => appendRecord(store, at, record, clock));
   }
