@@ -128,6 +128,7 @@ export function hostileWorld(maxParallel: number): HostileWorld {
       scene = own;
       const listening = watchListeners();
       let over = false;
+      let cancelled = false;
       const handle = live.start(pipelineOf(story), { task: "Go." });
       handles.push(handle);
       if (story.listened) handle.onLive(() => undefined);
@@ -141,9 +142,12 @@ export function hostileWorld(maxParallel: number): HostileWorld {
         if (idle < 8) continue;
         idle = 0;
         if (turns > 20_000) throw new Error("this story does not end");
-        // A model call that hangs keeps its silence timer, which is far away.
-        if (live.clock.waiting() > own.model.hung) live.clock.turn(story.stepMs);
-        else if (own.hanging > 0 || own.model.hung > 0) handle.cancel("it hangs").catch(() => undefined);
+        // Until the cancel, each model call that hangs keeps its silence timer, which is far away.
+        if (live.clock.waiting() > (cancelled ? 0 : own.model.hung)) live.clock.turn(story.stepMs);
+        else if (own.hanging > 0 || own.model.hung > 0) {
+          cancelled = true;
+          handle.cancel("it hangs").catch(() => undefined);
+        }
         else if (turns > 2_000) throw new Error("nothing goes on, and nothing was to hang");
       }
       const { runId, status } = await result;
