@@ -147,8 +147,7 @@ export function hostileWorld(maxParallel: number): HostileWorld {
         else if (own.hanging > 0 || own.model.hung > 0) {
           cancelled = true;
           handle.cancel("it hangs").catch(() => undefined);
-        }
-        else if (turns > 2_000) throw new Error("nothing goes on, and nothing was to hang");
+        } else if (turns > 2_000) throw new Error("nothing goes on, and nothing was to hang");
       }
       const { runId, status } = await result;
       for (const go of own.release) go();
