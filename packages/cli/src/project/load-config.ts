@@ -153,6 +153,18 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
 
 const isField = (name: string): name is keyof ProjectSettings => Object.hasOwn(FIELDS, name);
 
+/** Fields of a session that its starter decides, with what to do instead. */
+const NOT_IN_CONFIG: Readonly<Record<string, string>> = {
+  interactors: "the process that starts a run decides who answers",
+  wait: "use sluice run --wait",
+  headless: "use sluice run --headless",
+  trust: "a project cannot trust itself",
+  cwd: "the workspace is the folder of this file",
+  env: "set environment variables before you start sluice",
+  clock: "use a session in a program",
+  onFault: "use a session in a program",
+};
+
 /**
  * Validates the exports of a config file; `known` are the names of pipelines outside of it. Throws Validation `config_invalid`
  * with all problems.
@@ -172,8 +184,12 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
   for (const [name, member] of members) {
     if (isField(name)) read(name, member);
     else {
-      const suggestion = suggestionFor(name, Object.keys(FIELDS));
-      problems.push({ path: name, message: "is not a field of a config", suggestion });
+      const why = Object.hasOwn(NOT_IN_CONFIG, name) ? NOT_IN_CONFIG[name] : undefined;
+      const unknown = { message: "is not a field of a config", suggestion: suggestionFor(name, Object.keys(FIELDS)) };
+      problems.push({
+        path: name,
+        ...(why === undefined ? unknown : { message: "cannot be set in a config", suggestion: why }),
+      });
     }
   }
   const {

@@ -121,17 +121,21 @@ const MOST_FILES = 20;
 
 /** The question before a folder's code is loaded for the first time, or after a change. */
 export function trustQuestion(root: string, code: CodeDigests, state: TrustState): string {
-  const changed = state.kind === "changed" ? state.files : [];
-  const others = [...code.keys()].filter((file) => !changed.includes(file));
-  const files = [
-    ...changed.map((file) => `  ${relative(root, file)}  (${code.has(file) ? "changed or new" : "removed"})`),
-    ...others.map((file) => `  ${relative(root, file)}`),
+  const changed = new Set(state.kind === "changed" ? state.files : []);
+  // Changed files first, and the config, which `code` lists first, before them.
+  const files = [...code.keys()].sort((one, other) => Number(changed.has(other)) - Number(changed.has(one)));
+  const lines = [
+    ...files
+      .slice(0, MOST_FILES)
+      .map((file) => `  ${relative(root, file)}${changed.has(file) ? "  (changed or new)" : ""}`),
+    ...(files.length > MOST_FILES ? [`  and ${count(files.length - MOST_FILES, "more file")}`] : []),
+    // Never cut: a rule that is gone must not disappear silently.
+    ...[...changed].filter((file) => !code.has(file)).map((file) => `  ${relative(root, file)}  (removed)`),
   ];
-  const more = files.length > MOST_FILES ? [`  and ${count(files.length - MOST_FILES, "more file")}`] : [];
   const since = state.kind === "changed" ? ", and has changed since you trusted it" : "";
   return [
     `The code of ${root} runs with your rights${since}:`,
-    ...[...files.slice(0, MOST_FILES), ...more].map((line) => oneLine(line, 400)),
+    ...lines.map((line) => oneLine(line, 400)),
     "It controls what runs may do here: a config can set the mode, start MCP servers, pass keys to commands, and set where keys are sent.",
   ].join("\n");
 }

@@ -18,6 +18,8 @@ const TOKEN_START = "{{sluice.";
 const TOKEN = /\{\{sluice\.(workspace|home|tmp|run|literal)\}\}/g;
 /** Shorter secrets occur in ordinary text. */
 const SHORTEST_SECRET = 6;
+/** Shorter prefixes of a secret reveal nothing and occur at the end of many texts. */
+const SHORTEST_BEGUN = 4;
 /** A match must be a whole path, not a part of a longer name. */
 const PATH_END = String.raw`(?![\w-]|\.\w)`;
 const PATH_START = String.raw`(?<![\w.-])`;
@@ -36,6 +38,7 @@ export function createMask(around: MaskContext) {
   ];
   const text = (raw: string): string => rules.reduce(replaced, raw);
   const holdsSecret = (raw: string): boolean => rules[0] !== undefined && replaced(raw, rules[0]) !== raw;
+  const { begun } = createSecretFilter(secrets);
   return {
     text,
     /** Masks all texts of a value, including keys. */
@@ -51,7 +54,10 @@ export function createMask(around: MaskContext) {
     },
     holdsSecret: (raw: string): boolean => holdsSecret(raw) || holdsSecret(unescaped(raw)),
     /** How many characters at the end may be the beginning of a secret. */
-    begunSecret: createSecretFilter(secrets).begun,
+    begunSecret: (raw: string): number => {
+      const length = begun(raw);
+      return length < SHORTEST_BEGUN ? 0 : length;
+    },
   };
 }
 

@@ -7,7 +7,12 @@ const LONGEST_WORD = 300;
 /** Values of a structured answer that are compared with its text. */
 const MOST_LEAVES = 200;
 /** Ends the line about a part that is not text. */
-const NOT_SHOWN = ": not shown]";
+/** A part of an answer as a model reads it. */
+interface Shown {
+  readonly text: string;
+  /** Whether a line describes it instead. */
+  readonly leftOut: boolean;
+}
 
 /**
  * Converts an answer of a server to a result: text as it is, other content as a line that describes it. The journal keeps
@@ -20,32 +25,31 @@ export function readAnswer(tool: string, answer: unknown): ToolResult {
       "The server sent an answer that violates the protocol. It is unknown whether the call took effect.",
     );
   const pieces = piecesOf(answer);
-  const text = pieces.join("\n");
+  const text = textOf(pieces);
   const shown = headTail(SHOWN_HALF);
   shown.push(text);
-  const leftOut = pieces.some((piece) => piece.endsWith(NOT_SHOWN));
   const facts = { characters: text.length, cut: shown.cut, parts: pieces.length };
-  const rest = { ...(shown.cut || leftOut ? { full: whole(answer, text) } : {}), facts };
+  const rest = { ...(shown.cut || pieces.some(({ leftOut }) => leftOut) ? { full: kept(answer, text) } : {}), facts };
   if (answer.isError === true)
     return { ...failure("server_error", shown.text() || `${tool} failed without a message.`), ...rest };
   return { ok: true, output: shown.text() || "(no output)", ...rest };
 }
 
-function whole(answer: JsonObject, text: string): Json {
+function kept(answer: JsonObject, text: string): Json {
   if (JSON.stringify(answer).length <= LONGEST_KEPT) return answer;
-  const kept = headTail(KEPT_HALF);
-  kept.push(text);
-  return kept.text();
+  const ends = headTail(KEPT_HALF);
+  ends.push(text);
+  return ends.text();
 }
 
 /** What a model reads of each part of an answer. */
-function piecesOf(answer: JsonObject): readonly string[] {
+function piecesOf(answer: JsonObject): readonly Shown[] {
   const { content, structuredContent, toolResult } = answer;
   const pieces = Array.isArray(content) ? content.map(shownPart) : [];
-  if (toolResult !== undefined) pieces.push(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult));
+  if (toolResult !== undefined) pieces.push(whole(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
   // Servers repeat it as text, in various forms, for clients that read only text.
-  if (structuredContent !== undefined && !isRepeated(structuredContent, pieces.join("\n")))
-    pieces.push(JSON.stringify(structuredContent));
+  if (structuredContent !== undefined && !isRepeated(structuredContent, textOf(pieces)))
+    pieces.push(whole(JSON.stringify(structuredContent)));
   return pieces;
 }
 
@@ -64,11 +68,11 @@ function quoted(value: string): string {
   return JSON.stringify(value).slice(1, -1);
 }
 
-function shownPart(part: Json): string {
+function shownPart(part: Json): Shown {
   if (!isJsonObject(part)) return note("content that violates the protocol");
   switch (part.type) {
     case "text":
-      return typeof part.text === "string" ? part.text : note("a text without text");
+      return typeof part.text === "string" ? whole(part.text) : note("a text without text");
     case "image":
     case "audio":
       return note(`${part.type} ${word(part.mimeType)}, ${bytesOf(part.data)}`);
@@ -77,21 +81,29 @@ function shownPart(part: Json): string {
     case "resource_link": {
       const { uri, name, mimeType, description } = part;
       const about = [word(name), word(mimeType), word(description)].filter((each) => each !== "");
-      return `[link to the resource ${word(uri)}: ${about.join(", ")}]`;
+      return whole(`[link to the resource ${word(uri)}: ${about.join(", ")}]`);
     }
     default:
       return note(`content of type ${word(part.type) || "unknown"}`);
   }
 }
 
-function shownResource({ uri, mimeType, text, blob }: JsonObject): string {
+function shownResource({ uri, mimeType, text, blob }: JsonObject): Shown {
   const name = [word(uri), word(mimeType)].filter((each) => each !== "").join(", ");
-  if (typeof text === "string") return `[resource ${name}]\n${text}`;
+  if (typeof text === "string") return whole(`[resource ${name}]\n${text}`);
   return note(`resource ${name}, ${bytesOf(blob)}`);
 }
 
-function note(what: string): string {
-  return `[${what}${NOT_SHOWN}`;
+function whole(text: string): Shown {
+  return { text, leftOut: false };
+}
+
+function note(what: string): Shown {
+  return { text: `[${what}: not shown]`, leftOut: true };
+}
+
+function textOf(pieces: readonly Shown[]): string {
+  return pieces.map(({ text }) => text).join("\n");
 }
 
 /** The length of the data in base64. */

@@ -35,9 +35,8 @@ function kindsOf({ short = "", long = "" }: OptionSpec): ReadonlyMap<string, str
   const letters = [...short.matchAll(/([^:@?~])([:@?~]?)/g)].map(
     ([, name = "", kind = ""]) => [`-${name}`, kind] as const,
   );
-  const names = long
-    .split(" ")
-    .map((name) => [`--${name.replace(/[:@?~]$/, "")}`, /[:@?~]?$/.exec(name)?.[0] ?? ""] as const);
+  // A program without long options has none, not one without a name.
+  const names = (long === "" ? [] : long.split(" ")).map((name) => [`--${name.replace(/[:@?~]$/, "")}`, /[:@?~]?$/.exec(name)?.[0] ?? ""] as const);
   return new Map([...letters, ...names]);
 }
 
