@@ -196,6 +196,15 @@ test("an invalid definition throws one error that holds every problem", () => {
   }
 });
 
+test.each([[1n], [undefined], [Symbol("plan")]])(
+  "an initial state %s is a mistake with a place, whatever it is",
+  (initial) => {
+    const plan = stage({ prompt: "p", completionTool: "c", completionSchema: z.object({}), turnCap: 1 });
+    const loose = { id: "p", input, stages: { plan }, initial: initial as never, next: { plan: () => done(1) } };
+    expect(() => pipeline(loose)).toThrow(`there is no state "${String(initial)}"`);
+  },
+);
+
 const facts = {
   id: "print",
   input,

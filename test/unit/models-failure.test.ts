@@ -100,6 +100,11 @@ describe("how long to wait", () => {
 });
 
 describe("errors without a status", () => {
+  test("a prompt that a provider's package refuses is not asked again, whatever its message says", () => {
+    const refused = Object.assign(new Error("stream ended in an invalid prompt"), { name: "AI_InvalidPromptError" });
+    expect(failureOf(refused, true)).toMatchObject({ kind: "permanent", code: "bad_request" });
+  });
+
   test("a server that cannot be reached is transient before the answer and a cut stream in it", () => {
     const cause = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
     const fetchFailed = new TypeError("fetch failed", { cause });

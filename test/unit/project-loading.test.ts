@@ -107,3 +107,31 @@ test("a file's name cannot write lines of the question", async () => {
   expect(asked[0]?.split("\n")).toHaveLength(4);
   expect(asked[0]).not.toContain("\u{1b}");
 });
+
+test("the question lists every removed file, and the config before all others, however much changed", async () => {
+  const home = folder();
+  const root = withConfig("export default {};\n");
+  const lib = join(root, ".sluice", "pipelines", "lib");
+  mkdirSync(lib, { recursive: true });
+  writeFileSync(join(lib, "gone.ts"), "");
+  await atTerminal(home, true).projects.open(root);
+
+  rmSync(join(lib, "gone.ts"));
+  writeFileSync(join(root, "sluice.config.mjs"), "export default { maxParallel: 3 };\n");
+  for (let file = 0; file < 30; file += 1) writeFileSync(join(lib, `a${file}.ts`), "");
+  const { projects, asked } = atTerminal(home, false);
+  await reason(projects.open(root));
+  const [, first, ...rest] = asked[0]?.split("\n") ?? [];
+  expect(first).toBe("  sluice.config.mjs  (changed or new)");
+  expect(rest).toContain("  and 11 more files");
+  expect(rest).toContain("  .sluice/pipelines/lib/gone.ts  (removed)");
+});
+
+test("a config that sets what its starter decides is an error that says what to do instead", async () => {
+  const root = withConfig("export default { trust: true, wait: 5, colour: 1 };\n");
+  const code = findCode(root);
+  const thrown = await reason(loadConfig(code, digestCode(code), handClock()));
+  expect(isSluiceError(thrown, "config_invalid") && thrown.message).toMatch(
+    /trust: cannot be set in a config.*a project cannot trust itself.*wait: cannot be set in a config.*--wait.*colour: is not a field/s,
+  );
+});

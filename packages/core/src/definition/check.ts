@@ -77,7 +77,7 @@ function requireState(
   { states }: PipelineSpec,
   path: string,
   id: string,
-  message = `there is no state ${JSON.stringify(id)}`,
+  message = `there is no state ${JSON.stringify(String(id))}`,
 ): void {
   if (!states.has(id)) report.add(path, message, suggestOneOf(String(id), states.keys()));
 }

@@ -4,6 +4,7 @@ import {
   type LanguageModelV4CallOptions,
   type LanguageModelV4Content,
   type LanguageModelV4FinishReason,
+  type LanguageModelV4Message,
   type LanguageModelV4Prompt,
   type LanguageModelV4StreamPart,
   type LanguageModelV4Usage,
@@ -30,6 +31,14 @@ export interface ScriptedOptions {
  */
 export function scriptedModel(script: Script, options: ScriptedOptions = {}): ResolvedModel {
   const { id = "scripted", clock = systemClock } = options;
+  /** Messages do not change, so each is measured once. */
+  const measured = new WeakMap<LanguageModelV4Message, number>();
+  const promptChars = (prompt: LanguageModelV4Prompt): number =>
+    prompt.reduce((sum, message) => {
+      const size = measured.get(message) ?? JSON.stringify(message.content).length;
+      measured.set(message, size);
+      return sum + size;
+    }, 0);
   const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
     const reply = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
       const entry = entryOf(script, stage, turn);
@@ -41,7 +50,7 @@ export function scriptedModel(script: Script, options: ScriptedOptions = {}): Re
         content,
         cut: error !== undefined,
         finishReason: finishOf(entry),
-        usage: usageOf(call.prompt, content),
+        usage: usageOf(promptChars(call.prompt), content),
       };
     };
     return {
@@ -126,8 +135,7 @@ function chunks(text: string): string[] {
   return text.match(new RegExp(`.{1,${size}}`, "gsu")) ?? [];
 }
 
-function usageOf(prompt: LanguageModelV4Prompt, content: readonly LanguageModelV4Content[]): LanguageModelV4Usage {
-  const promptChars = prompt.reduce((sum, message) => sum + JSON.stringify(message.content).length, 0);
+function usageOf(promptChars: number, content: readonly LanguageModelV4Content[]): LanguageModelV4Usage {
   const input = Math.ceil(promptChars / CHARS_PER_TOKEN);
   let reasoningChars = 0;
   let otherChars = 0;

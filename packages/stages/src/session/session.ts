@@ -81,6 +81,8 @@ export function createSession(options: SessionOptions): Session {
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
+    // A session that closes suspends all its runs itself.
+    if (runs.closing()) return;
     const task = runs.tasks.get(rootOf(runId));
     task?.suspend(reason).catch(() => undefined); // the run's result rejects too
   };

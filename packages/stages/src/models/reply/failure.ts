@@ -162,8 +162,9 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
   if (status !== undefined) return byStatus(status, retryable);
   if (named !== undefined) return named;
-  if (/stream ended/i.test(facts.message)) return CUT;
   const fromSdk = own(BY_SDK_NAME, facts.sdkName);
+  if (fromSdk?.kind === "permanent") return fromSdk;
+  if (/stream ended/i.test(facts.message)) return CUT;
   if (fromSdk !== undefined) return fromSdk;
   if (facts.sdkName !== undefined && GIVEN_UP.has(facts.sdkName))
     return opened ? CUT : { kind: "transient", code: "timeout" };

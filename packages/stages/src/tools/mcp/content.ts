@@ -46,7 +46,8 @@ function kept(answer: JsonObject, text: string): Json {
 function piecesOf(answer: JsonObject): readonly Shown[] {
   const { content, structuredContent, toolResult } = answer;
   const pieces = Array.isArray(content) ? content.map(shownPart) : [];
-  if (toolResult !== undefined) pieces.push(whole(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
+  if (toolResult !== undefined)
+    pieces.push(whole(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
   // Servers repeat it as text, in various forms, for clients that read only text.
   if (structuredContent !== undefined && !isRepeated(structuredContent, textOf(pieces)))
     pieces.push(whole(JSON.stringify(structuredContent)));

@@ -36,7 +36,9 @@ function kindsOf({ short = "", long = "" }: OptionSpec): ReadonlyMap<string, str
     ([, name = "", kind = ""]) => [`-${name}`, kind] as const,
   );
   // A program without long options has none, not one without a name.
-  const names = (long === "" ? [] : long.split(" ")).map((name) => [`--${name.replace(/[:@?~]$/, "")}`, /[:@?~]?$/.exec(name)?.[0] ?? ""] as const);
+  const names = (long === "" ? [] : long.split(" ")).map(
+    (name) => [`--${name.replace(/[:@?~]$/, "")}`, /[:@?~]?$/.exec(name)?.[0] ?? ""] as const,
+  );
   return new Map([...letters, ...names]);
 }
 
