@@ -1,6 +1,6 @@
-// `npm run bugs [name…]`: inserts each seeded bug into a copy of the sources, and checks that a test fails.
+// `npm run bugs [name…]`: inserts each seeded bug into a copy of the sources, and checks that a test fails that passed without it.
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { environment, install, root, tool } from "./setup.mjs";
@@ -15,6 +15,8 @@ const bugs = [...LINE_BUGS, ...walls].filter(({ name }) => names.length === 0 ||
 const copy = copySources();
 let missed = 0;
 try {
+  for (const tests of new Map(bugs.map((bug) => [bug.tests.join(" "), bug.tests])).values())
+    if (!passes(tests)) throw new Error(`these tests fail without a bug: ${tests.join(" ")}`);
   for (const bug of bugs) {
     const file = join(copy, "packages", bug.file);
     const sound = readFileSync(file, "utf8");
@@ -55,7 +57,7 @@ function copySources() {
   for (const name of ["package.json", "tsconfig.base.json", "vitest.config.ts"])
     cpSync(join(root, name), join(folder, name));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  for (const name of ["core", "stages", "sqlite", "tui"])
+  for (const name of readdirSync(join(root, "packages")))
     symlinkSync(join(root, "packages", name, "node_modules"), join(folder, "packages", name, "node_modules"));
   return folder;
 }

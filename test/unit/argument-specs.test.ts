@@ -637,6 +637,9 @@ const UNKNOWN: readonly string[] = [
   "git log -L1,2:x:a.txt",
   "git blame",
   "git blame -S a.txt b.txt",
+  // Abbreviated.
+  "sort --numeric-s a.txt",
+  "git log --onelin",
   // A dash among the letters of a program without long options.
   "hexdump -C- -x",
   "which -a-",
