@@ -189,6 +189,14 @@ test.each([30, 60, 80, 100, 200])("at %i columns /help tells every command and k
     expect(told).toContain(description);
   }
   expect(told).toContain("else asks whether to cancel the run");
+  const [first = "", second = ""] = textOf(rows).split("\n").slice(1);
+  const column = width < 69 ? 4 : 29;
+  expect((width < 69 ? second : first).slice(0, column + 1)).toMatch(/\S$/);
+  const entries = textOf(rows).split("\n").slice(1, -4);
+  expect(entries.filter((row) => !/^( {2}\S| +\S|$|Keys$)/.test(row))).toEqual([]);
+  expect(entries.filter((row) => /^ +/.test(row)).map((row) => row.search(/\S/))).toSatisfy((at: number[]) =>
+    at.every((indent) => indent === 2 || indent === column),
+  );
 });
 
 test.each(["sonnet", "anthropic/", "anthropic/<model>", "antropic/x"])(
