@@ -19,7 +19,8 @@ export class TranscriptWindow implements Rows {
   #liveRows: LiveRows | undefined;
   #end: RunEndItem | undefined;
   #endRows: readonly Line[] | undefined;
-  #folded = true;
+  /** Whether only the beginning of long items is shown. */
+  #folded: boolean;
   /** Items that a search unfolded. */
   readonly #opened = new Set<number>();
   #width = 0;
@@ -30,9 +31,8 @@ export class TranscriptWindow implements Rows {
   /** The first row of each item that is shown, and of what follows the last one, as far as computed. */
   #starts: number[] = [];
 
-  /** Whether only the beginning of long items is shown. */
-  get folded(): boolean {
-    return this.#folded;
+  constructor(folded = true) {
+    this.#folded = folded;
   }
 
   /** Takes a newer view of the execution, and the end of its run if it follows; only changes are laid out. */
