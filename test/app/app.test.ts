@@ -138,6 +138,28 @@ test("what cannot be done with a key is said, and ends nothing", () => {
   expect(said.join("\n")).toContain("it cannot be searched");
 });
 
+test("/runs shows the status of a run in its colour", async () => {
+  const place = desk();
+  const app = new App({
+    ...appOptions({ cwd: place.folder, model: place.script({ plan: [WRITES] }) }, contextAt(place.folder)),
+    clock: systemClock,
+    size: { width: 120, height: 24 },
+    terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
+  });
+  onTestFinished(async () => {
+    app.quit();
+    await app.quitted;
+  });
+  app.submit("/run codeReview anything");
+  await until(app, () => app.state().cards.open !== undefined);
+  app.submit("/runs");
+  await until(app, () => app.state().viewer !== undefined);
+  const row = app.state().viewer?.rows.slice(0, 1, 120)[0] ?? [];
+  const styleOf = (text: string): string | undefined => row.find((part) => part.text.includes(text))?.style;
+  expect(textOf([row])).toMatch(/^r\S+ {2}running in .* {2}codeReview {2}anything$/);
+  expect([styleOf("running in"), styleOf("Z"), styleOf("anything")]).toEqual(["accent", "dim", undefined]);
+});
+
 test("a folder that is gone by then keeps nobody from leaving, and what ran can be resumed", async () => {
   const place = desk();
   const gone = join(place.folder, "..", "gone");
@@ -189,6 +211,14 @@ test.each([30, 60, 80, 100, 200])("at %i columns /help tells every command and k
     expect(told).toContain(description);
   }
   expect(told).toContain("else asks whether to cancel the run");
+  const [first = "", second = ""] = textOf(rows).split("\n").slice(1);
+  const column = width < 69 ? 4 : 29;
+  expect((width < 69 ? second : first).slice(0, column + 1)).toMatch(/\S$/);
+  const entries = textOf(rows).split("\n").slice(1, -4);
+  expect(entries.filter((row) => !/^( {2}\S| +\S|$|Keys$)/.test(row))).toEqual([]);
+  expect(entries.filter((row) => /^ +/.test(row)).map((row) => row.search(/\S/))).toSatisfy((at: number[]) =>
+    at.every((indent) => indent === 2 || indent === column),
+  );
 });
 
 test.each(["sonnet", "anthropic/", "anthropic/<model>", "antropic/x"])(

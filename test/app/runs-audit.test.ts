@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { costLines } from "../../packages/tui/src/run/cost.ts";
 import { timeline, timelineLine } from "../../packages/tui/src/run/timeline.ts";
 import { describeEvent } from "../../packages/view/src/words/describe-event.ts";
+import { table } from "../../packages/view/src/words/words.ts";
 import { execution, expectToFit, hostileText, randomView, runView } from "../support/random-views.ts";
 import { eventsOf } from "../support/run-kit.ts";
 import { ASKING, play, SMOOTH, TROUBLED } from "../support/run-scenes.ts";
@@ -143,6 +144,34 @@ test("caps that came near or were reached, and unpriced usage, are shown", () =>
   expect(text).toContain("✖ cap reached  run.maxCostUsd: over");
   expect(text).toContain("2 calls of unknown price");
   expect(text).toContain("$0.5+");
+});
+
+test("the columns of a run's cost are aligned in any script, numbers at their right, and signs have their colours", () => {
+  const view = runView({
+    executions: [
+      execution("計画", { endedAt: 5_000 }),
+      execution("a", { status: "failed", endedAt: 65_000, usage: { inputTokens: 5, outputTokens: 1, costUsd: 12 } }),
+    ],
+  });
+  const lines = costLines(view, { width: 120, now: 0 });
+  expect(textOf(lines.slice(1, 4))).toBe(
+    [
+      "   STAGE   TURNS   IN  OUT     COST   TIME",
+      "✔  計画#1      3  12k  345  $0.1234     5s",
+      "✖  a#1         3    5    1   $12.00  1m05s",
+    ].join("\n"),
+  );
+  expect(lines.slice(2, 4).map(([sign]) => sign?.style)).toEqual(["good", "bad"]);
+});
+
+test("a table is aligned in any script, and no row ends in spaces", () => {
+  expect(
+    table([
+      ["NAME", "TASK"],
+      ["設計", "b"],
+      ["a", ""],
+    ]),
+  ).toEqual(["NAME  TASK", "設計  b", "a"]);
 });
 
 test("the cost of any run fits where it is drawn", () => {

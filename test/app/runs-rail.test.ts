@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { keyAfter } from "../../packages/tui/src/app/watched.ts";
 import { graph } from "../../packages/tui/src/run/graph.ts";
 import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
-import type { RunView } from "../../packages/view/src/projection/run-view.ts";
+import type { ExecutionView, RunView } from "../../packages/view/src/projection/run-view.ts";
 import { execution, expectToFit, randomView, runView, states } from "../support/random-views.ts";
 import { textOf } from "../support/run-views.ts";
 
@@ -165,4 +166,15 @@ test("the graph of any run fits where it is drawn", () => {
     }),
     { numRuns: 100 },
   );
+});
+
+test("Shift+Tab reaches every stage of a suspended run, and of an active one the stages at work", () => {
+  const shown = (statuses: readonly ExecutionView["status"][]): string => {
+    const view = runView({ executions: statuses.map((status, at) => execution("abc".charAt(at), { status })) });
+    const second = keyAfter(view, undefined);
+    const third = keyAfter(view, second);
+    return [second, third, keyAfter(view, third)].join(" ");
+  };
+  expect(shown(["completed", "completed", "suspended"])).toBe("r1:a#1 r1:b#1 r1:c#1");
+  expect(shown(["completed", "waiting", "running"])).toBe("r1:b#1 r1:c#1 r1:b#1");
 });

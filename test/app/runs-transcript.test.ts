@@ -243,6 +243,63 @@ describe("the window over a transcript", () => {
     expect(window.find("line 0", 2, 60, false)).toBeGreaterThan(row ?? 0);
   });
 
+  test("of folded calls only those in sight are laid out", () => {
+    let read = 0;
+    const calls = Array.from({ length: 3_000 }, (_, at) => {
+      const one = call({ callId: `t1.c${at}` });
+      Object.defineProperty(one, "tool", {
+        get: () => {
+          read += 1;
+          return "Read";
+        },
+      });
+      return one;
+    });
+    const window = windowOf(executionOf(calls));
+    for (const width of [60, 80]) expect(window.count(width)).toBe(3_000);
+    expect(read).toBe(0);
+    expect(window.slice(2_990, 3_000, 80)).toHaveLength(10);
+    expect(read).toBeLessThan(100);
+  });
+
+  test("after the last match a search finds nothing, and unfolds nothing", () => {
+    const folded = call({ output: "result\nother\nmore" });
+    const window = windowOf(executionOf([folded, { ...place, kind: "text", text: "one\nNeedle\ntwo" }, folded]));
+    const rows = window.count(60);
+    const row = window.find("needle", 0, 60, false) ?? -1;
+    expect(row).toBe(3);
+    expect(window.find("needle", row + 1, 60, false)).toBeUndefined();
+    expect(window.find("needle", row - 1, 60, true)).toBeUndefined();
+    expect(window.count(60)).toBe(rows);
+  });
+
+  test("a search unfolds only the item with the match, also the last one from the row after it", () => {
+    const hidden = (word: string) => call({ output: `result\n${word}` });
+    const window = windowOf(executionOf([hidden("first"), hidden("second"), hidden("third")]));
+    expect(window.count(60)).toBe(3);
+    const row = window.find("third", 3, 60, false) ?? -1;
+    expect(textOf(window.slice(row, row + 1, 60))).toContain("third");
+    expect(row).toBeGreaterThan(2);
+    expect(textOf(window.slice(0, 100, 60))).not.toMatch(/first|second/);
+    const before = window.find("first", 1, 60, true) ?? -1;
+    expect(textOf(window.slice(before, before + 1, 60))).toContain("first");
+    expect(textOf(window.slice(0, 100, 60))).not.toContain("second");
+    window.foldAll(true);
+    expect(window.count(60)).toBe(3);
+  });
+
+  test("a search reaches the end of the run below the items, and finds no item after it", () => {
+    const window = new TranscriptWindow();
+    const items = [call({ output: Array.from({ length: 30 }, (_, at) => `Needle ${at}`).join("\n") })];
+    window.update(executionOf(items), { kind: "end", status: "completed", output: "a\nb\nneedle\nc" });
+    const end = window.count(60) - 2;
+    expect(window.find("needle", 5, 60, false)).toBe(end);
+    expect(window.find("needle", end + 1, 60, false)).toBeUndefined();
+    expect(window.count(60)).toBe(end + 2);
+    const hidden = window.find("needle", end - 1, 60, true) ?? -1;
+    expect(textOf(window.slice(hidden, hidden + 1, 60))).toContain("Needle 29");
+  });
+
   test("what streams stands below what is said, and gives way to it", () => {
     const window = windowOf(executionOf([{ ...place, kind: "text", text: "said" }]));
     const before = window.count(60);

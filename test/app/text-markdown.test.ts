@@ -85,6 +85,21 @@ describe("markdown", () => {
     expect(rows("|a|b|c|d|\n|-|-|-|-|\n|1|2|3|4|", 10)).toEqual(["a │ b │ c", "│ d", "1 │ 2 │ 3", "│ 4"]);
   });
 
+  test("a column that is centred has its spaces on both sides", () => {
+    expect(rows("| Name | Left |\n|:-:|:--|\n| a | b |", 40)).toEqual(["Name │ Left", "─────┼─────", " a   │ b   "]);
+  });
+
+  test("a block without rows has no blank line either, at the beginning or between others", () => {
+    expect(rows("a\n\n>\n\nb")).toEqual(["a", "", "b"]);
+    expect(rows(">\n\nb")).toEqual(["b"]);
+    const stream = createMarkdownStream(40);
+    expect(plainRows([...stream.push(">\n\nb\n\n>\n\n"), ...stream.push("c"), ...stream.rest()])).toEqual([
+      "b",
+      "",
+      "c",
+    ]);
+  });
+
   test("long code goes on behind another bar", () => {
     expect(rows("```\naaaa bbbb cccc\n```", 12)).toEqual(["│ aaaa bbbb", "┊ cccc"]);
   });

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
+import { Overlay } from "../../packages/tui/src/app/overlay/overlay.ts";
 import { endBelow } from "../../packages/tui/src/run/end-rows.ts";
 import { TranscriptWindow } from "../../packages/tui/src/run/transcript-window.ts";
-import type { RunView } from "../../packages/view/src/projection/run-view.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
+import type { RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
+import { ctrl, key } from "../support/desk.ts";
 import { execution, runView } from "../support/random-views.ts";
 import { textOf } from "../support/run-views.ts";
 
@@ -48,4 +51,39 @@ test("a long result is there whole, and what is too long says what has the rest"
   expect(rows).not.toContain(" more (");
   const endless = runView({ executions: [last], status: "completed", output: `${"x".repeat(70)}\n`.repeat(1_000) });
   expect(rowsOf(endless)).toMatch(/… 51000 characters more \(sluice show has all of it\)$/);
+});
+
+test("a transcript is laid out once, also if another one is opened between", () => {
+  let read = 0;
+  const said: TranscriptItem = {
+    kind: "text",
+    runId: "r1",
+    executionId: "plan#1",
+    attempt: 1,
+    turn: 1,
+    get text() {
+      read += 1;
+      return "said";
+    },
+  };
+  const items = new ListBuilder<TranscriptItem>();
+  items.push(said);
+  items.settle(() => true);
+  const view = runView({ executions: [{ ...first, items: items.view() }, last] });
+  const overlay = new Overlay(() => view);
+  const shown = (): string => {
+    const rows = overlay.viewer?.rows;
+    return textOf(rows?.slice(0, rows.count(80), 80) ?? []);
+  };
+  overlay.read(first.key);
+  expect(shown()).toBe("\n  said");
+  expect(read).toBe(1);
+  overlay.key(key("right"));
+  expect(shown()).toBe("");
+  overlay.key(key("left"));
+  expect(shown()).toBe("\n  said");
+  expect(read).toBe(1);
+  overlay.key(ctrl("o"));
+  overlay.key(key("right"));
+  expect(overlay.viewer?.hint).toBe("Ctrl+O folds all");
 });

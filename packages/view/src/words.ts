@@ -11,4 +11,4 @@ export {
 } from "./words/describe-event.ts";
 export { forkedFrom, textAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
-export { count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";
+export { columns, count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";

@@ -1,16 +1,22 @@
-import { fold, type Line, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
+import type { RunWatch } from "@sluice/view/records";
+import { fold, type Line, moreLine, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
 import { logLines } from "../run/log.ts";
 import { textBlock } from "../run/text-block.ts";
 import { NOTE_SIGNS } from "../run/transcript.ts";
 import type { AppTerminal } from "./app-state.ts";
 import type { NoticeTone } from "./command.ts";
 import type { Viewer } from "./overlay/viewer.ts";
-import type { Watched } from "./watched.ts";
 
-/** Rows printed of a viewer. */
+/** Rows printed of a run's earlier log, and of a viewer. */
 const MAX_HISTORY = 400;
 /** Rows of notices that fullscreen shows, which has no scrollback. */
 const NOTICE_ROWS = 4;
+
+/** A watched run, and the items of its log that are printed. */
+interface Printed {
+  readonly watch: Pick<RunWatch, "view">;
+  printed: number;
+}
 
 /** Final output: the scrollback, or what replaces it in fullscreen. */
 export class Scroll {
@@ -59,10 +65,13 @@ export class Scroll {
   }
 
   /** Prints what became final in a run since the last call. */
-  log(watched: Watched): void {
+  log(watched: Printed): void {
     const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#width());
+    const hidden = watched.printed === 0 ? lines.length - MAX_HISTORY : 0;
     watched.printed = printed;
-    if (lines.length > 0) this.#terminal.append(lines);
+    const shown =
+      hidden > 0 ? [moreLine(hidden, "earlier: Ctrl+O opens a full transcript"), ...lines.slice(hidden)] : lines;
+    if (shown.length > 0) this.#terminal.append(shown);
   }
 
   /** Prints a viewer where no frame is drawn. */

@@ -1,5 +1,5 @@
 import type { Clock } from "@sluice/core";
-import { isUnfinished, type RunView } from "@sluice/view";
+import type { RunView } from "@sluice/view";
 import { type RunWatch, watchRun } from "@sluice/view/records";
 import type { KnownRun } from "./engine.ts";
 
@@ -93,7 +93,7 @@ function choicesOf({ executions }: RunView): RunView["executions"] {
 }
 
 function isActive({ status }: RunView["executions"][number]): boolean {
-  return isUnfinished(status);
+  return status === "running" || status === "waiting" || status === "retrying";
 }
 
 /** The next execution to show; after the last one, the first. */

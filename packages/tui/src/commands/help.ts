@@ -39,9 +39,24 @@ export const quit: Command = {
   run: (_words, app) => app.quit(),
 };
 
-const NAME_COLUMNS = 28;
+const INDENT = "  ";
+const NAME_COLUMNS = 27;
+const MIN_TEXT_COLUMNS = 40;
 
-/** A name with its explanation beside it. */
+/** A name with its explanation beside it, or below if the name is long or the terminal narrow. */
 function entry(name: string, text: string, width: number): readonly Line[] {
-  return wrap([{ text: `  ${name}`.padEnd(NAME_COLUMNS), style: "accent" }, { text: ` ${text}` }], width);
+  const beside = width >= INDENT.length + NAME_COLUMNS + MIN_TEXT_COLUMNS;
+  const indent = " ".repeat(beside ? INDENT.length + NAME_COLUMNS : INDENT.length * 2);
+  const rows = wrap([{ text }], width - indent.length);
+  const named = name.trimEnd();
+  if (beside && named.length < NAME_COLUMNS)
+    return rows.map((row, at) => [
+      at === 0 ? { text: `${INDENT}${named.padEnd(NAME_COLUMNS)}`, style: "accent" } : { text: indent },
+      ...row,
+    ]);
+  const names = wrap([{ text: named, style: "accent" }], width - INDENT.length);
+  return [
+    ...names.map((row): Line => [{ text: INDENT }, ...row]),
+    ...rows.map((row): Line => [{ text: indent }, ...row]),
+  ];
 }

@@ -1,7 +1,16 @@
 import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
 import type { RunView } from "@sluice/view";
-import { cleanInline, editDiff, type Line, type Rows, spanOf, wrap } from "@sluice/view/text";
-import { eventsOf, forkedFrom, moment, oneLine, readRunStarted, table, textAt, type Verdict } from "@sluice/view/words";
+import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
+import {
+  columns,
+  eventsOf,
+  forkedFrom,
+  moment,
+  oneLine,
+  readRunStarted,
+  textAt,
+  type Verdict,
+} from "@sluice/view/words";
 import type { Command, Steering } from "../app/command.ts";
 import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
@@ -25,7 +34,7 @@ export const runs: Command = {
     }
     const listed = newest.slice(0, MAX_RUNS);
     const cells = await Promise.all(listed.map((run) => cellsOf(run, store.host)));
-    const rows = fixedRows(() => table(cells).map((row): Line => [spanOf(row)]));
+    const rows = fixedRows(() => columns(cells));
     app.show(
       createViewer(newest.length > MAX_RUNS ? `The newest ${MAX_RUNS} runs` : `Runs (${newest.length})`, rows, {
         selectable: true,
@@ -38,18 +47,35 @@ export const runs: Command = {
   },
 };
 
-async function cellsOf(run: RunSummary, host: RunHost): Promise<readonly string[]> {
+async function cellsOf(run: RunSummary, host: RunHost): Promise<readonly Line[]> {
   // An unreadable journal must not hide the others.
   const started = await readRunStarted(host, run.runId).catch(() => undefined);
   const pipeline = textAt(started, "pipeline") || "(unreadable)";
-  const what = `${oneLine(textAt(started?.input, "task"), 120)} ${oneLine(forkedFrom(started), 80)}`;
-  return [run.runId, statusOf(run), moment(run.createdAt), oneLine(pipeline, 24), what];
+  const origin = forkedFrom(started);
+  return [
+    [spanOf(run.runId, "accent")],
+    [spanOf(statusOf(run), STYLES[run.status])],
+    [spanOf(moment(run.createdAt), "dim")],
+    [spanOf(oneLine(pipeline, 24))],
+    [
+      spanOf(oneLine(textAt(started?.input, "task"), 120)),
+      ...(origin === "" ? [] : [spanOf(` ${oneLine(origin, 80)}`, "dim")]),
+    ],
+  ];
 }
 
 function statusOf({ status, suspended, owner = "?" }: RunSummary): string {
   if (status === "running") return `running in ${oneLine(owner, 30)}`;
   return suspended === "waiting" ? `${status} (waits)` : status;
 }
+
+const STYLES: Readonly<Record<RunSummary["status"], Style>> = {
+  running: "accent",
+  suspended: "notice",
+  completed: "good",
+  failed: "bad",
+  cancelled: "bad",
+};
 
 export const show: Command = {
   name: "show",

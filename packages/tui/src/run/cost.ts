@@ -13,7 +13,7 @@ import {
   symbolOf,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
-import { count, spending, table } from "@sluice/view/words";
+import { columns, count, spending } from "@sluice/view/words";
 
 const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
 const MAX_MESSAGE = 1_000;
@@ -27,10 +27,10 @@ export function costLines(
   const { executions, usage, caps } = view;
   const lines: Line[] = [
     [span("stage", "strong"), span("  usage of each execution", "dim")],
-    ...rowsOf([HEAD, ...executions.map((execution) => stageCells(execution, now))]),
+    ...columns([HEAD, ...executions.map((execution) => stageCells(execution, now))], 2),
     [],
     [span("model", "strong"), span("  usage of its turns", "dim")],
-    ...rowsOf([["MODEL", "TURNS", "IN", "OUT", "COST"], ...modelCells(executions)]),
+    ...columns([["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...modelCells(executions)], 1),
     [],
     [span("total  ", "strong"), span(spending(usage))],
     ...unknown(usage),
@@ -39,33 +39,40 @@ export function costLines(
   return lines.map((line) => cut(line, width));
 }
 
-const HEAD = ["STAGE", "TURNS", "IN", "OUT", "COST", "TIME"];
+const heading = (text: string): Line => [span(text, "dim")];
+const HEAD = ["", "STAGE", "TURNS", "IN", "OUT", "COST", "TIME"].map(heading);
 
-/** Aligned columns; the first row is the head. */
-function rowsOf(cells: readonly (readonly string[])[]): readonly Line[] {
-  return table(cells).map((row, index) => [span(row, index === 0 ? "dim" : "plain")]);
-}
-
-function stageCells(execution: ExecutionView, now: number): readonly string[] {
+function stageCells(execution: ExecutionView, now: number): readonly Line[] {
   const { executionId, status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
-  const tries = attempt > 1 ? ` · attempt ${attempt}` : "";
+  const { sign, style } = symbolOf(status);
+  const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
   // The cap limits one attempt.
   const cap = turnCap !== undefined && isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
-  const name = `${symbolOf(status).sign} ${stateLabel(executionId)}${tries}`;
-  return [name, `${turns}${cap}`, ...amounts(usage), elapsed((endedAt ?? now) - startedAt)];
+  return [
+    [span(sign, style)],
+    [span(stateLabel(executionId)), ...tries],
+    [span(`${turns}${cap}`)],
+    ...amounts(usage),
+    [span(elapsed((endedAt ?? now) - startedAt))],
+  ];
 }
 
-function modelCells(executions: readonly ExecutionView[]): readonly (readonly string[])[] {
+function modelCells(executions: readonly ExecutionView[]): readonly (readonly Line[])[] {
   const models = new Map<string, { usage: Usage; turns: number }>();
   for (const { model, usage, turns } of executions.flatMap(({ spent }) => spent)) {
     const before = models.get(model) ?? { usage: NOTHING, turns: 0 };
     models.set(model, { usage: addUsage(before.usage, usage), turns: before.turns + turns });
   }
-  return [...models].map(([model, { usage, turns }]) => [stateLabel(model), String(turns), ...amounts(usage)]);
+  return [...models].map(([model, { usage, turns }]) => [
+    [span(stateLabel(model))],
+    [span(String(turns))],
+    ...amounts(usage),
+  ]);
 }
 
-function amounts(usage: Usage): readonly string[] {
-  return [shortCount(usage.inputTokens), shortCount(usage.outputTokens), moneyOf(usage) || "–"];
+function amounts(usage: Usage): readonly Line[] {
+  const texts = [shortCount(usage.inputTokens), shortCount(usage.outputTokens), moneyOf(usage) || "–"];
+  return texts.map((text) => [span(text)]);
 }
 
 function unknown({ unpricedCalls = 0, unmeteredCalls = 0 }: Usage): readonly Line[] {

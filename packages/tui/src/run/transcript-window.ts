@@ -3,14 +3,14 @@ import { cut, type Line, type Rows } from "@sluice/view/text";
 import { endLines } from "./end-rows.ts";
 import { findText } from "./find-row.ts";
 import { LiveRows } from "./live-rows.ts";
-import { searchable, transcriptLines } from "./transcript.ts";
+import { foldedHeight, isFoldable, searchable, transcriptLines } from "./transcript.ts";
 
 /** Items of a long transcript that are shown; the first row counts the earlier ones. */
 const MAX_ITEMS = 5_000;
 /** Rows of the run's result. */
 const MAX_END_ROWS = 2_000;
 
-/** The rows of one execution's transcript while it grows; each item is laid out once. */
+/** The rows of one execution's transcript while it grows. Only what is shown is laid out, and what has an unknown height. */
 export class TranscriptWindow implements Rows {
   #key: string | undefined;
   #items: TranscriptItem[] = [];
@@ -18,18 +18,21 @@ export class TranscriptWindow implements Rows {
   #live: ExecutionView["live"];
   #liveRows: LiveRows | undefined;
   #end: RunEndItem | undefined;
-  #folded = true;
+  #endRows: readonly Line[] | undefined;
+  /** Whether only the beginning of long items is shown. */
+  #folded: boolean;
+  /** Items that a search unfolded. */
+  readonly #opened = new Set<number>();
   #width = 0;
   /** The first item that is shown. */
   #first = 0;
   /** The rows of each item, as far as it is laid out. */
   #lines: (readonly Line[] | undefined)[] = [];
-  /** All rows but those of streaming text. */
-  #rows: readonly Line[] | undefined;
+  /** The first row of each item that is shown, and of what follows the last one, as far as computed. */
+  #starts: number[] = [];
 
-  /** Whether only the beginning of long items is shown. */
-  get folded(): boolean {
-    return this.#folded;
+  constructor(folded = true) {
+    this.#folded = folded;
   }
 
   /** Takes a newer view of the execution, and the end of its run if it follows; only changes are laid out. */
@@ -40,65 +43,129 @@ export class TranscriptWindow implements Rows {
       this.#key = key;
       this.#items = [];
       this.#settled = 0;
+      this.#opened.clear();
     }
     for (let index = this.#settled; index < items.length; index += 1) {
       const item = items.at(index);
       if (item === undefined || item === this.#items[index]) continue;
       this.#items[index] = item;
-      this.#lines[index] = undefined;
-      this.#rows = undefined;
+      this.#forget(index);
     }
     this.#settled = items.settled;
     this.#live = live;
-    if (end?.status !== this.#end?.status || end?.output !== this.#end?.output) this.#rows = undefined;
+    if (end?.status !== this.#end?.status || end?.output !== this.#end?.output) this.#endRows = undefined;
     this.#end = end;
-    if (isOther) this.#forget();
+    if (isOther) this.#forgetAll();
   }
 
   count(width: number): number {
-    return this.#rowsAt(width).length + this.#liveAt(width).length;
+    return this.#height(width) + this.#endAt(width).length + this.#liveAt(width).length;
   }
 
   slice(from: number, to: number, width: number): readonly Line[] {
-    const rows = this.#rowsAt(width);
-    const below = to > rows.length ? this.#liveAt(width) : [];
-    const shown = rows.slice(Math.max(0, from), Math.max(0, to));
-    return [...shown, ...below.slice(Math.max(0, from - rows.length), Math.max(0, to - rows.length))];
+    const height = this.#height(width);
+    const first = Math.max(0, from);
+    const lines: Line[] = [];
+    if (this.#first > 0 && first === 0 && to > 0)
+      lines.push(cut([span(`… ${this.#first} earlier items; an export has them`, "dim")], width));
+    for (let index = this.#indexAt(first); index < this.#items.length; index += 1) {
+      const start = this.#startOf(index);
+      if (start >= to) break;
+      lines.push(...this.#linesOf(index).slice(Math.max(0, first - start), to - start));
+    }
+    const below = to > height ? [...this.#endAt(width), ...this.#liveAt(width)] : [];
+    return [...lines, ...below.slice(Math.max(0, first - height), Math.max(0, to - height))];
   }
 
-  /** A match that only folded rows contain unfolds all items. */
+  /** A match that only folded rows of an item contain unfolds that item. */
   find(text: string, from: number, width: number, back: boolean): number | undefined {
     if (text === "") return undefined;
-    const row = findText(this.#rowsAt(width), text, from, back);
-    if (row !== undefined || !this.#folded || !this.#contains(text)) return row;
-    const index = this.#indexAt(from);
-    this.foldAll(false);
-    const found = findText(this.#rowsAt(width), text, this.#startOf(back ? index + 1 : index), back);
-    if (found === undefined) this.foldAll(true);
-    return found;
+    const height = this.#height(width);
+    const inEnd = findText(this.#endAt(width), text, from - height, back);
+    if (back && inEnd !== undefined) return height + inEnd;
+    // After rows below the items, none of the items follows.
+    const row = from > height && !back ? undefined : this.#findItem(text, from, back);
+    return row ?? (inEnd === undefined ? undefined : height + inEnd);
   }
 
   /** Folds or unfolds everything. */
   foldAll(folded: boolean): void {
     this.#folded = folded;
-    this.#forget();
+    this.#opened.clear();
+    this.#forgetAll();
   }
 
-  #rowsAt(width: number): readonly Line[] {
-    if (width !== this.#width) this.#forget();
+  #findItem(text: string, from: number, back: boolean): number | undefined {
+    const wanted = text.toLowerCase();
+    const step = back ? -1 : 1;
+    const nearest = Math.min(this.#indexAt(from), this.#items.length - 1);
+    for (let index = nearest; index >= this.#first && index < this.#items.length; index += step) {
+      const item = this.#items[index];
+      if (item === undefined || !searchable(item).toLowerCase().includes(wanted)) continue;
+      const start = this.#startOf(index);
+      const rows = this.#linesOf(index);
+      // All rows of an item that ends before `from` are before it, also those that are folded.
+      const limit = back && start + rows.length <= from + 1 ? Number.POSITIVE_INFINITY : from - start;
+      let row = findText(rows, text, limit, back);
+      if (row === undefined && this.#isFolded(index) && isFoldable(item)) {
+        row = findText(transcriptLines(item, { width: this.#width, folded: false }), text, limit, back);
+        if (row !== undefined) {
+          this.#opened.add(index);
+          this.#forget(index);
+        }
+      }
+      if (row !== undefined) return start + row;
+    }
+    return undefined;
+  }
+
+  #isFolded(index: number): boolean {
+    return this.#folded && !this.#opened.has(index);
+  }
+
+  /** The row after all items. */
+  #height(width: number): number {
+    if (width !== this.#width) this.#forgetAll();
     this.#width = width;
-    this.#rows ??= [
-      ...(this.#first === 0 ? [] : [cut([span(`… ${this.#first} earlier items; an export has them`, "dim")], width)]),
-      ...this.#items.slice(this.#first).flatMap((item, at) => this.#linesOf(item, this.#first + at)),
-      ...(this.#end === undefined ? [] : endLines(this.#end, width, END_ROOM)),
-    ];
-    return this.#rows;
+    if (this.#starts.length === 0) this.#starts.push(this.#first > 0 ? 1 : 0);
+    for (let index = this.#first + this.#starts.length - 1; index < this.#items.length; index += 1)
+      this.#starts.push(this.#startOf(index) + this.#heightOf(index));
+    return this.#startOf(this.#items.length);
   }
 
-  #linesOf(item: TranscriptItem, index: number): readonly Line[] {
-    const lines = this.#lines[index] ?? transcriptLines(item, { width: this.#width, folded: this.#folded });
+  #heightOf(index: number): number {
+    const item = this.#items[index];
+    const known = item !== undefined && this.#isFolded(index) ? foldedHeight(item) : undefined;
+    return known ?? this.#linesOf(index).length;
+  }
+
+  #linesOf(index: number): readonly Line[] {
+    const item = this.#items[index];
+    if (item === undefined) return [];
+    const lines = this.#lines[index] ?? transcriptLines(item, { width: this.#width, folded: this.#isFolded(index) });
     this.#lines[index] = lines;
     return lines;
+  }
+
+  #startOf(index: number): number {
+    return this.#starts[index - this.#first] ?? 0;
+  }
+
+  /** The item of a row; the number of items for a row after them. */
+  #indexAt(row: number): number {
+    return (
+      this.#first +
+      Math.max(
+        0,
+        this.#starts.findLastIndex((start) => start <= row),
+      )
+    );
+  }
+
+  #endAt(width: number): readonly Line[] {
+    if (this.#end === undefined) return [];
+    this.#endRows ??= endLines(this.#end, width, END_ROOM);
+    return this.#endRows;
   }
 
   /** The rows of streaming text, which are below all others. */
@@ -109,30 +176,15 @@ export class TranscriptWindow implements Rows {
     return lines.length === 0 ? lines : [[], ...lines];
   }
 
-  #contains(text: string): boolean {
-    const wanted = text.toLowerCase();
-    return this.#items.some((item) => searchable(item).toLowerCase().includes(wanted));
+  #forget(index: number): void {
+    this.#lines[index] = undefined;
+    this.#starts.length = Math.min(this.#starts.length, Math.max(0, index - this.#first) + 1);
   }
 
-  /** The first row of an item, after all were laid out. */
-  #startOf(index: number): number {
-    const rows = this.#lines.slice(this.#first, index).reduce((sum, lines) => sum + (lines?.length ?? 0), 0);
-    return (this.#first === 0 ? 0 : 1) + rows;
-  }
-
-  /** The item with a row, after all were laid out. */
-  #indexAt(row: number): number {
-    let index = this.#first;
-    for (let end = this.#startOf(index); index < this.#items.length; index += 1) {
-      end += this.#lines[index]?.length ?? 0;
-      if (end > row) break;
-    }
-    return index;
-  }
-
-  #forget(): void {
+  #forgetAll(): void {
     this.#lines = [];
-    this.#rows = undefined;
+    this.#starts = [];
+    this.#endRows = undefined;
     this.#liveRows = undefined;
     this.#first = Math.max(0, this.#items.length - MAX_ITEMS);
   }

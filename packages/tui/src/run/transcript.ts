@@ -58,6 +58,18 @@ export function searchable(item: TranscriptItem): string {
   return [...parts, typeof output === "string" ? output : JSON.stringify(output ?? "")].join("\n");
 }
 
+/** Whether folding hides anything of an item. */
+export function isFoldable({ kind }: TranscriptItem): boolean {
+  return kind === "call" || kind === "reasoning";
+}
+
+/** The rows of a folded item if they are known without a layout: a call without a reason is one row. */
+export function foldedHeight(item: TranscriptItem): number | undefined {
+  if (item.kind !== "call") return undefined;
+  const { state } = item;
+  return state === "ok" || state === "proposed" || state === "running" ? 1 : undefined;
+}
+
 /** A thought, dim; folded to its beginning. */
 export function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
   // Folded text is not laid out.

@@ -1,5 +1,7 @@
 import type { Usage } from "@sluice/core";
 import { usdText, visible } from "@sluice/core/runtime";
+import type { Line } from "../text/line.ts";
+import { pad, widthOf } from "../text/width.ts";
 
 const LONGEST_LINE = 240;
 
@@ -45,15 +47,26 @@ export function moment(epochMs: number): string {
     .replace(/\.\d+Z$/, "Z");
 }
 
-/** Rows with aligned columns; the last column is not padded. */
+/** Rows with aligned columns. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths: number[] = [];
-  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);
-  return rows.map((row) =>
-    row
-      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)))
-      .join("  ")
+  return columns(rows.map((row) => row.map((text) => [{ text }]))).map((line) =>
+    line
+      .map(({ text }) => text)
+      .join("")
       .trimEnd(),
+  );
+}
+
+/** Rows with aligned columns: `texts` columns of text, the others numbers. A text in the last column is not padded. */
+export function columns(rows: readonly (readonly Line[])[], texts: number = Number.POSITIVE_INFINITY): readonly Line[] {
+  const isText = (at: number): boolean => at < texts;
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
+  return rows.map((row) =>
+    row.flatMap((cell, at) => [
+      ...(at === 0 ? [] : [{ text: "  " }]),
+      ...(isText(at) && at === row.length - 1 ? cell : pad(cell, widths[at] ?? 0, isText(at) ? "right" : "left")),
+    ]),
   );
 }
 

@@ -4,9 +4,14 @@ import { endBelow } from "../../run/end-rows.ts";
 import { TranscriptWindow } from "../../run/transcript-window.ts";
 import { createViewer, type FrameSize, updateViewer, type Viewer } from "./viewer.ts";
 
+/** Transcripts whose layout is cached. */
+const CACHED = 8;
+
 /** What covers the frame: a list, a page, or the transcript of a stage. */
 export class Overlay {
-  readonly #transcript = new TranscriptWindow();
+  /** The transcripts that were opened last, by the key of their execution. */
+  readonly #transcripts = new Map<string, TranscriptWindow>();
+  #folded = true;
   readonly #view: () => RunView | undefined;
   #viewer: Viewer | undefined;
   #onEnter: ((row: number) => void) | undefined;
@@ -44,8 +49,8 @@ export class Overlay {
     const number = executions.indexOf(execution) + 1;
     const position = executions.length > 1 ? ` · ${number} of ${executions.length}, ←→ switch` : "";
     const title = `${stateLabel(stateId)}${visits}${position}`;
-    const hint = `Ctrl+O ${this.#transcript.folded ? "unfolds" : "folds"} all`;
-    this.show(createViewer(title, this.#transcript, { atEnd: true, hint }));
+    const hint = `Ctrl+O ${this.#folded ? "unfolds" : "folds"} all`;
+    this.show(createViewer(title, this.#transcriptOf(key), { atEnd: true, hint }));
     this.#read = key;
     this.grow();
   }
@@ -55,7 +60,16 @@ export class Overlay {
     const view = this.#view();
     const execution = view?.executions.find(({ key }) => key === this.#read);
     if (view !== undefined && execution !== undefined)
-      this.#transcript.update(execution, endBelow(view, execution.key));
+      this.#transcriptOf(execution.key).update(execution, endBelow(view, execution.key));
+  }
+
+  #transcriptOf(key: string): TranscriptWindow {
+    const rows = this.#transcripts.get(key) ?? new TranscriptWindow(this.#folded);
+    this.#transcripts.delete(key);
+    this.#transcripts.set(key, rows);
+    const [oldest] = this.#transcripts.keys();
+    if (this.#transcripts.size > CACHED && oldest !== undefined) this.#transcripts.delete(oldest);
+    return rows;
   }
 
   /** The size of the content in the last frame. */
@@ -86,7 +100,8 @@ export class Overlay {
     if (key.name === "tab") this.close();
     if (this.#read === undefined) return key.name !== "tab" && !key.ctrl && !key.alt;
     if (isChord(key, "o")) {
-      this.#transcript.foldAll(!this.#transcript.folded);
+      this.#folded = !this.#folded;
+      for (const rows of this.#transcripts.values()) rows.foldAll(this.#folded);
       this.read(this.#read);
     } else if (key.name === "left" || key.name === "right") this.#next(key.name === "left" ? -1 : 1);
     return true;

@@ -9,11 +9,11 @@ const MANY_ITEMS = 100;
 /** UTF-16 units of a line; longer ones are split. */
 const LONGEST_LINE = 8_000;
 
-/** A part of a Markdown text that can be rendered alone; with `gap`, after a blank line. */
+/** A part of a Markdown text that can be rendered alone. */
 export type Piece =
-  /** Blocks to parse. A block that is too large comes in parts. */
-  | { readonly kind: "source"; readonly text: string; readonly gap: boolean }
-  | { readonly kind: "fence"; readonly language: string; readonly gap: boolean }
+  /** Blocks to parse. A block that is too large comes in parts; all but the first are `joined`. */
+  | { readonly kind: "source"; readonly text: string; readonly joined: boolean }
+  | { readonly kind: "fence"; readonly language: string }
   /** A line inside a fence. */
   | { readonly kind: "code"; readonly text: string };
 
@@ -44,7 +44,6 @@ const NO_BLOCK: Block = { lines: [], isList: false, isPart: false };
 export class MarkdownBlocks {
   #partial = "";
   #lineCount = 0;
-  #isEmpty = true;
   #block = NO_BLOCK;
   #fence: Fence | undefined;
 
@@ -72,7 +71,6 @@ export class MarkdownBlocks {
   /** The other pieces, as if the text ended here. Changes no state. */
   *rest(): Generator<Piece> {
     const copy = new MarkdownBlocks();
-    copy.#isEmpty = this.#isEmpty;
     copy.#block = this.#block;
     copy.#fence = this.#fence;
     if (this.#partial !== "") yield* copy.#raw(this.#partial);
@@ -104,7 +102,7 @@ export class MarkdownBlocks {
       yield* this.#flush();
       const [, space = "", mark = "", info = ""] = opened;
       this.#fence = { indent: space.length, mark };
-      yield { kind: "fence", language: info.trim().split(/[\s{,]/, 1)[0] ?? "", gap: this.#gap() };
+      yield { kind: "fence", language: info.trim().split(/[\s{,]/, 1)[0] ?? "" };
       return;
     }
     if (lines.at(-1) === "" && indent < 2) yield* this.#flush();
@@ -127,14 +125,7 @@ export class MarkdownBlocks {
     const { lines, isPart } = this.#block;
     this.#block = NO_BLOCK;
     const text = lines.join("\n").trimEnd();
-    if (text !== "") yield { kind: "source", text, gap: !isPart && this.#gap() };
-  }
-
-  /** Whether a blank line separates a new block from the one before. */
-  #gap(): boolean {
-    const gap = !this.#isEmpty;
-    this.#isEmpty = false;
-    return gap;
+    if (text !== "") yield { kind: "source", text, joined: isPart };
   }
 }
 

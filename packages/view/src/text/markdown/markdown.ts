@@ -19,7 +19,7 @@ export function markdown(text: string, width: number, maxLines = MOST_LINES): re
   for (const pieces of [blocks.push(read), blocks.rest()])
     for (const piece of pieces) {
       if (lines.length > maxLines) break;
-      lines.push(...pieceLines(piece, width));
+      lines.push(...pieceLines(piece, width, lines.length === 0));
     }
   if (lines.length <= maxLines && read.length === text.length) return lines;
   const kept = lines.slice(0, Math.max(0, maxLines - 1));
@@ -41,10 +41,20 @@ export interface MarkdownStream {
  */
 export function createMarkdownStream(width: number): MarkdownStream {
   const blocks = new MarkdownBlocks();
+  let isEmpty = true;
+  const rows = (pieces: Iterable<Piece>): readonly Line[] => {
+    const lines: Line[] = [];
+    for (const piece of pieces) lines.push(...pieceLines(piece, width, isEmpty && lines.length === 0));
+    return lines;
+  };
   return {
-    push: (delta) => [...blocks.push(delta)].flatMap((piece) => pieceLines(piece, width)),
+    push(delta) {
+      const lines = rows(blocks.push(delta));
+      isEmpty &&= lines.length === 0;
+      return lines;
+    },
     rest(max = MOST_REST) {
-      const lines = [...blocks.rest()].flatMap((piece) => pieceLines(piece, width));
+      const lines = rows(blocks.rest());
       if (lines.length <= max) return lines;
       const kept = lines.slice(lines.length - Math.max(0, max - 1));
       const note = `… ${lines.length - kept.length} lines above`;
@@ -53,9 +63,11 @@ export function createMarkdownStream(width: number): MarkdownStream {
   };
 }
 
-function pieceLines(piece: Piece, columns: number): readonly Line[] {
+/** The rows of a piece. No blank line precedes the first rows of a text, or a block without rows. */
+function pieceLines(piece: Piece, columns: number, isFirst: boolean): readonly Line[] {
   const width = Math.max(2, columns);
   if (piece.kind === "code") return codeLines(piece.text, width);
   const lines = piece.kind === "fence" ? codeHead(piece.language, width) : sourceLines(piece.text, width);
-  return piece.gap ? [[], ...lines] : lines;
+  const hasGap = !isFirst && (piece.kind === "fence" || (!piece.joined && lines.length > 0));
+  return hasGap ? [[], ...lines] : lines;
 }

@@ -46,7 +46,7 @@ function fit(natural: readonly number[], room: number): readonly number[] {
 function rowLines(row: readonly Cell[], widths: readonly number[], align: Tokens.Table["align"]): readonly Line[] {
   const cells = widths.map((width, at) => {
     const lines = (row[at] ?? []).flatMap((line) => wrap(line, width, TALLEST)).slice(0, TALLEST);
-    return lines.map((line) => pad(line, width, align[at] === "right" ? "left" : "right"));
+    return lines.map((line) => aligned(line, width, align[at]));
   });
   const height = Math.max(1, ...cells.map((cell) => cell.length));
   return Array.from({ length: height }, (_, y) =>
@@ -55,6 +55,12 @@ function rowLines(row: readonly Cell[], widths: readonly number[], align: Tokens
       ...(cell[y] ?? pad([], widths[at] ?? 0)),
     ]),
   );
+}
+
+function aligned(line: Line, width: number, side: Tokens.Table["align"][number] | undefined): Line {
+  const used = widthOf(line);
+  if (side === "right") return pad(line, width, "left");
+  return pad(side === "center" ? pad(line, used + Math.floor((width - used) / 2), "left") : line, width);
 }
 
 function asText(row: readonly Cell[], width: number): readonly Line[] {
