@@ -162,8 +162,22 @@ test("no shell reads the editor's name", async () => {
   expect(statSync(root).isDirectory()).toBe(true);
 });
 
-test("where nothing is set the default editor is used", async () => {
-  const program = join(root, "vi");
-  writeFileSync(program, `#!/bin/sh\nprintf found > "$1"\n`, { mode: 0o755 });
-  expect(await editOutside("x", { PATH: `relative:${root}:/usr/bin:/bin` })).toEqual({ ok: true, text: "found" });
+test("where nothing is set the first default editor that is found is used", async () => {
+  const install = (name: string, text: string): void =>
+    writeFileSync(join(root, name), `#!/bin/sh\nprintf ${text} > "$1"\n`, { mode: 0o755 });
+  const path = { PATH: `relative:${root}` };
+  const none = "no editor was found (vi, nano); set VISUAL or EDITOR";
+  expect(await editOutside("x", path)).toEqual({ ok: false, fault: none });
+  install("nano", "second");
+  expect(await editOutside("x", path)).toEqual({ ok: true, text: "second" });
+  install("vi", "first");
+  expect(await editOutside("x", path)).toEqual({ ok: true, text: "first" });
+});
+
+test("a variable without a program is named", async () => {
+  expect(await editOutside("x", { EDITOR: '""' })).toEqual({ ok: false, fault: "EDITOR names no program" });
+  expect(await editOutside("x", { VISUAL: "''", EDITOR: "true" })).toEqual({
+    ok: false,
+    fault: "VISUAL names no program",
+  });
 });
