@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clearText, createComposer, replaceText } from "../../packages/tui/src/composer/composer.ts";
+import { type Composer, clearText, createComposer, replaceText } from "../../packages/tui/src/composer/composer.ts";
 import { MAX_TEXT } from "../../packages/tui/src/composer/editing/editor.ts";
 import { render } from "../../packages/tui/src/composer/editing/render.ts";
 import { context, keyOf, pasteOf, press, shown } from "../support/composer.ts";
@@ -157,6 +157,52 @@ test("a deleted paste comes back with undo, a cut one with yank under a number o
   expect(shown(yanked)).toBe(`${log}${log}|`);
   const [row = []] = render(yanked, { width: 80, maxRows: 5, placeholder: "" }).lines;
   expect(row.map(({ text }) => text).join("")).toBe("❯ [paste 2: 21 lines][paste 3: 21 lines]");
+});
+
+function rowsOf(state: Composer): readonly string[] {
+  const { lines } = render(state, { width: 80, maxRows: 30, placeholder: "" });
+  return lines.map((line) => line.map(({ text }) => text).join(""));
+}
+
+test("typed lines that are cut and yanked stay lines", () => {
+  const lines = Array.from({ length: 7 }, (_, at) => [{ type: `line ${at}` }, "alt+enter"]).flat();
+  const { state } = press(undefined, [...lines, ...Array(14).fill("ctrl+u"), "ctrl+y"]);
+  expect(rowsOf(state)).toHaveLength(8);
+  expect(rowsOf(state)[3]).toBe("  line 3");
+});
+
+test("a paste inside a cut text comes back as a paste, also after a submit", () => {
+  const log = "x\n".repeat(20);
+  const keys = [{ type: "see " }, pasteOf(log), { type: " and" }, "ctrl+u"];
+  const { state } = press(undefined, [...keys, "ctrl+y"]);
+  expect(rowsOf(state)).toEqual(["❯ see [paste 2: 21 lines] and"]);
+  expect(press(state, ["enter"]).effects).toEqual([{ kind: "submit", text: `see ${log} and` }]);
+  const next = press(undefined, [...keys, { type: "x" }, "enter", "ctrl+y"]).state;
+  expect(rowsOf(next)).toEqual(["❯ see [paste 1: 21 lines] and"]);
+  expect(shown(next)).toBe(`see ${log} and|`);
+});
+
+test("pastes cut one after the other come back in their order", () => {
+  const [one, two] = ["1\n".repeat(20), "2\n".repeat(20)];
+  const { state } = press(undefined, [pasteOf(one), pasteOf(two), "ctrl+w", "ctrl+w", "ctrl+y"]);
+  expect(shown(state)).toBe(`${one}${two}|`);
+});
+
+test.each([
+  ["undone", "ctrl+_"],
+  ["deleted", "backspace"],
+  ["cut", "ctrl+w"],
+])("pastes that were %s take a bounded memory, and the newest can be brought back", (_, key) => {
+  const pastes = Array.from({ length: 60 }, (_, at) => `${at}\n`.padEnd(900_000, "x"));
+  const { state } = press(
+    undefined,
+    pastes.flatMap((text) => [pasteOf(text), key]),
+  );
+  const held = [...state.editor.pastes, ...state.editor.killed.pastes].join("").length;
+  expect(held).toBeLessThan(7_000_000);
+  expect(shown(state)).toBe("|");
+  const back = press(state, [key === "ctrl+_" ? "alt+_" : "ctrl+_"]).state;
+  expect(shown(back) === `${pastes[59]}|`).toBe(true);
 });
 
 test("a paste beyond the cap is refused with a reason, and nothing is lost", () => {

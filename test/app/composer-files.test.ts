@@ -62,6 +62,11 @@ test("files are found by some of their letters, names before folders", async () 
   expect((await finder.find("zzz", 0)).files).toEqual([]);
 });
 
+test("names that begin a word rank above shorter ones that only hold the letters", async () => {
+  const finder = createFileFinder(counted(["xfxbx.ts", "src/foo-bar.ts"]));
+  expect((await finder.find("fb", 0)).files).toEqual(["src/foo-bar.ts", "xfxbx.ts"]);
+});
+
 test("without a letter the files nearest to the root come first", async () => {
   const finder = createFileFinder(counted(["a/b/c.ts", "a/d.ts", "z.md"]));
   expect((await finder.find("", 0)).files).toEqual(["z.md", "a/d.ts", "a/b/c.ts"]);
@@ -74,6 +79,24 @@ test("the workspace is listed once for many questions, and anew when the listing
   expect(calls()).toBe(1);
   await finder.find("a", 1_001);
   expect(calls()).toBe(2);
+});
+
+test("listings never overlap, and the last one answers while another runs", async () => {
+  const done: ((listing: { readonly files: readonly string[] }) => void)[] = [];
+  const finder = createFileFinder({ list: () => new Promise((resolve) => done.push(resolve)), staleMs: 50 });
+  const first = [finder.find("", 0), finder.find("", 60), finder.find("", 120)];
+  expect(done).toHaveLength(1);
+  done[0]?.({ files: ["old.ts"] });
+  for (const found of await Promise.all(first)) expect(found.files).toEqual(["old.ts"]);
+  // Its age counts from its end, or a slow listing would always be stale.
+  await finder.find("", 169);
+  expect(done).toHaveLength(1);
+  expect((await finder.find("", 170)).files).toEqual(["old.ts"]);
+  expect((await finder.find("", 500)).files).toEqual(["old.ts"]);
+  expect(done).toHaveLength(2);
+  done[1]?.({ files: ["new.ts"] });
+  await expect.poll(async () => (await finder.find("", 510)).files).toEqual(["new.ts"]);
+  expect(done).toHaveLength(2);
 });
 
 test("of a great many files the fitting ones are found", async () => {
@@ -139,8 +162,22 @@ test("no shell reads the editor's name", async () => {
   expect(statSync(root).isDirectory()).toBe(true);
 });
 
-test("where nothing is set the default editor is used", async () => {
-  const program = join(root, "vi");
-  writeFileSync(program, `#!/bin/sh\nprintf found > "$1"\n`, { mode: 0o755 });
-  expect(await editOutside("x", { PATH: `relative:${root}:/usr/bin:/bin` })).toEqual({ ok: true, text: "found" });
+test("where nothing is set the first default editor that is found is used", async () => {
+  const install = (name: string, text: string): void =>
+    writeFileSync(join(root, name), `#!/bin/sh\nprintf ${text} > "$1"\n`, { mode: 0o755 });
+  const path = { PATH: `relative:${root}` };
+  const none = "no editor was found (vi, nano); set VISUAL or EDITOR";
+  expect(await editOutside("x", path)).toEqual({ ok: false, fault: none });
+  install("nano", "second");
+  expect(await editOutside("x", path)).toEqual({ ok: true, text: "second" });
+  install("vi", "first");
+  expect(await editOutside("x", path)).toEqual({ ok: true, text: "first" });
+});
+
+test("a variable without a program is named", async () => {
+  expect(await editOutside("x", { EDITOR: '""' })).toEqual({ ok: false, fault: "EDITOR names no program" });
+  expect(await editOutside("x", { VISUAL: "''", EDITOR: "true" })).toEqual({
+    ok: false,
+    fault: "VISUAL names no program",
+  });
 });

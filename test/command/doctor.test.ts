@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { field, type Json, type JsonObject } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
+import { doctor as examine } from "../../packages/cli/src/commands/doctor/action.ts";
 import { checkTerminal } from "../../packages/cli/src/commands/doctor/checks/terminal.ts";
-import type { TerminalFacts } from "../../packages/cli/src/output/terminal.ts";
+import { createTerminal, type TerminalFacts } from "../../packages/cli/src/output/terminal.ts";
 import {
   at,
   call,
@@ -130,6 +131,37 @@ test("a local Ollama that answers is asked what it has, and nobody else is", asy
   expect(found.of("ollama")).toMatchObject([{ status: "ok", message: expect.stringContaining("ollama/small:latest") }]);
   expect(found.of("model")).toMatchObject([{ message: expect.stringContaining("OPENAI_API_KEY is set") }]);
   expect(new Set(asked)).toEqual(new Set(["/api/tags"]));
+});
+
+test("providers that need the same are one check with the names of all", async () => {
+  const here = desk();
+  here.write("sluice.config.mjs", 'export default { baseUrls: { openai: "http://127.0.0.1:9/v1" } };');
+  await here.sluice(["run", "codeReview", "x", "--trust", "--model", "nobody/x"]);
+  const found = await doctor(here, { env: { ...MODEL, OPENAI_API_KEY: KEY } });
+  expect(found.of("openai, openai-chat")).toMatchObject([
+    {
+      status: "ok",
+      message: expect.stringMatching(
+        /^OPENAI_API_KEY is set, at http:\/\/127\.0\.0\.1:9\/v1 \(the config's baseUrls\), @ai-sdk\/openai \d/,
+      ),
+    },
+  ]);
+  expect([...found.of("openai"), ...found.of("openai-chat")]).toEqual([]);
+});
+
+test("it listens to signals only while it checks", async () => {
+  const here = desk();
+  const listening = (): readonly number[] => ["SIGINT", "SIGTERM"].map((name) => process.listenerCount(name));
+  const before = listening();
+  let during = before;
+  const facts = (): TerminalFacts => {
+    during = listening();
+    return SEEN;
+  };
+  const terminal = { ...createTerminal(process), out: () => undefined, facts };
+  await examine({ env: { ...MODEL, HOME: here.folder }, here: here.folder, terminal }, { outputFormat: "json" });
+  expect(during).toEqual(before.map((count) => count + 1));
+  expect(listening()).toEqual(before);
 });
 
 test("a store: its version and machine, who works on it, and what keeps it from being one", async () => {

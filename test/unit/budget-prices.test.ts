@@ -103,6 +103,56 @@ describe("what a session says", () => {
     expect(make).toThrow(/some\/model/);
   });
 
+  const PRICE = "must be US dollars per million tokens, from 0 to 1000000";
+  const TOKENS = "must be a number of tokens: an integer from 1";
+  test.each<[string, unknown, readonly (readonly [path: string, message: string, suggestion?: string])[]]>([
+    ["a number", 3, [["", "must be an object of prices"]]],
+    ["null", null, [["", "must be an object of prices"]]],
+    [
+      "unknown fields",
+      { input: 1, output: 1, ouptut: 2, cach: 3 },
+      [
+        [".ouptut", "is not a known option"],
+        [".cach", "is not a known option"],
+      ],
+    ],
+    [
+      "texts and numbers out of range",
+      { input: "1", output: -1, contextWindow: 0, maxOutputTokens: "many" },
+      [
+        [".input", PRICE],
+        [".output", PRICE],
+        [".contextWindow", TOKENS],
+        [".maxOutputTokens", TOKENS],
+      ],
+    ],
+    ["half a price", { input: 1 }, [["", "needs prices for both input and output, or for neither"]]],
+    ["a cache's price", { cacheRead: 1 }, [["", "has no prices for input and output", "add input and output"]]],
+    [
+      "a number for long prompts",
+      { input: 1, output: 1, longPrompt: 2 },
+      [[".longPrompt", "must be an object of prices"]],
+    ],
+    [
+      "long prompts with mistakes",
+      { input: 1, output: 1, longPrompt: { input: 1, output: "2", over: 0.5, until: 3 } },
+      [
+        [".longPrompt.output", PRICE],
+        [".longPrompt.over", TOKENS],
+        [".longPrompt.until", "is not a known option"],
+      ],
+    ],
+  ])("of %s is told with where and how to fix it", (_what, option, expected) => {
+    const prices: Record<string, PriceOption> = {};
+    Object.assign(prices, { "some/model": option });
+    const problems = expected.map(([path, message, suggestion]) => ({
+      path: `prices["some/model"]${path}`,
+      message,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    }));
+    expect(() => modelFacts(prices)).toThrow(expect.objectContaining({ detail: { problems } }));
+  });
+
   test("tells all mistakes at once", () => {
     try {
       modelFacts({ a: { input: -1, output: 1 }, b: { input: 1, output: -1 } });

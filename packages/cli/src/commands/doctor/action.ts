@@ -22,9 +22,16 @@ import { checkTerminal } from "./checks/terminal.ts";
 
 /** `sluice doctor`: checks what a run would find here. Connects only to the local Ollama and to trusted MCP servers. */
 export async function doctor(context: CommandContext, flags: CommonFlags): Promise<number> {
-  const { terminal, env, here } = context;
   // Exiting through process.exit also ends the processes of MCP servers.
-  onStopSignal((signal) => process.exit(STOPPED[signal]));
+  const ignoreSignals = onStopSignal((signal) => process.exit(STOPPED[signal]));
+  try {
+    return await examine(context, flags);
+  } finally {
+    ignoreSignals();
+  }
+}
+
+async function examine({ terminal, env, here }: CommandContext, flags: CommonFlags): Promise<number> {
   const workspace = workspaceOf(flags, here);
   const project = await checkProject(findCode(workspace), createTrust(env));
   const settings = project.config?.settings;

@@ -1,3 +1,4 @@
+import type { Problem } from "@sluice/core";
 import { problemsError, type Spending } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { ModelUsage } from "../reply/reply.ts";
@@ -81,16 +82,22 @@ const perMillion = z.number(PRICE).min(0, PRICE).max(DEAREST, PRICE);
 const TOKENS = "must be a number of tokens: an integer from 1";
 const tokens = z.int(TOKENS).min(1, TOKENS);
 const cachePrices = { cacheRead: perMillion.optional(), cacheWrite: perMillion.optional() };
+const OBJECT = "must be an object of prices";
 
 const priceOption = z
-  .strictObject({
-    input: perMillion.optional(),
-    output: perMillion.optional(),
-    ...cachePrices,
-    longPrompt: z.strictObject({ input: perMillion, output: perMillion, ...cachePrices, over: tokens }).optional(),
-    contextWindow: tokens.optional(),
-    maxOutputTokens: tokens.optional(),
-  })
+  .strictObject(
+    {
+      input: perMillion.optional(),
+      output: perMillion.optional(),
+      ...cachePrices,
+      longPrompt: z
+        .strictObject({ input: perMillion, output: perMillion, ...cachePrices, over: tokens }, OBJECT)
+        .optional(),
+      contextWindow: tokens.optional(),
+      maxOutputTokens: tokens.optional(),
+    },
+    OBJECT,
+  )
   .refine(
     ({ input, output }) => (input === undefined) === (output === undefined),
     "needs prices for both input and output, or for neither",
@@ -98,15 +105,20 @@ const priceOption = z
   .refine(
     ({ input, longPrompt, cacheRead, cacheWrite }) =>
       input !== undefined || (longPrompt ?? cacheRead ?? cacheWrite) === undefined,
-    "has no prices for input and output; add input and output",
+    { error: "has no prices for input and output", params: { suggestion: "add input and output" } },
   );
 
 function checkPrices(options: Readonly<Record<string, PriceOption>>): void {
   const problems = Object.entries(options).flatMap(([id, option]) =>
-    (priceOption.safeParse(option).error?.issues ?? []).map(({ path, message }) => ({
-      path: [`prices[${JSON.stringify(id)}]`, ...path].join("."),
-      message,
-    })),
+    (priceOption.safeParse(option).error?.issues ?? []).flatMap((issue) => problemsOf(id, issue)),
   );
   if (problems.length > 0) throw problemsError("invalid_prices", "The session's prices are invalid:", problems);
+}
+
+function problemsOf(id: string, issue: z.core.$ZodIssue): readonly Problem[] {
+  const path = [`prices[${JSON.stringify(id)}]`, ...issue.path].join(".");
+  if (issue.code === "unrecognized_keys")
+    return issue.keys.map((key) => ({ path: `${path}.${key}`, message: "is not a known option" }));
+  const suggestion: unknown = issue.code === "custom" ? issue.params?.suggestion : undefined;
+  return [{ path, message: issue.message, ...(typeof suggestion === "string" ? { suggestion } : {}) }];
 }

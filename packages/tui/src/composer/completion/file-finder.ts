@@ -9,7 +9,7 @@ export interface FoundFiles {
 }
 
 export interface FileFinder {
-  /** Finds files. `now` (epoch milliseconds) decides whether they are listed again. Never rejects. */
+  /** Finds files. `now` (epoch milliseconds) decides whether the listing is renewed meanwhile. Never rejects. */
   find(query: string, now: number): Promise<FoundFiles>;
   /** Aborts a listing in progress. */
   close(): void;
@@ -27,22 +27,34 @@ const MAX_FILES = 20_000;
 
 const STALE_MS = 15_000;
 const MAX_FOUND = 50;
+/** Paths that are scored letter by letter, which is expensive. */
+const MAX_SCORED = 400;
 
-type Listed = Omit<FoundFiles, "query">;
+interface Listed extends Omit<FoundFiles, "query"> {
+  /** The time of the last query before the listing was complete. */
+  readonly at: number;
+}
 
-/** Finds files by some of their letters. The first query lists them. */
+/** Finds files by some of their letters. The first query lists them; listings never overlap. */
 export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions): FileFinder {
   const stop = new AbortController();
+  let listed: Listed | undefined;
   let listing: Promise<Listed> | undefined;
-  let listedAt = 0;
+  let asked = 0;
+  const renewed = (): Promise<Listed> => {
+    listing ??= listNow(list, stop.signal, listed?.files ?? []).then((found) => {
+      listing = undefined;
+      listed = { ...found, at: asked };
+      return listed;
+    });
+    return listing;
+  };
   return {
     async find(query, now) {
-      if (listing === undefined || now - listedAt >= staleMs) {
-        listing = listNow(list, stop.signal, listing);
-        listedAt = now;
-      }
-      const { files, ...fault } = await listing;
-      return { query, files: bestOf(files, query), ...fault };
+      asked = now;
+      if (listed !== undefined && now - listed.at >= staleMs) void renewed();
+      const { files, fault } = listed ?? (await renewed());
+      return { query, files: await bestOf(files, query), ...(fault === undefined ? {} : { fault }) };
     },
     close: () => stop.abort(),
   };
@@ -62,29 +74,35 @@ export function workspaceListing(root: string, storeNow: () => Promise<string | 
 async function listNow(
   list: FileFinderOptions["list"],
   signal: AbortSignal,
-  before: Promise<Listed> | undefined,
-): Promise<Listed> {
+  before: readonly string[],
+): Promise<Omit<Listed, "at">> {
   try {
     const { files } = await list(signal);
     return { files: files.slice(0, MAX_FILES) };
   } catch (thrown) {
-    const { files = [] } = (await before) ?? {};
-    return { files, fault: `files cannot be listed: ${messageOf(thrown)}` };
+    return { files: before, fault: `files cannot be listed: ${messageOf(thrown)}` };
   }
 }
 
-/** Files by how well they match, then by length; without a query, those nearest to the root. */
-function bestOf(files: readonly string[], query: string): readonly string[] {
+/** The files that match, as fzf ranks them; without a query, those nearest to the root. */
+async function bestOf(files: readonly string[], query: string): Promise<readonly string[]> {
   const wanted = query.toLowerCase();
-  const scored = files.flatMap((file) => {
+  const near = files.flatMap((file) => {
     const tier = query === "" ? file.split("/").length : tierOf(file.toLowerCase(), wanted);
     return tier === undefined ? [] : [{ file, tier }];
   });
   const byLength = query === "" ? 0 : 1;
-  return scored
+  const sorted = near
     .sort((a, b) => a.tier - b.tier || byLength * (a.file.length - b.file.length))
-    .slice(0, MAX_FOUND)
+    .slice(0, MAX_SCORED)
     .map(({ file }) => file);
+  if (query === "") return sorted.slice(0, MAX_FOUND);
+  const { Fzf } = await import("fzf");
+  // Files of one score keep their order. The end of a path is the most specific.
+  const fzf = new Fzf(sorted, { limit: MAX_FOUND, casing: "case-insensitive", normalize: false, forward: false });
+  // Its types do not resolve under nodenext.
+  const found: readonly { readonly item: string }[] = fzf.find(query);
+  return found.map(({ item }) => item);
 }
 
 /** Lower for a better match: its name begins with the query, contains it, its path does, or has its letters in order. */

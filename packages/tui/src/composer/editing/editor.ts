@@ -6,8 +6,11 @@ import {
   foldPaste,
   isLong,
   isPaste,
+  keepPastes,
   lineEnd,
   lineStart,
+  movePastes,
+  pastesIn,
   wholeText,
 } from "./pastes.ts";
 
@@ -17,8 +20,8 @@ export interface Editor extends FoldedText {
   /** The column that vertical moves keep. */
   readonly goal?: number;
   readonly past: UndoHistory;
-  /** The last cut with its pastes, for yank. */
-  readonly killed: string;
+  /** The last cut, for yank. */
+  readonly killed: FoldedText;
   /** Set right after a cut: the next cut is added to it. */
   readonly killing: boolean;
 }
@@ -36,17 +39,18 @@ interface UndoHistory {
 /** Longest text, in UTF-16 units. */
 export const MAX_TEXT = 1_000_000;
 const MAX_UNDO = 1_000;
-/** UTF-16 units that the undo history may hold. */
+/** UTF-16 units that the undo history may hold, and as many in pastes. */
 const MAX_UNDO_TEXT = 4_000_000;
 
 export type Inserted = { readonly ok: true; readonly editor: Editor } | { readonly ok: false; readonly why: string };
 
+const NOTHING: FoldedText = { text: "", pastes: [] };
+
 export const EMPTY_EDITOR: Editor = {
-  text: "",
-  pastes: [],
+  ...NOTHING,
   cursor: 0,
   past: { undo: [], redo: [] },
-  killed: "",
+  killed: NOTHING,
   killing: false,
 };
 
@@ -70,8 +74,8 @@ export function replaceAll(editor: Editor, text: string): Inserted {
   const whole = normal(text);
   if (whole === wholeText(editor)) return { ok: true, editor };
   if (whole.length > MAX_TEXT) return tooLong(whole.length);
-  const replaced = whole.length > 20_000 ? foldPaste(editor.pastes, whole) : { pastes: editor.pastes, shown: whole };
-  return { ok: true, editor: replace(editor, replaced, 0, editor.text.length) };
+  const end = editor.text.length;
+  return { ok: true, editor: whole.length > 20_000 ? fold(editor, whole, 0, end) : change(editor, 0, end, whole) };
 }
 
 function insert(editor: Editor, inserted: string, typed: boolean): Inserted {
@@ -79,13 +83,34 @@ function insert(editor: Editor, inserted: string, typed: boolean): Inserted {
   if (text === "") return { ok: true, editor };
   const length = wholeText(editor).length + text.length;
   if (length > MAX_TEXT) return tooLong(length);
-  const { cursor, pastes } = editor;
-  if (typed || !isLong(text)) return { ok: true, editor: change(editor, cursor, cursor, text, typed) };
-  return { ok: true, editor: replace(editor, foldPaste(pastes, text), cursor, cursor) };
+  const { cursor } = editor;
+  const isFolded = !typed && isLong(text);
+  return {
+    ok: true,
+    editor: isFolded ? fold(editor, text, cursor, cursor) : change(editor, cursor, cursor, text, typed),
+  };
 }
 
-function replace(editor: Editor, { pastes, shown }: ReturnType<typeof foldPaste>, start: number, end: number): Editor {
-  return change({ ...editor, pastes }, start, end, shown);
+/** Replaces the text between two boundaries by a paste. */
+function fold(editor: Editor, inserted: string, start: number, end: number): Editor {
+  const lean = withoutOldPastes(editor);
+  const { text, pastes } = foldPaste(lean.pastes, inserted);
+  return change({ ...lean, pastes }, start, end, text);
+}
+
+/** Forgets the pastes that were undone, and the oldest states to undo if the pastes of all are too long. */
+function withoutOldPastes(editor: Editor): Editor {
+  const { pastes, past } = editor;
+  const kept = new Set(pastesIn(editor).keys());
+  let free = MAX_UNDO_TEXT;
+  const dropped = past.undo.findLastIndex(({ text }) => {
+    const added = [...pastesIn({ text, pastes })].filter(([number]) => !kept.has(number));
+    free -= added.reduce((sum, [, paste]) => sum + paste.length, 0);
+    if (free >= 0) for (const [number] of added) kept.add(number);
+    return free < 0;
+  });
+  const undo = past.undo.slice(dropped + 1);
+  return { ...editor, pastes: keepPastes(pastes, kept), past: { ...past, undo, redo: [] } };
 }
 
 function tooLong(length: number): Inserted {
@@ -174,14 +199,21 @@ export function kill(editor: Editor, to: CursorTarget, words: WordKind = "name")
   if (target === cursor && to === "lineEnd") target = boundaryAfter(text, target);
   if (target === cursor) return editor;
   const [start, end] = [Math.min(target, cursor), Math.max(target, cursor)];
-  const cut = wholeText({ text: text.slice(start, end), pastes });
-  const earlier = editor.killing ? editor.killed : "";
-  const killed = target < cursor ? cut + earlier : earlier + cut;
+  const earlier = editor.killing ? editor.killed : NOTHING;
+  const cut = movePastes({ text: text.slice(start, end), pastes }, earlier.pastes);
+  const killed = { ...cut, text: target < cursor ? cut.text + earlier.text : earlier.text + cut.text };
   return { ...change(editor, start, end, ""), killed, killing: true };
 }
 
+/** Inserts the last cut. Its pastes get numbers of their own. */
 export function yank(editor: Editor): Inserted {
-  return insert(editor, editor.killed, false);
+  const { killed, cursor } = editor;
+  if (killed.text === "") return { ok: true, editor };
+  const length = wholeText(editor).length + wholeText(killed).length;
+  if (length > MAX_TEXT) return tooLong(length);
+  const lean = withoutOldPastes(editor);
+  const { text, pastes } = movePastes(killed, lean.pastes);
+  return { ok: true, editor: change({ ...lean, pastes }, cursor, cursor, text) };
 }
 
 export function undo(editor: Editor): Editor {

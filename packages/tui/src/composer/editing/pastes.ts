@@ -11,6 +11,8 @@ const UNFOLDED_CHARACTERS = 1_000;
 
 const FIRST_MARK = 0xdc00;
 const MAX_PASTES = 1_024;
+/** Holds the place of a paste that is no longer needed. */
+const FREE = "";
 const MARK = /[\udc00-\udfff]/gu;
 const IS_MARK = /^[\udc00-\udfff]$/u;
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
@@ -21,12 +23,33 @@ export function isPaste(character: string): boolean {
 }
 
 /** Adds a paste. Returns the pastes and what stands for the new one; the text itself if there are too many. */
-export function foldPaste(
-  pastes: readonly string[],
-  text: string,
-): { readonly pastes: readonly string[]; readonly shown: string } {
-  if (pastes.length === MAX_PASTES) return { pastes, shown: text };
-  return { pastes: [...pastes, text], shown: String.fromCharCode(FIRST_MARK + pastes.length) };
+export function foldPaste(pastes: readonly string[], text: string): FoldedText {
+  const free = pastes.indexOf(FREE);
+  const number = free === -1 ? pastes.length : free;
+  if (number === MAX_PASTES) return { text, pastes };
+  return { text: String.fromCharCode(FIRST_MARK + number), pastes: pastes.toSpliced(number, 1, text) };
+}
+
+/** Adds the pastes of a text to others. Returns the text with their new characters. */
+export function movePastes({ text, pastes }: FoldedText, others: readonly string[]): FoldedText {
+  let all = others;
+  const moved = text.replaceAll(MARK, (mark) => {
+    const folded = foldPaste(all, pastes[numberOf(mark)] ?? "");
+    all = folded.pastes;
+    return folded.text;
+  });
+  return { text: moved, pastes: all };
+}
+
+/** The pastes in a text, by number. */
+export function pastesIn({ text, pastes }: FoldedText): ReadonlyMap<number, string> {
+  const numbers = pastes.length === 0 ? [] : [...text.matchAll(MARK)].map(([mark]) => numberOf(mark));
+  return new Map(numbers.map((number) => [number, pastes[number] ?? ""]));
+}
+
+/** Frees the numbers of all other pastes. */
+export function keepPastes(pastes: readonly string[], kept: ReadonlySet<number>): readonly string[] {
+  return pastes.map((paste, number) => (kept.has(number) ? paste : FREE));
 }
 
 /** The text with its pastes. */

@@ -15,7 +15,7 @@ import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 /** Checks each provider, the local Ollama, and the model that a run would use. Connects only to Ollama. */
 export async function checkModels(choice: ModelChoice, workspace: string): Promise<readonly Check[]> {
-  // Ollama is asked below, and `openai-chat` needs what `openai` needs.
+  // Ollama is asked below, and `openai-chat` is checked with `openai`.
   const apart = ["ollama", "openai-chat"];
   const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && !apart.includes(one.name));
   const each = providers.map((one) => checkProvider(one, choice));
@@ -23,7 +23,9 @@ export async function checkModels(choice: ModelChoice, workspace: string): Promi
 }
 
 function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice): Check {
-  const { name, package: needed = "", variables } = info;
+  const { package: needed = "", variables } = info;
+  // Both need the same and share an address.
+  const name = info.name === "openai" ? "openai, openai-chat" : info.name;
   const version = installedVersion(needed);
   if (version === undefined) return missing(name, `the package ${needed} is not installed`, `npm install ${needed}`);
   const isSet = (variable: string): boolean => (env[variable]?.trim() ?? "") !== "";
