@@ -27,12 +27,12 @@ export function textRows(text: string, width: number, most: number): readonly Li
 
 /** How many of the lines have room together. */
 function fitting(lines: readonly (readonly Line[])[], room: number): number {
-  let left = room;
-  const end = lines.findIndex((rows) => {
-    left -= rows.length;
-    return left < 0;
-  });
-  return end === -1 ? lines.length : end;
+  let count = 0;
+  for (let left = room; count < lines.length; count += 1) {
+    left -= lines[count]?.length ?? 0;
+    if (left < 0) break;
+  }
+  return count;
 }
 
 function lineRows(line: string, width: number): readonly Line[] {

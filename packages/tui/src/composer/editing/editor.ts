@@ -103,13 +103,14 @@ function withoutOldPastes(editor: Editor): Editor {
   const { pastes, past } = editor;
   const kept = new Set(pastesIn(editor).keys());
   let free = MAX_UNDO_TEXT;
-  const dropped = past.undo.findLastIndex(({ text }) => {
-    const added = [...pastesIn({ text, pastes })].filter(([number]) => !kept.has(number));
+  const undo = [];
+  for (const state of past.undo.toReversed()) {
+    const added = [...pastesIn({ text: state.text, pastes })].filter(([number]) => !kept.has(number));
     free -= added.reduce((sum, [, paste]) => sum + paste.length, 0);
-    if (free >= 0) for (const [number] of added) kept.add(number);
-    return free < 0;
-  });
-  const undo = past.undo.slice(dropped + 1);
+    if (free < 0) break;
+    for (const [number] of added) kept.add(number);
+    undo.unshift(state);
+  }
   return { ...editor, pastes: keepPastes(pastes, kept), past: { ...past, undo, redo: [] } };
 }
 
