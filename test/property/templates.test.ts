@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compileTemplate } from "../../packages/core/src/definition/template.ts";
+import { readTemplate } from "../../packages/core/src/definition/template.ts";
+
+function template(text: string) {
+  const reading = readTemplate(text);
+  if (!reading.ok) throw new Error(reading.faults.map(({ message }) => message).join("\n"));
+  return reading.value;
+}
 
 /** Text that looks like templates, escapes and replacement patterns. */
 const hostile = fc.array(
@@ -12,8 +18,8 @@ const text = hostile.map((pieces) => pieces.join(""));
 test("what was put in is never read as a template", () => {
   fc.assert(
     fc.property(text, text, (a, b) => {
-      const template = compileTemplate("<{{ctx.input.a}}|{{ctx.input.b}}|{{ctx.input.a}}>");
-      expect(template.render({ input: { a, b } })).toBe(`<${a}|${b}|${a}>`);
+      const read = template("<{{ctx.input.a}}|{{ctx.input.b}}|{{ctx.input.a}}>");
+      expect(read.render({ input: { a, b } })).toBe(`<${a}|${b}|${a}>`);
     }),
   );
 });
@@ -25,9 +31,9 @@ test("text with every opening escaped renders as it was written", () => {
   fc.assert(
     fc.property(plain, (wanted) => {
       // Openings are found from the left, so escaping goes from the left, too.
-      const template = compileTemplate(wanted.replaceAll("{{", "\\{{"));
-      expect(template.paths).toEqual([]);
-      expect(template.render({})).toBe(wanted);
+      const read = template(wanted.replaceAll("{{", "\\{{"));
+      expect(read.paths).toEqual([]);
+      expect(read.render({})).toBe(wanted);
     }),
   );
 });
@@ -36,7 +42,7 @@ test("everything that is no string is put in as JSON", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const wanted = typeof value === "string" ? value : JSON.stringify(value);
-      expect(compileTemplate("{{ctx.input.v}}").render({ input: { v: value } })).toBe(wanted);
+      expect(template("{{ctx.input.v}}").render({ input: { v: value } })).toBe(wanted);
     }),
   );
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isSluiceError } from "../../packages/core/src/base/errors.ts";
-import { compileTemplate } from "../../packages/core/src/definition/template.ts";
+import { readTemplate } from "../../packages/core/src/definition/template.ts";
 
 const CTX = {
   task: "refactor auth",
@@ -10,17 +10,20 @@ const CTX = {
   context: {},
 };
 
+function template(text: string) {
+  const reading = readTemplate(text);
+  if (!reading.ok) throw new Error(reading.faults.map(({ message }) => message).join("\n"));
+  return reading.value;
+}
+
 function rendered(text: string): string {
-  return compileTemplate(text).render(CTX);
+  return template(text).render(CTX);
 }
 
 function refusalOf(text: string): string {
-  try {
-    compileTemplate(text);
-    return "accepted";
-  } catch (thrown) {
-    return isSluiceError(thrown, "template_invalid") ? thrown.message : `another error: ${String(thrown)}`;
-  }
+  const reading = readTemplate(text);
+  if (reading.ok) return "accepted";
+  return reading.faults.map(({ message, suggestion }) => `${message} (${suggestion})`).join("\n");
 }
 
 function unresolved(text: string): unknown {
@@ -50,7 +53,7 @@ test.each([
 });
 
 test("the paths of a template are told, each once", () => {
-  const { paths } = compileTemplate(
+  const { paths } = template(
     '{{ctx.task}} {{ ctx.task }} {{ctx.input.list[0].value}} {{ctx.input["a key"]}} \\{{ctx.visit}}',
   );
   expect(paths).toEqual(["ctx.task", "ctx.input.list[0].value", 'ctx.input["a key"]']);
@@ -101,9 +104,9 @@ test("all faults of a template are told at once", () => {
 
 test("a path that names much is told briefly", () => {
   const wide = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`${"k".repeat(500)}${index}`, 1]));
-  expect(() => compileTemplate("{{ctx.input.x}}").render({ input: wide })).toThrow(/, …$/);
+  expect(() => template("{{ctx.input.x}}").render({ input: wide })).toThrow(/, …$/);
   try {
-    compileTemplate("{{ctx.input.x}}").render({ input: wide });
+    template("{{ctx.input.x}}").render({ input: wide });
   } catch (thrown) {
     expect(String(thrown).length).toBeLessThan(2000);
   }

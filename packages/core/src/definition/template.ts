@@ -36,19 +36,9 @@ const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
 const PIECE = /\.([A-Za-z_$][A-Za-z0-9_$-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]/y;
 
 /**
- * Compiles a text with templates: `{{ctx.path.to[0].value}}` (or `["a key"]`) is replaced by that value, a string as it is and
- * anything else as JSON. Inserted text is never read as a template. `\{{` is two braces. Throws Validation `template_invalid`.
+ * Reads a text with templates: `{{ctx.path.to[0].value}}` (or `["a key"]`) is replaced by that value, a string as it is and
+ * anything else as JSON. Inserted text is never read as a template. `\{{` is two braces. Returns all faults.
  */
-export function compileTemplate(text: string): CompiledTemplate {
-  const reading = readTemplate(text);
-  if (reading.ok) return reading.value;
-  const lines = reading.faults.map(({ message, suggestion }) =>
-    suggestion === undefined ? message : `${message} (${suggestion})`,
-  );
-  throw new SluiceError("Validation", "template_invalid", lines.join("\n"));
-}
-
-/** Like `compileTemplate`, but returns all faults as values. */
 export function readTemplate(text: string): ParsedTemplate {
   const parts: (string | TemplatePath)[] = [];
   const faults: TemplateFault[] = [];
