@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect } from "vitest";
-import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import type { ExecutionView, RunView, StateView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
@@ -54,7 +54,7 @@ export function execution(stateId: string, more: Partial<ExecutionView> = {}): E
     turnLog: [],
     startedAt: 0,
     updatedAt: 0,
-    items: emptyList(),
+    items: new ListBuilder<never>().view(),
     ...more,
   };
 }
@@ -81,7 +81,7 @@ export function runView(more: Partial<RunView> = {}): RunView {
     approvals: new Map(),
     people: [],
     calls: 0,
-    spans: emptyList(),
+    spans: new ListBuilder<never>().view(),
     forks: [],
     requests: [],
     caps: [],
@@ -91,7 +91,7 @@ export function runView(more: Partial<RunView> = {}): RunView {
     updatedAt: more.endedAt ?? 0,
     last: "",
     streams: false,
-    log: emptyList(),
+    log: new ListBuilder<never>().view(),
     ...more,
   };
 }

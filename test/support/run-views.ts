@@ -1,6 +1,6 @@
 import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
-import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import { RecordReader } from "../../packages/view/src/projection/read-run.ts";
 import { type ReadRecord, reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
@@ -51,7 +51,17 @@ export function plain({ log, executions, spans, approvals, ...view }: RunView): 
 export function unordered(view: RunView): Json {
   const { log, spans, decisions, routes } = view;
   const sorted = [log, spans, decisions, routes].map((list) => [...list].map((one) => JSON.stringify(one)).sort());
-  return [plain({ ...view, last: "", log: emptyList(), spans: emptyList(), decisions: [], routes: [] }), sorted];
+  return [
+    plain({
+      ...view,
+      last: "",
+      log: new ListBuilder<never>().view(),
+      spans: new ListBuilder<never>().view(),
+      decisions: [],
+      routes: [],
+    }),
+    sorted,
+  ];
 }
 
 export function textOf(lines: readonly Line[]): string {

@@ -51,10 +51,6 @@ export class ListBuilder<T> {
   }
 }
 
-export function emptyList<T>(): AppendOnlyList<T> {
-  return snapshotOf([], []);
-}
-
 /** `shared` may grow later: only its present length counts. */
 function snapshotOf<T>(shared: readonly T[], open: readonly T[]): AppendOnlyList<T> {
   const settled = shared.length;
