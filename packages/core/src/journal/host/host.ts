@@ -1,7 +1,6 @@
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { messageOf, SluiceError } from "../../base/errors.ts";
 import { deepFreeze, type Json } from "../../base/json.ts";
-import { raceAbort } from "../../base/race-abort.ts";
 import { copyRun } from "../admin/copy-run.ts";
 import { pruneRuns } from "../admin/prune.ts";
 import {
@@ -200,10 +199,12 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         for (;;) {
           const changed = waiter.next();
           // A store that does not answer holds no one who has stopped waiting.
-          const read = await raceAbort(signal, Promise.resolve(store.run(runId)));
-          if (read === undefined) throw cancelledWait(runId);
-          if (read.value === undefined) throw unknownRun(runId);
-          if (read.value.end !== undefined) return read.value.end;
+          const row = await (signal === undefined
+            ? store.run(runId)
+            : Promise.race([store.run(runId), waiter.aborted]));
+          if (signal?.aborted === true) throw cancelledWait(runId);
+          if (row === undefined) throw unknownRun(runId);
+          if (row.end !== undefined) return row.end;
           await changed;
         }
       } finally {

@@ -16,6 +16,8 @@ export interface Changes {
 export interface ChangeWaiter {
   /** The next change from now on: ask for it, look, then await it. */
   next(): Promise<void>;
+  /** Settles when `signal` aborts. */
+  readonly aborted: Promise<void>;
   close(): void;
 }
 
@@ -66,17 +68,24 @@ export function createChanges(store: JournalStore, report: Report): Changes {
     watch: (call) => add({ call, waits: false }),
     waiter(signal) {
       let wake: (() => void) | undefined;
+      const aborted = Promise.withResolvers<void>();
       const nudge = (): void => wake?.();
+      const onAbort = (): void => {
+        aborted.resolve();
+        nudge();
+      };
       const remove = add({ call: nudge, waits: true });
-      signal?.addEventListener("abort", nudge, { once: true });
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
       return {
+        aborted: aborted.promise,
         next: () =>
           new Promise((resolve) => {
             wake = resolve;
           }),
         close() {
           remove();
-          signal?.removeEventListener("abort", nudge);
+          signal?.removeEventListener("abort", onAbort);
         },
       };
     },

@@ -354,3 +354,22 @@ export function cancelReason(signal: AbortSignal): string | undefined {
   if (reason.class === "Cancellation") return reason.message;
   throw reason;
 }
+
+/** The value of the work, or undefined if the signal aborts first; the work's later end is then ignored. */
+export function raceAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<{ readonly value: T } | undefined> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(undefined);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    work.then(
+      (value) => {
+        signal.removeEventListener("abort", onAbort);
+        resolve({ value });
+      },
+      (thrown: unknown) => {
+        signal.removeEventListener("abort", onAbort);
+        reject(thrown);
+      },
+    );
+  });
+}

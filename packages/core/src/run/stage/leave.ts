@@ -1,6 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
-import { raceAbort } from "../../base/race-abort.ts";
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
@@ -11,7 +10,7 @@ import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { cancelReason, type Limits } from "../limits/limits.ts";
+import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
 import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 

@@ -1,13 +1,12 @@
 import { isSluiceError, messageOf } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
-import { raceAbort } from "../../base/race-abort.ts";
 import type { FailureCode, StageResult } from "../../definition/result.ts";
 import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
 import { sharedData } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
-import { cancelReason, type Limits } from "../limits/limits.ts";
+import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
 
 type PhaseEvent = Extract<EventType, `stage.${string}`>;
 /** The hook that a phase runs, as its author knows it. */

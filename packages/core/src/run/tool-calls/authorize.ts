@@ -1,6 +1,5 @@
 import { digestOf } from "../../base/canonical.ts";
 import { cloneJson, type Json, jsonFault } from "../../base/json.ts";
-import { raceAbort } from "../../base/race-abort.ts";
 import { decide, type LiveTool, type Verdict } from "../../gate/decide.ts";
 import {
   type Alternatives,
@@ -18,7 +17,7 @@ import { argsSummary, grantRequestBody } from "../../gate/summary.ts";
 import type { BoundCall, PreparedCall, Tool } from "../../gate/tool.ts";
 import { maskSecrets, redactJson } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
-import { cancelReason } from "../limits/limits.ts";
+import { cancelReason, raceAbort } from "../limits/limits.ts";
 import { type CallEnvironment, type ExecutableCall, toolCall } from "./execute-tool-call.ts";
 import type { CallGroup, ProposedToolCall, ToolCallContext } from "./tool-call.ts";
 import {
