@@ -89,7 +89,7 @@ function* states(
   }
 }
 
-/** Offsets between graphemes, told apart without the composer. */
+/** Offsets between graphemes, computed without the composer. */
 function boundaries({ text: whole }: Editor): ReadonlySet<number> {
   const starts = Array.from(segmenter.segment(whole.replaceAll(/[\udc00-\udfff]/gu, "\n")), ({ index }) => index);
   return new Set([...starts, whole.length]);

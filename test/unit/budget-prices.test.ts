@@ -142,7 +142,7 @@ describe("what a session says", () => {
         [".longPrompt.until", "is not a known option"],
       ],
     ],
-  ])("of %s is told with where and how to fix it", (_what, option, expected) => {
+  ])("of %s is reported with where it is and how to fix it", (_what, option, expected) => {
     const prices: Record<string, PriceOption> = {};
     Object.assign(prices, { "some/model": option });
     const problems = expected.map(([path, message, suggestion]) => ({

@@ -1,7 +1,7 @@
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect, test } from "vitest";
 
-test("whoever stops waiting for a result is let go at once, even by a store that does not answer", async () => {
+test("a wait for a result ends with its signal, even if the store does not answer", async () => {
   const store = createMemoryJournals().connect();
   const host = createHost(
     new Proxy(store, {

@@ -198,7 +198,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       try {
         for (;;) {
           const changed = waiter.next();
-          // A store that does not answer holds no one who has stopped waiting.
+          // Ends with the signal, even if the store does not answer.
           const row = await (signal === undefined
             ? store.run(runId)
             : Promise.race([store.run(runId), waiter.aborted]));

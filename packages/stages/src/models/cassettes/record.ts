@@ -1,13 +1,17 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+} from "@ai-sdk/provider";
 import { type Clock, isSluiceError, type Json, SluiceError, systemClock } from "@sluice/core";
 import { createSecretFilter, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
 import { type ResolvedModel, type TurnPosition, withCalls } from "../model.ts";
 import { type ModelObject, resolveModel } from "../registry.ts";
-import { tapStream } from "../tap-stream.ts";
 import { type CassetteWriter, type Exchange, openCassette } from "./cassette.ts";
 import { createMask, type Mask } from "./mask.ts";
 import { cleanParts } from "./parts.ts";
@@ -136,6 +140,51 @@ function recorded(
     });
   };
   return { ...model, at };
+}
+
+/** What observes a model's stream. Exactly one of `failed`, `done` and `left` ends it. */
+interface StreamTap {
+  readonly part: (part: LanguageModelV4StreamPart) => void;
+  readonly failed: (thrown: unknown) => void;
+  /** Called before the reader sees the end. */
+  readonly done: () => void;
+  /** The reader stopped reading. */
+  readonly left: () => void;
+}
+
+/** The same stream, observed. Nothing is read ahead, so that exactly the consumed parts are observed. */
+function tapStream(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  tap: StreamTap,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const reader = stream.getReader();
+  return new ReadableStream<LanguageModelV4StreamPart>(
+    {
+      async pull(controller) {
+        try {
+          const next = await reader.read();
+          if (!next.done) {
+            tap.part(next.value);
+            controller.enqueue(next.value);
+            return;
+          }
+        } catch (thrown) {
+          tap.failed(thrown);
+          throw thrown;
+        }
+        tap.done();
+        controller.close();
+      },
+      async cancel(reason) {
+        try {
+          tap.left();
+        } finally {
+          await reader.cancel(reason);
+        }
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 type Take = ReturnType<typeof beginTake>;
