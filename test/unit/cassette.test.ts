@@ -15,6 +15,8 @@ import {
   scriptedModel,
 } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
+import { callModel } from "../../packages/stages/src/agent/model-call.ts";
+import { LONGEST_SILENCE_MS } from "../../packages/stages/src/agent/silence-limit.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { quiet } from "../support/run-kit.ts";
 import { finish, modelFrom, modelOf, part } from "../support/stream-model.ts";
@@ -622,6 +624,19 @@ test("an answer that is cut keeps its last letters, although a secret begins wit
   });
   const heard = await partsOf(model.at(at));
   expect(await partsOf((await replaying(file)).at(at))).toEqual(heard);
+});
+
+test("a call that is given up because the model fell silent is recorded as failed, and fails again", async () => {
+  const { file, exchange } = tape();
+  const clock = handClock();
+  const hung = { ...modelOf([]), doStream: () => Promise.resolve({ stream: new ReadableStream() }) };
+  const model = await recording(hung, file, { clock });
+  const request = { model: model.at(at), prompt: [], tools: [], signal: new AbortController().signal };
+  const calling = callModel(request, clock);
+  while (clock.waiting() === 0) await new Promise(setImmediate);
+  clock.turn(LONGEST_SILENCE_MS);
+  expect(await calling).toMatchObject({ ok: false, error: { kind: "transient", code: "timeout" } });
+  expect(exchange(0)).toMatchObject({ end: "failed", ms: LONGEST_SILENCE_MS });
 });
 
 test("an id of the registry is recorded like any other model", async () => {
