@@ -7,6 +7,7 @@ import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type ResolvedModel } from "@sluice/stages";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
+import { missingProgram } from "../support/programs.ts";
 import { finish, modelFrom, part } from "../support/stream-model.ts";
 
 // Commands as planners, reviewers and testers type them. Each works in plain bash (test/fixtures/shell/confirm-ordinary.ts);
@@ -38,11 +39,12 @@ async function fixturesOf(...files: readonly string[]): Promise<Fixtures> {
   );
   return Object.assign({}, ...loaded);
 }
-const { ORDINARY, PROGRAMS, STORE_SECRET, buildWorkspace } = await fixturesOf(
+const { PROGRAMS, STORE_SECRET, buildWorkspace, ...listed } = await fixturesOf(
   "ordinary.ts",
   "scene.ts",
   "workspace.ts",
 );
+const ORDINARY = listed.ORDINARY.filter(({ line }) => missingProgram(line) === undefined);
 
 /** The one place that says how a session is put behind a wall. */
 function behind(sandbox: Mode): object {

@@ -4,6 +4,7 @@ import { sqliteHost } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Attack, approving, attack, attacks, bash, nothingRan, type Row, read, scene } from "../support/attack.ts";
 import { lineIn } from "../support/lines.ts";
+import { missingProgram } from "../support/programs.ts";
 
 // Lines that say nothing of what they do: a name that gets a value, a format, a filter, a glob.
 
@@ -214,7 +215,7 @@ describe("ripgrep in the folder that holds the run store", () => {
     ),
   ]);
 
-  test("globs that want something else need no leave", async () => {
+  test.skipIf(missingProgram("rg") !== undefined)("globs that want something else need no leave", async () => {
     const here = scene();
     const after = await attack(here, {
       ...READING,

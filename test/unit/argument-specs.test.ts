@@ -20,6 +20,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { pathProducer } from "../../packages/stages/src/tools/bash/language/xargs.ts";
 import { readCommand } from "../../packages/stages/src/tools/bash/readers/readers.ts";
 import type { CommandPlace, Reading } from "../../packages/stages/src/tools/bash/readers/reading.ts";
+import { missingProgram } from "../support/programs.ts";
 
 // What a command may do by its words alone; the dangers are real ones: each is shown to happen with the real program.
 
@@ -347,7 +348,7 @@ const HOSTILE: readonly Hostile[] = [
 
 describe("what has an effect when it runs as it was written", () => {
   for (const [line, setup] of HOSTILE) {
-    test(line, () => {
+    test.skipIf(missingProgram(line) !== undefined)(line, () => {
       const argv = words(line);
       const bare = scene();
       setup?.(bare);
@@ -361,7 +362,7 @@ describe("what has an effect when it runs as it was written", () => {
     });
   }
 
-  test("ripgrep from a folder beside the store", () => {
+  test.skipIf(missingProgram("rg") !== undefined)("ripgrep from a folder beside the store", () => {
     const here = scene();
     const reading = here.judge(words("rg -uuu SECRET .."), here.path("folder"));
     if (reading?.kind !== "reads") throw new Error(reading?.why);
@@ -830,7 +831,7 @@ describe("lists of paths for xargs", () => {
     return found === undefined ? undefined : { output: here.run(found.argv), starts: found.starts };
   };
 
-  test.each([
+  const lists = [
     "find .",
     "find . -name '*.txt'",
     "find . -name '*.txt' -print",
@@ -844,25 +845,29 @@ describe("lists of paths for xargs", () => {
     "grep -rl .",
     "grep -rlZ . folder empty",
     "grep -Rl . folder",
-  ])("%s prints no link, nothing of the store and no broken line", (line) => {
-    const here = scene();
-    here.put("bad\n-rf", "SECRET x\n");
-    here.put("-rf", "x\n");
-    const made = producer(here, line);
-    expect(made).toBeDefined();
-    const { output = "", starts = [] } = made ?? {};
-    const paths = output.split(/print0|Z|-l0/.test(line) ? "\0" : "\n").filter((path) => path !== "");
-    expect(paths.length).toBeGreaterThan(0);
-    expect(paths.filter((path) => /journal|link$|linked$|y\.txt$/.test(path) && !path.includes("folder2/"))).toEqual(
-      [],
-    );
-    expect(
-      paths.filter(
-        (path) => !starts.some((start) => path === start || path.startsWith(`${start.replace(/\/$/, "")}/`)),
-      ),
-    ).toEqual([]);
-    if (!output.includes("\0")) expect(output).not.toContain("bad");
-  });
+  ];
+  test.each(lists.filter((line) => missingProgram(line) === undefined))(
+    "%s prints no link, nothing of the store and no broken line",
+    (line) => {
+      const here = scene();
+      here.put("bad\n-rf", "SECRET x\n");
+      here.put("-rf", "x\n");
+      const made = producer(here, line);
+      expect(made).toBeDefined();
+      const { output = "", starts = [] } = made ?? {};
+      const paths = output.split(/print0|Z|-l0/.test(line) ? "\0" : "\n").filter((path) => path !== "");
+      expect(paths.length).toBeGreaterThan(0);
+      expect(paths.filter((path) => /journal|link$|linked$|y\.txt$/.test(path) && !path.includes("folder2/"))).toEqual(
+        [],
+      );
+      expect(
+        paths.filter(
+          (path) => !starts.some((start) => path === start || path.startsWith(`${start.replace(/\/$/, "")}/`)),
+        ),
+      ).toEqual([]);
+      if (!output.includes("\0")) expect(output).not.toContain("bad");
+    },
+  );
 
   test.each([
     "find . -ls",
