@@ -182,7 +182,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(tree.text).toMatch(/^tree\n/);
       expect(tree.text).toContain(`cannot access '${world.root}/a.txt'`);
       expect(tree.end.movedAway).toEqual([]);
-      const reading = await run("git log --format=%s -1; git commit --allow-empty -m no || echo refused", {
+      const reading = await run("git log --format=%s -1; git commit --allow-empty -m no 2>&1 || echo refused", {
         root: inTree.root,
       });
       expect(reading.text).toMatch(/^tree\n(?:.*\n)*refused\n$/);
