@@ -212,7 +212,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       const run = await walled(user, world);
       const plan = { ...WRITES, root: join(world.root, "src") };
       const { text } = await run(
-        "git log --format=%s; ls ..; git commit -qam x || echo refused; echo changed >code.ts",
+        "git log --format=%s; ls ..; git commit -qam x 2>&1 || echo refused; echo changed >code.ts",
         plan,
       );
       expect(text).toMatch(/^first\nsrc\n(?:.*\n)*refused\n$/);
