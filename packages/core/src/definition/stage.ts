@@ -1,7 +1,9 @@
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
+import { digestPart, type Part, schemaPart, settingParts, textPart } from "./fingerprint/parts.ts";
 import { matchesName } from "./patterns/tool-pattern.ts";
-import type { AgentSpec } from "./spec.ts";
+import type { StageContext } from "./result.ts";
+import type { KindFacts } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
 import { isCount } from "./state-rules.ts";
 import { readTemplate } from "./template.ts";
@@ -29,15 +31,15 @@ const AGENT_KEYS = [
 export function stage<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StageOptions<A, O, I>,
 ): Stage<O, NoInfer<I>>;
-export function stage(options: AgentOptions): State & { readonly kind: "agent" } {
-  const { reads: _typesOnly, prompt, visibility, model, temperature, maxOutputTokens, ...rest } = options;
+export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
+  const { reads: _typesOnly, prompt, visibility = "allowed", model, temperature, maxOutputTokens, ...rest } = given;
   const { completionTool, completionSchema, turnCap, ...common } = rest;
   const report = createReport();
-  const text = readPrompt(report, prompt, common.setup !== undefined);
-  const schema = readCompletionSchema(report, completionSchema);
+  const { render, templates } = readPrompt(report, prompt, common.setup !== undefined);
+  const output = readCompletionSchema(report, completionSchema);
   checkCompletionTool(report, completionTool, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
-  if (visibility !== undefined && visibility !== "allowed" && visibility !== "session") {
+  if (visibility !== "allowed" && visibility !== "session") {
     report.add("visibility", 'is "allowed" or "session"');
   }
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
@@ -46,38 +48,53 @@ export function stage(options: AgentOptions): State & { readonly kind: "agent" }
   }
   if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
     report.add("maxOutputTokens", "is a whole number from 1");
-  const agent: AgentSpec = {
-    ...text,
-    visibility: visibility ?? "allowed",
+  const settings = {
     ...(model === undefined ? {} : { model }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    completionTool,
-    completionSchema: schema,
-    turnCap,
   };
-  return { kind: "agent", spec: stateSpec("agent", common, { agent, keys: AGENT_KEYS, problems: report.problems }) };
+  const facts: KindFacts = {
+    options: { prompt: render, turnCap, ...settings },
+    output,
+    checksOutput: true,
+    completionTool,
+    visibility,
+    ...(templates === undefined ? {} : { templates }),
+    shape: { turnCap },
+    parts: (): readonly Part[] => [
+      typeof prompt === "function" ? textPart("prompt", "a function") : digestPart("prompt", prompt),
+      textPart("completionTool", completionTool),
+      schemaPart("out", output),
+      textPart("turnCap", String(turnCap)),
+      ...(visibility === "allowed" ? [] : [textPart("visibility", visibility)]),
+      ...settingParts("", settings),
+    ],
+  };
+  return { kind: "agent", spec: stateSpec("agent", common, { ...facts, keys: AGENT_KEYS, problems: report.problems }) };
 }
 
-type Prompt = Pick<AgentSpec, "promptText" | "promptPaths" | "prompt">;
+interface Prompt {
+  render(ctx: StageContext): string;
+  readonly templates?: KindFacts["templates"];
+}
 
 function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
-  if (typeof prompt === "function") return { promptText: "", prompt };
+  if (typeof prompt === "function") return { render: prompt };
   if (typeof prompt !== "string" || prompt.trim() === "") {
     report.add("prompt", "is a text or a function that returns one");
-    return { promptText: "", prompt: () => "" };
+    return { render: () => "" };
   }
   if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
   const reading = readTemplate(prompt);
   if (!reading.ok) {
     for (const { message, suggestion } of reading.faults) report.add("prompt", message, suggestion);
-    return { promptText: prompt, prompt: () => prompt };
+    return { render: () => prompt };
   }
   const { references, render } = reading.value;
   if (!hasSetup && references.some((path) => path[0] === "setup")) {
     report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none");
   }
-  return { promptText: prompt, promptPaths: references, prompt: render };
+  return { render, templates: { prompt: references } };
 }
 
 /** A completion schema describes an object, since models send named arguments. */

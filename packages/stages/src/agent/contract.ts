@@ -1,5 +1,4 @@
 import {
-  type AgentSpec,
   type AvailableTools,
   type CompiledSchema,
   type Issue,
@@ -8,6 +7,7 @@ import {
   type StageContext,
 } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import type { AgentSpec } from "./agent-spec.ts";
 import type { CompletionCheck, Reply } from "./reply-record.ts";
 
 /** Builds system messages from a stage's prompt and its contract. Consecutive equal prompts share one string. */

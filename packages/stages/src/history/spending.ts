@@ -1,10 +1,10 @@
 import {
-  type AgentSpec,
   type JournalRecord,
   type PipelineSpec,
   type RunJournal,
   SluiceError,
   type StateLimits,
+  type StateSpec,
 } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import { parseStoredJson, type Spending } from "@sluice/core/runtime";
@@ -79,12 +79,12 @@ function modelIn(runId: string, opened: JournalRecord | undefined): string {
 /** A cost cap cannot hold for a model without a price. Throws Session `price_unknown`, which lists all such models. */
 export function refuseUnpriced(
   spec: PipelineSpec,
-  modelOf: (agent: AgentSpec) => string | undefined,
+  modelOf: (state: StateSpec) => string | undefined,
   factsOf: (modelId: string) => ModelFacts,
 ): void {
   const whole = spec.limits.maxCostUsd !== undefined;
   const capped = [...spec.states.values()].filter(({ limits }) => whole || limits?.maxCostUsd !== undefined);
-  const models = capped.flatMap(({ agent }) => (agent === undefined ? [] : (modelOf(agent) ?? [])));
+  const models = capped.flatMap((state) => modelOf(state) ?? []);
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
   if (unpriced.length === 0) return;
   const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");

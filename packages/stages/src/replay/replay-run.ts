@@ -1,5 +1,4 @@
 import {
-  type AgentSpec,
   field,
   type Json,
   type JsonObject,
@@ -9,6 +8,7 @@ import {
   SluiceError,
   type SluiceEvent,
   type StateExecutor,
+  type StateSpec,
   systemClock,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule, type SecurityMode } from "@sluice/core/gate";
@@ -25,6 +25,7 @@ import {
   replayTools,
   type SecretFilter,
 } from "@sluice/core/runtime";
+import { readAgent } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
@@ -151,7 +152,7 @@ function recordedModels(
   spec: PipelineSpec,
   recorded: readonly RunJournal[],
   data: JsonObject,
-): (agent: AgentSpec) => ResolvedModel {
+): (state: StateSpec) => ResolvedModel {
   const byState = new Map<string, string>();
   for (const { runId, records } of recorded)
     for (const record of records) {
@@ -162,10 +163,13 @@ function recordedModels(
           byState.set(state, turn.model);
       }
     }
-  const models = new Map<AgentSpec, ResolvedModel>();
-  for (const [id, { agent }] of spec.states)
-    if (agent !== undefined) models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
-  return (agent) => models.get(agent) ?? recordedModel(textOf(data.model));
+  const models = new Map(
+    [...spec.states].map(([id, state]) => {
+      const named = byState.get(id) ?? readAgent(state)?.model;
+      return [state, recordedModel(named ?? textOf(data.model))] as const;
+    }),
+  );
+  return (state) => models.get(state) ?? recordedModel(textOf(data.model));
 }
 
 function recordedModel(id: string): ResolvedModel {

@@ -1,7 +1,6 @@
 import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
-  type AgentSpec,
   type Clock,
   type Json,
   type JsonObject,
@@ -12,6 +11,7 @@ import {
   type RunProgram,
   SluiceError,
   type StateExecutor,
+  type StateSpec,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule } from "@sluice/core/gate";
 import {
@@ -27,6 +27,7 @@ import {
   problemsError,
   type RunDeps,
 } from "@sluice/core/runtime";
+import { readAgent } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
@@ -75,11 +76,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     onFault: (fault) => options.onFault?.(fault),
   });
   const tools = sessionTools(options, { root, clock, bash: held.bash });
-  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
+  const modelOf = new WeakMap<StateSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
   const watched = options.telemetry && watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
-  const modelFor = (spec: AgentSpec): ResolvedModel => {
-    const model = modelOf.get(spec);
+  const modelFor = (state: StateSpec): ResolvedModel => {
+    const model = modelOf.get(state);
     if (model === undefined) throw noModel();
     return model;
   };
@@ -129,20 +130,21 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
 
-  const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
-    const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const [id, { agent }] of states) {
+  const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<StateSpec, ResolvedModel>> => {
+    const byState = new Map<StateSpec, ResolvedModel>();
+    for (const [id, state] of states) {
+      const agent = readAgent(state);
       if (agent === undefined) continue;
       const resolved = await models.of(id, agent.model);
-      byState.set(agent, resolved);
-      modelOf.set(agent, resolved);
+      byState.set(state, resolved);
+      modelOf.set(state, resolved);
     }
     return byState;
   };
 
   const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers) => {
     const byState = await modelsOf(spec);
-    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
+    refuseUnpriced(spec, (state) => byState.get(state)?.pricedAs ?? byState.get(state)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: await tools.keys(),
@@ -178,7 +180,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...facts(source),
         models: [...new Set([...byState.values()].map(({ id }) => id))],
         // The model of the stages that name none; null if every stage names one.
-        model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
+        model: [...byState].find(([state]) => readAgent(state)?.model === undefined)?.[1].id ?? null,
         mode,
         allow: deps.secrets.json(allow),
         secrets: [...(options.secrets ?? [])],

@@ -1,5 +1,6 @@
 import { field, type Json } from "../../base/json.ts";
-import type { Fact, PipelineParts, StateParts } from "./fingerprint.ts";
+import type { PipelineParts, StateParts } from "./fingerprint.ts";
+import type { Fact } from "./parts.ts";
 
 const MOST_CHANGES = 40;
 

@@ -12,11 +12,11 @@ type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly o
 /** Checks an executor's output against the state's schema, in a step, because a schema may be user code. */
 export async function checkedOutput(
   journal: AttemptJournal,
-  { kind, output: schema }: Pick<StateSpec, "kind" | "output">,
+  { kind, output: schema, checksOutput }: Pick<StateSpec, "kind" | "output" | "checksOutput">,
   acted: ActOutcome,
 ): Promise<ActOutcome> {
   const outcome = readOutcome(kind, acted);
-  if (schema === undefined || outcome.status !== "completed") return outcome;
+  if (schema === undefined || checksOutput === true || outcome.status !== "completed") return outcome;
   const { turns, usage, output } = outcome;
   const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
   if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
