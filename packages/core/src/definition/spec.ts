@@ -3,7 +3,6 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
 import type { TemplatePath } from "../schema/schema-path.ts";
 import type { AnyChoice } from "./choice.ts";
-import type { Part } from "./fingerprint/parts.ts";
 import type { ToolPattern } from "./patterns/tool-pattern.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
 import type {
@@ -37,8 +36,10 @@ export interface KindFacts {
   /** What the recorded graph shows of it, such as a cap. */
   readonly shape?: JsonObject & { readonly [K in "id" | "kind" | "targets"]?: never };
   /** What the fingerprint covers of its options and output. Default: both, as a whole. */
-  parts?(): readonly Part[];
+  readonly parts?: Readonly<Record<string, Part>>;
 }
+/** A text or number is recorded as it is if it is short; `data`, and a text that is long, as a digest. */
+export type Part = string | number | { readonly data: Json } | CompiledSchema<unknown>;
 
 /** A state of any kind. */
 export interface StateSpec extends KindFacts {

@@ -1,12 +1,10 @@
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
-import { digestPart, type Part, schemaPart, settingParts, textPart } from "./fingerprint/parts.ts";
 import { matchesName } from "./patterns/tool-pattern.ts";
-import type { StageContext } from "./result.ts";
 import type { KindFacts } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
 import { isCount } from "./state-rules.ts";
-import { readTemplate } from "./template.ts";
+import { type CompiledTemplate, readTemplate } from "./template.ts";
 import type { AnyState, AnyStates, Stage, StageOptions, State } from "./types.ts";
 
 /** StageOptions with erased types. */
@@ -35,13 +33,11 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
   const { reads: _typesOnly, prompt, visibility = "allowed", model, temperature, maxOutputTokens, ...rest } = given;
   const { completionTool, completionSchema, turnCap, ...common } = rest;
   const report = createReport();
-  const { render, templates } = readPrompt(report, prompt, common.setup !== undefined);
+  const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const output = readCompletionSchema(report, completionSchema);
   checkCompletionTool(report, completionTool, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
-  if (visibility !== "allowed" && visibility !== "session") {
-    report.add("visibility", 'is "allowed" or "session"');
-  }
+  if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0)) {
     report.add("temperature", "is a number from 0");
@@ -54,47 +50,43 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   };
   const facts: KindFacts = {
-    options: { prompt: render, turnCap, ...settings },
+    options: { prompt: render, visibility, completionTool, completionSchema: output, turnCap, ...settings },
     output,
     checksOutput: true,
     completionTool,
     visibility,
-    ...(templates === undefined ? {} : { templates }),
+    templates: { prompt: references },
     shape: { turnCap },
-    parts: (): readonly Part[] => [
-      typeof prompt === "function" ? textPart("prompt", "a function") : digestPart("prompt", prompt),
-      textPart("completionTool", completionTool),
-      schemaPart("out", output),
-      textPart("turnCap", String(turnCap)),
-      ...(visibility === "allowed" ? [] : [textPart("visibility", visibility)]),
-      ...settingParts("", settings),
-    ],
+    parts: {
+      prompt: typeof prompt === "function" ? "a function" : { data: prompt },
+      completionTool,
+      out: output,
+      turnCap,
+      ...(visibility === "allowed" ? {} : { visibility }),
+      ...settings,
+    },
   };
   return { kind: "agent", spec: stateSpec("agent", common, { ...facts, keys: AGENT_KEYS, problems: report.problems }) };
 }
 
-interface Prompt {
-  render(ctx: StageContext): string;
-  readonly templates?: KindFacts["templates"];
-}
+type Prompt = Pick<CompiledTemplate, "references" | "render">;
 
 function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
-  if (typeof prompt === "function") return { render: prompt };
+  if (typeof prompt === "function") return { references: [], render: prompt };
   if (typeof prompt !== "string" || prompt.trim() === "") {
     report.add("prompt", "is a text or a function that returns one");
-    return { render: () => "" };
+    return { references: [], render: () => "" };
   }
   if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
   const reading = readTemplate(prompt);
   if (!reading.ok) {
     for (const { message, suggestion } of reading.faults) report.add("prompt", message, suggestion);
-    return { render: () => prompt };
+    return { references: [], render: () => prompt };
   }
-  const { references, render } = reading.value;
-  if (!hasSetup && references.some((path) => path[0] === "setup")) {
+  if (!hasSetup && reading.value.references.some((path) => path[0] === "setup")) {
     report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none");
   }
-  return { render, templates: { prompt: references } };
+  return reading.value;
 }
 
 /** A completion schema describes an object, since models send named arguments. */

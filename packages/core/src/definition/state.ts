@@ -15,7 +15,7 @@ export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "
   readonly inputSchema?: Schema<unknown>;
 }
 /** What a kind gives for its own options. */
-export interface KindFields extends KindFacts {
+export interface KindDefinition extends KindFacts {
   /** The names of its options, for suggestions. */
   readonly keys: readonly string[];
   readonly problems: readonly Problem[];
@@ -28,7 +28,7 @@ const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sa
  * Makes a state of a kind from the options that all kinds share and what the kind gives for its own. Never throws: `pipeline()`
  * reports the problems.
  */
-export function stateSpec(kind: string, common: CommonOptions, { keys, problems, ...own }: KindFields): StateSpec {
+export function stateSpec(kind: string, common: CommonOptions, { keys, problems, ...own }: KindDefinition): StateSpec {
   const report = createReport();
   const kindFault = typeof kind === "string" ? idFault(kind) : "is the name of a kind";
   if (kindFault !== undefined) report.add("kind", kindFault);
@@ -37,18 +37,20 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
   const isData = own.parts === undefined && own.options !== undefined;
   const dataFault = isData ? jsonFault(own.options, "options") : undefined;
   if (dataFault !== undefined) report.add("options", `is not JSON: ${dataFault}`, "put functions into the executor");
-  const { inputSchema, ...rest } = common;
-  report.unknownKeys("", rest, [...COMMON_KEYS, ...keys]);
+  const { inputSchema, allowedTools, retryPolicy, limits, sandbox, ...hooks } = common;
+  report.unknownKeys("", common, [...COMMON_KEYS, ...keys]);
   const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
-  const patterns = readEnvelope(report, common.allowedTools);
-  checkRetryPolicy(report, common.retryPolicy);
-  checkLimits(report, "limits", common.limits, "state");
-  checkSandbox(report, common.sandbox);
+  const patterns = readEnvelope(report, allowedTools);
+  checkRetryPolicy(report, retryPolicy);
+  checkLimits(report, "limits", limits, "state");
+  checkSandbox(report, sandbox);
   for (const hook of HOOKS) {
     if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
   }
-  const { allowedTools, retryPolicy, limits, sandbox, setup, precondition, assert, exit, onCall } = rest;
   return {
+    ...own,
+    ...hooks,
+    ...(isData && dataFault === undefined ? { options: structuredClone(own.options) } : {}),
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
     // Copies: what was checked must not change under the gate.
@@ -56,13 +58,6 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
     ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
-    ...(setup === undefined ? {} : { setup }),
-    ...(precondition === undefined ? {} : { precondition: precondition }),
-    ...(assert === undefined ? {} : { assert }),
-    ...(exit === undefined ? {} : { exit }),
-    ...(onCall === undefined ? {} : { onCall }),
-    ...own,
-    ...(isData && dataFault === undefined ? { options: structuredClone(own.options) } : {}),
     ...(report.problems.length === 0 ? {} : { problems: report.problems }),
   };
 }

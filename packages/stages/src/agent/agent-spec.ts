@@ -1,39 +1,43 @@
-import { type CompiledSchema, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
+import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
 
-/** The options of an agent state, and how its model completes it. */
-export interface AgentSpec extends AgentOptions {
-  readonly visibility: "allowed" | "session";
-  readonly completionTool: string;
-  readonly completionSchema: CompiledSchema<unknown>;
-}
-interface AgentOptions {
+/** The options of an agent state, as stage() leaves them. */
+export interface AgentSpec {
   /** The rendered system prompt. Throws Validation `prompt_unresolved` for a template path that does not exist. */
   prompt(ctx: StageContext): string;
+  readonly visibility: "allowed" | "session";
   readonly model?: string;
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
+  readonly completionTool: string;
+  readonly completionSchema: CompiledSchema<unknown>;
   readonly turnCap: number;
 }
 
-/** Undefined for a state of another kind. Throws the errors of `agentOf`. */
-export function readAgent(state: StateSpec): AgentSpec | undefined {
-  return state.kind === "agent" ? agentOf(state) : undefined;
-}
-
 /** Throws Validation `state_invalid` for a state that stage() did not make. */
-export function agentOf({ options, visibility = "allowed", completionTool, output }: StateSpec): AgentSpec {
-  if (!isAgentOptions(options) || completionTool === undefined || output === undefined)
-    throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
-  return { ...options, visibility, completionTool, completionSchema: output };
+export function readAgent({ options }: StateSpec): AgentSpec {
+  if (isAgentSpec(options)) return options;
+  throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
 }
 
-function isAgentOptions(options: unknown): options is AgentOptions {
+/** The agent states of a pipeline by id. Throws the error of `readAgent`. */
+export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {
+  const agents = [...states].filter(([, { kind }]) => kind === "agent");
+  return new Map(agents.map(([id, state]) => [id, readAgent(state)]));
+}
+
+function isAgentSpec(options: unknown): options is AgentSpec {
   if (!isObject(options)) return false;
-  const { prompt, model = "", temperature = 0, maxOutputTokens = 1, turnCap } = options;
+  const { prompt, visibility, model, temperature, maxOutputTokens, completionTool, completionSchema, turnCap } =
+    options;
   return (
     typeof prompt === "function" &&
-    typeof model === "string" &&
-    [temperature, maxOutputTokens, turnCap].every((number) => typeof number === "number")
+    (visibility === "allowed" || visibility === "session") &&
+    (model === undefined || typeof model === "string") &&
+    typeof completionTool === "string" &&
+    isObject(completionSchema) &&
+    typeof completionSchema.check === "function" &&
+    isObject(completionSchema.jsonSchema) &&
+    [temperature ?? 0, maxOutputTokens ?? 1, turnCap].every((number) => typeof number === "number")
   );
 }

@@ -15,7 +15,7 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
-import { type AgentSpec, agentOf } from "./agent-spec.ts";
+import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
@@ -29,26 +29,25 @@ import { callId, Transcript } from "./transcript.ts";
  * replaces `callModel`, for telemetry and other clocks.
  */
 export function agentExecutor(
-  modelOf: (state: StateSpec) => ResolvedModel,
+  modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
   caller: ModelCaller = (request) => callModel(request),
 ): StateExecutor {
   const stageModels = new WeakMap<ResolvedModel, StageModel>();
-  const stageModelOf = (state: StateSpec): StageModel => {
-    const model = modelOf(state);
+  const stageModelOf = (agent: AgentSpec): StageModel => {
+    const model = modelOf(agent);
     const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller };
     stageModels.set(model, known);
     return known;
   };
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools): PreparedStage => {
+    const agent = readAgent(state);
     const known = prepared.get(offer);
-    if (known?.state === state) return known;
-    const agent = agentOf(state);
+    if (known?.agent === agent) return known;
     const completion = completionTool(agent);
     const tools = [...offeredTools(offer, agent), completion];
     const stage = {
-      state,
       agent,
       system: systemMessages(contract(agent, offer)),
       tools,
@@ -65,14 +64,14 @@ export function agentExecutor(
       return { system: system(agent.prompt(ctx)), first: firstMessage(ctx) };
     },
     act: (init, scope) => {
-      return act(init, scope, prepare(scope.state, scope.offer), stageModelOf(scope.state));
+      const stage = prepare(scope.state, scope.offer);
+      return act(init, scope, stage, stageModelOf(stage.agent));
     },
   };
 }
 
 /** What is the same each time a state is entered. */
 interface PreparedStage {
-  readonly state: StateSpec;
   readonly agent: AgentSpec;
   /** Adds the contract to a prompt. */
   readonly system: (prompt: string) => string;

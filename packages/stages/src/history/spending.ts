@@ -1,13 +1,7 @@
-import {
-  type JournalRecord,
-  type PipelineSpec,
-  type RunJournal,
-  SluiceError,
-  type StateLimits,
-  type StateSpec,
-} from "@sluice/core";
+import { type JournalRecord, type PipelineSpec, type RunJournal, SluiceError, type StateLimits } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import { parseStoredJson, type Spending } from "@sluice/core/runtime";
+import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { type CallUsage, readReservation } from "../agent/budget.ts";
 import { readModelStep } from "../agent/model-step-record.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
@@ -79,12 +73,12 @@ function modelIn(runId: string, opened: JournalRecord | undefined): string {
 /** A cost cap cannot hold for a model without a price. Throws Session `price_unknown`, which lists all such models. */
 export function refuseUnpriced(
   spec: PipelineSpec,
-  modelOf: (state: StateSpec) => string | undefined,
+  modelOf: (agent: AgentSpec) => string | undefined,
   factsOf: (modelId: string) => ModelFacts,
 ): void {
   const whole = spec.limits.maxCostUsd !== undefined;
-  const capped = [...spec.states.values()].filter(({ limits }) => whole || limits?.maxCostUsd !== undefined);
-  const models = capped.flatMap((state) => modelOf(state) ?? []);
+  const isCostCapped = (id: string): boolean => whole || spec.states.get(id)?.limits?.maxCostUsd !== undefined;
+  const models = [...agentsOf(spec)].flatMap(([id, agent]) => (isCostCapped(id) ? (modelOf(agent) ?? []) : []));
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
   if (unpriced.length === 0) return;
   const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");

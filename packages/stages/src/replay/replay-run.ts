@@ -8,7 +8,6 @@ import {
   SluiceError,
   type SluiceEvent,
   type StateExecutor,
-  type StateSpec,
   systemClock,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule, type SecurityMode } from "@sluice/core/gate";
@@ -25,7 +24,7 @@ import {
   replayTools,
   type SecretFilter,
 } from "@sluice/core/runtime";
-import { readAgent } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
@@ -152,7 +151,7 @@ function recordedModels(
   spec: PipelineSpec,
   recorded: readonly RunJournal[],
   data: JsonObject,
-): (state: StateSpec) => ResolvedModel {
+): (agent: AgentSpec) => ResolvedModel {
   const byState = new Map<string, string>();
   for (const { runId, records } of recorded)
     for (const record of records) {
@@ -163,13 +162,10 @@ function recordedModels(
           byState.set(state, turn.model);
       }
     }
-  const models = new Map(
-    [...spec.states].map(([id, state]) => {
-      const named = byState.get(id) ?? readAgent(state)?.model;
-      return [state, recordedModel(named ?? textOf(data.model))] as const;
-    }),
-  );
-  return (state) => models.get(state) ?? recordedModel(textOf(data.model));
+  const models = new Map<AgentSpec, ResolvedModel>();
+  for (const [id, agent] of agentsOf(spec))
+    models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
+  return (agent) => models.get(agent) ?? recordedModel(textOf(data.model));
 }
 
 function recordedModel(id: string): ResolvedModel {

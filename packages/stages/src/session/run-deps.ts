@@ -11,7 +11,6 @@ import {
   type RunProgram,
   SluiceError,
   type StateExecutor,
-  type StateSpec,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule } from "@sluice/core/gate";
 import {
@@ -27,7 +26,7 @@ import {
   problemsError,
   type RunDeps,
 } from "@sluice/core/runtime";
-import { readAgent } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
@@ -76,11 +75,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     onFault: (fault) => options.onFault?.(fault),
   });
   const tools = sessionTools(options, { root, clock, bash: held.bash });
-  const modelOf = new WeakMap<StateSpec, ResolvedModel>();
+  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
   const watched = options.telemetry && watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
-  const modelFor = (state: StateSpec): ResolvedModel => {
-    const model = modelOf.get(state);
+  const modelFor = (spec: AgentSpec): ResolvedModel => {
+    const model = modelOf.get(spec);
     if (model === undefined) throw noModel();
     return model;
   };
@@ -130,21 +129,19 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
 
-  const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<StateSpec, ResolvedModel>> => {
-    const byState = new Map<StateSpec, ResolvedModel>();
-    for (const [id, state] of states) {
-      const agent = readAgent(state);
-      if (agent === undefined) continue;
+  const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
+    const byState = new Map<AgentSpec, ResolvedModel>();
+    for (const [id, agent] of agentsOf(spec)) {
       const resolved = await models.of(id, agent.model);
-      byState.set(state, resolved);
-      modelOf.set(state, resolved);
+      byState.set(agent, resolved);
+      modelOf.set(agent, resolved);
     }
     return byState;
   };
 
   const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers) => {
     const byState = await modelsOf(spec);
-    refuseUnpriced(spec, (state) => byState.get(state)?.pricedAs ?? byState.get(state)?.id, factsOf);
+    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: await tools.keys(),
@@ -180,7 +177,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...facts(source),
         models: [...new Set([...byState.values()].map(({ id }) => id))],
         // The model of the stages that name none; null if every stage names one.
-        model: [...byState].find(([state]) => readAgent(state)?.model === undefined)?.[1].id ?? null,
+        model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
         mode,
         allow: deps.secrets.json(allow),
         secrets: [...(options.secrets ?? [])],

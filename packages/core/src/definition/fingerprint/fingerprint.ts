@@ -1,8 +1,8 @@
 import { digestOf } from "../../base/canonical.ts";
-import { type JsonObject, toJsonValue } from "../../base/json.ts";
+import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../../base/json.ts";
+import type { CompiledSchema } from "../../schema/schema.ts";
 import { declaredTargets } from "../choice.ts";
-import type { PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
-import { digest, digestPart, type Fact, type Part, schemaPart, settingParts, short, textPart } from "./parts.ts";
+import type { KindFacts, Part, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
 
 /**
  * What the fingerprint covers, for the pipeline itself (`state` is empty) and each state, so that changes can be named. Lists,
@@ -15,14 +15,25 @@ export type StateParts = {
   /** Names and values; a long value is a digest that starts with `#`. */
   readonly facts: readonly Fact[];
 };
+export type Fact = readonly [name: string, value: string];
 
-interface FullParts {
+/** A fact of the definition: its whole value for the fingerprint, and its recorded form. */
+interface FullFact {
+  readonly name: string;
+  readonly value: Json;
+  readonly shown: readonly Fact[];
+}
+interface FullPart {
   readonly state: string;
-  readonly parts: readonly Part[];
+  readonly facts: readonly FullFact[];
 }
 
 /** The version of the digest's input. Fingerprints of different versions cannot be compared. */
 const FORM = 3;
+/** Longer values are recorded as digests. */
+const SHORT = 60;
+/** A schema with more places is recorded as one digest. */
+const MOST_PLACES = 40;
 /** A pipeline with more facts is recorded as one digest per state. */
 const MOST_FACTS = 500;
 
@@ -33,61 +44,63 @@ type Spec = Omit<PipelineSpec, "fingerprint">;
  * bodies are not included, so user code may change between deploys.
  */
 export function fingerprint(spec: Spec): string {
-  const states = fullParts(spec).map(({ state, parts }) => [state, valuesOf(state, parts)] as const);
-  return digestOf({ form: FORM, id: spec.id, parts: Object.fromEntries(states) });
+  const parts = fullParts(spec).map(({ state, facts }) => [state, valuesOf(state, facts)] as const);
+  return digestOf({ form: FORM, id: spec.id, parts: Object.fromEntries(parts) });
 }
 
-/** Throws for two parts of one name, since a change of the first would not change the fingerprint. */
-function valuesOf(state: string, parts: readonly Part[]): JsonObject {
-  const values = new Map(parts.map(({ name, value }) => [name, value]));
-  if (values.size < parts.length) throw new Error(`two parts of state ${state} have one name`);
+/** Throws for two facts of one name, since the fingerprint would cover only one of them. */
+function valuesOf(state: string, facts: readonly FullFact[]): JsonObject {
+  const values = new Map(facts.map(({ name, value }) => [name, value]));
+  if (values.size < facts.length) throw new Error(`two parts of ${state} have the same name`);
   return Object.fromEntries(values);
 }
 
 /** The parts of a pipeline as a run records them: a few hundred bytes per state, at most about ten kilobytes in all. */
 export function pipelineParts(spec: Spec): PipelineParts {
-  const all = fullParts(spec).map(({ state, parts }) => ({ state, facts: parts.flatMap(({ shown }) => shown) }));
-  const count = all.reduce((sum, { facts }) => sum + facts.length, 0);
-  return count <= MOST_FACTS ? all : all.map(({ state, facts }) => ({ state, facts: [["definition", digest(facts)]] }));
+  const parts = fullParts(spec).map(({ state, facts }) => ({ state, facts: facts.flatMap(({ shown }) => shown) }));
+  const count = parts.reduce((sum, { facts }) => sum + facts.length, 0);
+  return count <= MOST_FACTS
+    ? parts
+    : parts.map(({ state, facts }) => ({ state, facts: [["definition", digest(facts)]] }));
 }
 
-function fullParts(spec: Spec): readonly FullParts[] {
+function fullParts(spec: Spec): readonly FullPart[] {
   const states = [...spec.states].map(([id, state]) => ({
     state: id,
-    parts: [...partsOfState(state), ...partsOfRoutes(spec.routes, id)],
+    facts: [...stateFacts(state), ...routeFacts(spec.routes, id)],
   }));
-  return [{ state: "", parts: partsOfPipeline(spec) }, ...states];
+  return [{ state: "", facts: pipelineFacts(spec) }, ...states];
 }
 
-function partsOfPipeline({ input, initial, context, limits, onCall, routes }: Spec): readonly Part[] {
+function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec): readonly FullFact[] {
   return [
-    textPart("initial", initial),
-    schemaPart("input", input),
-    ...(Object.keys(context).length === 0 ? [] : [digestPart("context", context)]),
-    ...settingParts("limits", limits),
-    ...(onCall === undefined ? [] : [textPart("hook onCall", "there")]),
-    ...(routes.kind === "table" ? partsOfRows(routes.rows) : []),
+    fact("initial", initial),
+    schemaFact("input", input),
+    ...(Object.keys(context).length === 0 ? [] : [digestFact("context", context)]),
+    ...settings("limits", limits),
+    ...(onCall === undefined ? [] : [fact("hook onCall", "there")]),
+    ...(routes.kind === "table" ? rowFacts(routes.rows) : []),
   ];
 }
 
-function partsOfState(state: StateSpec): readonly Part[] {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, options, output } = state;
+function stateFacts(state: StateSpec): readonly FullFact[] {
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, parts } = state;
+  const { options, output }: KindFacts = parts === undefined ? state : {};
   const hooks = (["setup", "precondition", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
-  const own = state.parts?.();
-  const data = toJsonValue(own === undefined ? options : undefined);
+  const own = toJsonValue(options);
   return [
-    textPart("kind", kind),
-    ...(own ?? []),
-    ...(allowedTools === undefined ? [] : [textPart("allowedTools", allowedTools.map(patternText).join(", "))]),
-    ...(inputSchema === undefined ? [] : [schemaPart("inputSchema", inputSchema)]),
-    ...(own !== undefined || output === undefined ? [] : [schemaPart("output", output)]),
-    ...settingParts("retryPolicy", retryPolicy),
-    ...settingParts("limits", limits),
-    ...settingParts("sandbox", sandbox),
-    ...(own !== undefined || options === undefined || !data.ok ? [] : [digestPart("options", data.value)]),
-    ...hooks.map((name) => textPart(`hook ${name}`, "there")),
+    fact("kind", kind),
+    ...Object.entries(parts ?? {}).map(([name, part]) => partFact(name, part)),
+    ...(allowedTools === undefined ? [] : [fact("allowedTools", allowedTools.map(patternText).join(", "))]),
+    ...(inputSchema === undefined ? [] : [schemaFact("inputSchema", inputSchema)]),
+    ...(output === undefined ? [] : [schemaFact("output", output)]),
+    ...settings("retryPolicy", retryPolicy),
+    ...settings("limits", limits),
+    ...settings("sandbox", sandbox),
+    ...(options === undefined || !own.ok ? [] : [digestFact("options", own.value)]),
+    ...hooks.map((name) => fact(`hook ${name}`, "there")),
   ];
 }
 
@@ -95,26 +108,83 @@ function patternText(entry: string | { readonly tool: string }): string {
   return typeof entry === "string" ? entry : `${entry.tool} (optional)`;
 }
 
+function partFact(name: string, part: Part): FullFact {
+  if (typeof part !== "object") return fact(name, String(part));
+  return "data" in part ? digestFact(name, part.data) : schemaFact(name, part);
+}
+
 /** A state's route targets; the rows of a table are facts of the pipeline. */
-function partsOfRoutes(routes: RoutesSpec, id: string): readonly Part[] {
+function routeFacts(routes: RoutesSpec, id: string): readonly FullFact[] {
   const next = routes.kind === "functions" ? routes.next.get(id) : undefined;
   if (next === undefined) return [];
   return (["completed", "failed", "skipped"] as const).flatMap((on) => {
     const route = next[on];
-    return route === undefined ? [] : [textPart(`route when ${on}`, declaredTargets(route)?.join(", ") ?? "anywhere")];
+    return route === undefined ? [] : [fact(`route when ${on}`, declaredTargets(route)?.join(", ") ?? "anywhere")];
   });
 }
 
 /** Names rows by content, so that an added row does not change the names of later ones. */
-function partsOfRows(rows: readonly RowSpec[]): readonly Part[] {
+function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
   const texts = rows.map(({ from, on, when, to }) => {
     const own = toJsonValue(to);
     const target = own.ok ? JSON.stringify(own.value) : "a choice";
     return `${from} on ${on}${when === undefined ? "" : " when …"}: ${target}`;
   });
   const shown = texts.map((text): Fact => [`row ${short(text)}`, "there"]);
-  const order = digestPart("order of rows", texts);
+  const order = digestFact("order of rows", texts);
   return [...new Map(shown.map((row) => [row[0], row])).values()]
-    .map((row): Part => ({ name: row[0], value: row[1], shown: [row] }))
+    .map((row): FullFact => ({ name: row[0], value: row[1], shown: [row] }))
     .concat([order]);
+}
+
+function settings(name: string, values: object | undefined): readonly FullFact[] {
+  const given = Object.entries(values ?? {}).filter((entry) => entry[1] !== undefined);
+  return given.map(([key, value]) => fact(name === "" ? key : `${name} ${key}`, String(value)));
+}
+
+function fact(name: string, value: string): FullFact {
+  return { name, value, shown: [[name, short(value)]] };
+}
+
+function digestFact(name: string, value: Json): FullFact {
+  return { name, value, shown: [[name, digest(value)]] };
+}
+
+/** A schema, recorded as one short fact per place. */
+function schemaFact(name: string, { jsonSchema, digest: whole }: CompiledSchema<unknown>): FullFact {
+  const places: Fact[] = [];
+  const isSmall = addPlaces(places, name, "$", jsonSchema, true);
+  return { name, value: whole, shown: isSmall ? places : [[name, `#${whole.slice(0, DIGITS)}`]] };
+}
+
+/** Returns false if there are too many places. */
+function addPlaces(places: Fact[], name: string, path: string, schema: JsonObject, required: boolean): boolean {
+  if (places.length >= MOST_PLACES) return false;
+  const { $schema: _dialect, properties, items, required: named, type, ...rest } = schema;
+  const more = Object.keys(rest).length === 0 ? "" : ` ${clipped(JSON.stringify(rest), rest)}`;
+  const what = typeof type === "string" ? type : type === undefined ? "any" : JSON.stringify(type);
+  // A schema describes an object unless it says otherwise.
+  if (path !== "$" || what !== "object" || more !== "")
+    places.push([`${name} ${short(path)}`, `${short(what)}${required ? "" : ", optional"}${more}`]);
+  const needed = new Set(Array.isArray(named) ? named : []);
+  for (const [key, member] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    const inside = isJsonObject(member) ? member : { is: member };
+    if (!addPlaces(places, name, `${path}.${key}`, inside, needed.has(key))) return false;
+  }
+  if (items === undefined) return true;
+  return addPlaces(places, name, `${path}[]`, isJsonObject(items) ? items : { are: items }, true);
+}
+
+const DIGITS = 12;
+
+function digest(value: Json): string {
+  return `#${digestOf(value).slice(0, DIGITS)}`;
+}
+
+function short(text: string): string {
+  return clipped(text, text);
+}
+
+function clipped(text: string, value: Json): string {
+  return text.length <= SHORT ? text : digest(value);
 }

@@ -1,6 +1,5 @@
 import { field, type Json } from "../../base/json.ts";
-import type { PipelineParts, StateParts } from "./fingerprint.ts";
-import type { Fact } from "./parts.ts";
+import type { Fact, PipelineParts, StateParts } from "./fingerprint.ts";
 
 const MOST_CHANGES = 40;
 
