@@ -36,6 +36,18 @@ test("no identifier of the replaced vocabulary is used", () => {
   expect(found.map(({ place, text }) => `${place}: ${banned.exec(text)?.[0]}`)).toEqual([]);
 });
 
+/** Options of agent states. Core defines them, and holds two under the names that journals record. */
+const AGENT_OPTIONS = /\b(?:AgentSpec|completionSchema|maxOutputTokens|promptPaths|promptText|temperature|turnCap)\b/;
+const AGENT_FILES = /^packages\/core\/src\/(?:definition\/(?:stage|types|fingerprint\/part-changes)|schemas)\.ts:/;
+
+test("core names no option of agent states outside stage(), so that every kind has the same abilities", () => {
+  const found = lines.filter(
+    ({ place, text }) => place.startsWith("packages/core/src/") && !AGENT_FILES.test(place) && AGENT_OPTIONS.test(text),
+  );
+  expect(found.map(({ place, text }) => `${place}: ${text.trim()}`)).toEqual([]);
+  expect(lines.filter(({ place, text }) => AGENT_FILES.test(place) && AGENT_OPTIONS.test(text))).not.toEqual([]);
+});
+
 test("the rules find what they ban", () => {
   const [told] = BANNED_PHRASES;
   expect(told?.pattern.test("it is told so")).toBe(true);

@@ -4,6 +4,7 @@ import { isSluiceError } from "../../packages/core/src/base/errors.ts";
 import { cancel, done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
+import { readAgent } from "../../packages/stages/src/agent/agent-spec.ts";
 import { CONTEXT, plainStage } from "../support/definition.ts";
 
 const input = z.object({ task: z.string() });
@@ -32,27 +33,37 @@ test("a stage leaves what the run loop and its executor read", () => {
     retryPolicy: { maxAttempts: 2 },
     limits: { maxTokens: 1000, timeoutMs: 60_000 },
     setup,
-    agent: {
-      visibility: "session",
-      model: "scripted:model.json",
-      temperature: 0,
-      maxOutputTokens: 500,
-      completionTool: "submit_review",
-      turnCap: 7,
+    visibility: "session",
+    completionTool: "submit_review",
+    shape: { turnCap: 7 },
+    templates: {
+      prompt: [
+        ["input", "focus"],
+        ["setup", "files"],
+      ],
     },
   });
+  const agent = readAgent(spec);
+  expect(agent).toMatchObject({
+    visibility: "session",
+    model: "scripted:model.json",
+    temperature: 0,
+    maxOutputTokens: 500,
+    completionTool: "submit_review",
+    turnCap: 7,
+  });
   expect(spec).not.toHaveProperty("problems");
-  expect(spec.agent?.prompt({ ...CONTEXT, input: { focus: "auth" }, setup: { files: 3 } })).toBe(
-    "Review auth with 3 files.",
-  );
-  expect(spec.agent?.completionSchema.jsonSchema).toMatchObject({
+  expect(agent.prompt({ ...CONTEXT, input: { focus: "auth" }, setup: { files: 3 } })).toBe("Review auth with 3 files.");
+  expect(agent.completionSchema.jsonSchema).toMatchObject({
     properties: { verdict: { enum: ["approve", "reject"] } },
   });
 });
 
 test("what is not given is not there, so that an omitted envelope is not an empty one", () => {
-  expect(Object.keys(plainStage.spec).sort()).toEqual(["agent", "kind"]);
-  expect(plainStage.spec.agent?.visibility).toBe("allowed");
+  expect(plainStage.spec).not.toHaveProperty("allowedTools");
+  for (const option of ["model", "temperature", "maxOutputTokens"])
+    expect(plainStage.spec.options).not.toHaveProperty(option);
+  expect(readAgent(plainStage.spec).visibility).toBe("allowed");
   const closed = stage({
     prompt: "x",
     allowedTools: [],
@@ -77,8 +88,8 @@ test("a prompt that is a function gets the context", () => {
     completionSchema: z.object({}),
     turnCap: 1,
   });
-  expect(state.spec.agent?.prompt({ ...CONTEXT, task: "t" })).toBe("t#1");
-  expect(state.spec.agent).not.toHaveProperty("promptPaths");
+  expect(readAgent(state.spec).prompt({ ...CONTEXT, task: "t" })).toBe("t#1");
+  expect(state.spec.templates).toEqual({ prompt: [] });
 });
 
 test("a pipeline by functions keeps its states, routes, context and limits", () => {

@@ -37,7 +37,7 @@ export type {
   StageResult,
   Usage,
 } from "./definition/result.ts";
-export type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./definition/spec.ts";
+export type { KindFacts, Part, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
 export { state } from "./definition/state.ts";
 export type {

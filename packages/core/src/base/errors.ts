@@ -59,7 +59,7 @@ export function toModelShape(error: SluiceError): ErrorForModel {
 
 /** One problem found in a definition, an input or an option. */
 export interface Problem {
-  /** Where: `stages.plan.turnCap`. */
+  /** Where: `stages.plan.allowedTools[0]`. */
   readonly path: string;
   readonly message: string;
   /** How to fix it, if known. */

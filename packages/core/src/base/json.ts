@@ -171,7 +171,7 @@ export function toJsonValue(value: unknown): ClonedJson<Json> {
 }
 
 /** The same for a value of a known type, such as one that a schema accepted. */
-export function cloneJson<T>(value: T): ClonedJson<T> {
+export function cloneJson<T>(value: T): ClonedJson<T & Json> {
   const own = toJsonValue(value);
   if (!own.ok) return own;
   const { value: copy } = own;

@@ -45,7 +45,7 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
         `${hint}; or { tool: "${pattern.text}", optional: true }`,
       );
     }
-    const completionTool = state.agent?.completionTool;
+    const { completionTool } = state;
     if (completionTool !== undefined && live.tools.includes(completionTool)) {
       report.add(
         `stages.${id}.completionTool`,
@@ -173,12 +173,14 @@ function routePath(spec: PipelineSpec, id: string): string {
   return spec.routes.kind === "table" ? `stages.${id}` : `next.${id}`;
 }
 
-/** Reports prompt paths that cannot exist in any run. */
+/** Reports template paths that cannot exist in any run. */
 function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
-  for (const path of state.agent?.promptPaths ?? []) {
-    const fault = pathFault(spec, state, path);
-    if (fault !== undefined)
-      report.add(`stages.${id}.prompt`, `{{${pathText(path)}}} leads nowhere: ${fault.message}`, fault.suggestion);
+  for (const [option, paths] of Object.entries(state.templates ?? {})) {
+    for (const path of paths) {
+      const fault = pathFault(spec, state, path);
+      if (fault !== undefined)
+        report.add(`stages.${id}.${option}`, `{{${pathText(path)}}} leads nowhere: ${fault.message}`, fault.suggestion);
+    }
   }
 }
 
@@ -207,7 +209,7 @@ function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): Pa
           suggestion: suggestOneOf(String(second), spec.states.keys()),
         };
       }
-      return root === "upstream" ? insideSchema(from.agent?.completionSchema.accepted?.(), path, 2) : undefined;
+      return root === "upstream" ? insideSchema(from.output?.accepted?.(), path, 2) : undefined;
     }
     case "context":
     case "setup":

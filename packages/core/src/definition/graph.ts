@@ -1,3 +1,4 @@
+import type { JsonObject } from "../base/json.ts";
 import { parseChoice } from "./choice.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
 
@@ -7,11 +8,10 @@ export type PipelineShape = {
   /** In declared order. A list, since redaction would replace values under keys that look like names of secrets. */
   readonly states: readonly StateShape[];
 };
-export type StateShape = {
+/** A state with what its kind shows of it, such as a cap. */
+export type StateShape = JsonObject & {
   readonly id: string;
   readonly kind: string;
-  /** The turn cap of an attempt, for kinds that have one. */
-  readonly turnCap?: number;
   /** States it may lead to, including siblings and joins; absent if unknown. */
   readonly targets?: readonly string[];
 };
@@ -39,13 +39,7 @@ export interface Reachability {
   readonly mayComplete: boolean;
 }
 
-/** Kinds that choose by themselves and need no route. */
-const CHOOSING_KINDS: ReadonlySet<string> = new Set(["router", "terminal"]);
-
 export function edgesOf(spec: PipelineSpec, state: string): Edges {
-  if (CHOOSING_KINDS.has(spec.states.get(state)?.kind ?? "")) {
-    return { anywhere: true, next: [], siblings: [], mayComplete: true, handlesSuccess: true };
-  }
   return spec.routes.kind === "table"
     ? edgesOfRows(
         spec,
@@ -55,14 +49,9 @@ export function edgesOf(spec: PipelineSpec, state: string): Edges {
 }
 
 export function pipelineShape(spec: PipelineSpec): PipelineShape {
-  const states = [...spec.states].map(([id, { kind, agent }]): StateShape => {
+  const states = [...spec.states].map(([id, { kind, shape }]): StateShape => {
     const targets = declaredTargetsOf(spec, id);
-    return {
-      id,
-      kind,
-      ...(agent === undefined ? {} : { turnCap: agent.turnCap }),
-      ...(targets === undefined ? {} : { targets }),
-    };
+    return { id, kind, ...shape, ...(targets === undefined ? {} : { targets }) };
   });
   return { initial: spec.initial, states };
 }

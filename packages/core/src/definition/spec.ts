@@ -19,8 +19,30 @@ import type {
 // What stage() and pipeline() produce for the run loop and executors. Hooks are methods, so that functions of narrower contexts
 // fit: the loop calls them only with their own state's context.
 
+/** What a kind declares about its state. Core knows no more of a kind. */
+export interface KindFacts {
+  /** For the executor, which alone knows their meaning. */
+  readonly options?: unknown;
+  /** The schema of its output. */
+  readonly output?: CompiledSchema<unknown>;
+  /** Whether the executor checks the output; otherwise the run loop does, in a step. */
+  readonly checksOutput?: true;
+  /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */
+  readonly completionTool?: string;
+  /** `session`: the executor may call tools that the envelope does not cover. */
+  readonly visibility?: "allowed" | "session";
+  /** The context paths that its templates read, by the option that holds them. */
+  readonly templates?: Readonly<Record<string, readonly TemplatePath[]>>;
+  /** What the recorded graph shows of it, such as a cap. */
+  readonly shape?: JsonObject & { readonly [K in "id" | "kind" | "targets"]?: never };
+  /** What the fingerprint covers of its options and output. Default: both, as a whole. */
+  readonly parts?: Readonly<Record<string, Part>>;
+}
+/** A text or number is recorded as it is if it is short; `data`, and a text that is long, as a digest. */
+export type Part = string | number | { readonly data: Json } | CompiledSchema<unknown>;
+
 /** A state of any kind. */
-export interface StateSpec {
+export interface StateSpec extends KindFacts {
   readonly kind: string;
   readonly inputSchema?: CompiledSchema<unknown>;
   readonly allowedTools?: readonly AllowedTool[];
@@ -30,33 +52,12 @@ export interface StateSpec {
   readonly limits?: StateLimits;
   readonly sandbox?: StateSandbox;
   readonly onCall?: GuardHook;
-  /** The fields of an agent state; other kinds keep theirs in `options`. */
-  readonly agent?: AgentSpec;
-  readonly options?: unknown;
-  /** The output schema of a custom kind; an agent state has its completion's. */
-  readonly output?: CompiledSchema<unknown>;
   /** Problems of its options, with paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];
   setup?(ctx: StageContext): Json | Promise<Json>;
   precondition?(ctx: StageContext): PreconditionAnswer | Promise<PreconditionAnswer>;
   assert?(result: Completed<unknown> | Failed, ctx: StageContext): AssertAnswer | Promise<AssertAnswer>;
   exit?(result: StageResult<unknown>, ctx: StageContext): void | Promise<void>;
-}
-
-export interface AgentSpec {
-  /** The template's text for the fingerprint; empty for a function. */
-  readonly promptText: string;
-  /** The paths the template names; absent for a function. */
-  readonly promptPaths?: readonly TemplatePath[];
-  /** The rendered system prompt. Throws Validation `prompt_unresolved` for a template path that does not exist. */
-  prompt(ctx: StageContext): string;
-  readonly visibility: "allowed" | "session";
-  readonly model?: string;
-  readonly temperature?: number;
-  readonly maxOutputTokens?: number;
-  readonly completionTool: string;
-  readonly completionSchema: CompiledSchema<unknown>;
-  readonly turnCap: number;
 }
 
 export interface PipelineSpec {

@@ -1,10 +1,10 @@
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { matchesName } from "./patterns/tool-pattern.ts";
-import type { AgentSpec } from "./spec.ts";
+import type { KindFacts } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
 import { isCount } from "./state-rules.ts";
-import { readTemplate } from "./template.ts";
+import { type CompiledTemplate, readTemplate } from "./template.ts";
 import type { AnyState, AnyStates, Stage, StageOptions, State } from "./types.ts";
 
 /** StageOptions with erased types. */
@@ -29,55 +29,64 @@ const AGENT_KEYS = [
 export function stage<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StageOptions<A, O, I>,
 ): Stage<O, NoInfer<I>>;
-export function stage(options: AgentOptions): State & { readonly kind: "agent" } {
-  const { reads: _typesOnly, prompt, visibility, model, temperature, maxOutputTokens, ...rest } = options;
+export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
+  const { reads: _typesOnly, prompt, visibility = "allowed", model, temperature, maxOutputTokens, ...rest } = given;
   const { completionTool, completionSchema, turnCap, ...common } = rest;
   const report = createReport();
-  const text = readPrompt(report, prompt, common.setup !== undefined);
-  const schema = readCompletionSchema(report, completionSchema);
+  const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
+  const output = readCompletionSchema(report, completionSchema);
   checkCompletionTool(report, completionTool, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
-  if (visibility !== undefined && visibility !== "allowed" && visibility !== "session") {
-    report.add("visibility", 'is "allowed" or "session"');
-  }
+  if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0)) {
     report.add("temperature", "is a number from 0");
   }
   if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
     report.add("maxOutputTokens", "is a whole number from 1");
-  const agent: AgentSpec = {
-    ...text,
-    visibility: visibility ?? "allowed",
+  const settings = {
     ...(model === undefined ? {} : { model }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    completionTool,
-    completionSchema: schema,
-    turnCap,
   };
-  return { kind: "agent", spec: stateSpec("agent", common, { agent, keys: AGENT_KEYS, problems: report.problems }) };
+  const facts: KindFacts = {
+    options: { prompt: render, visibility, completionTool, completionSchema: output, turnCap, ...settings },
+    output,
+    checksOutput: true,
+    completionTool,
+    visibility,
+    templates: { prompt: references },
+    shape: { turnCap },
+    parts: {
+      prompt: typeof prompt === "function" ? "a function" : { data: prompt },
+      completionTool,
+      out: output,
+      turnCap,
+      ...(visibility === "allowed" ? {} : { visibility }),
+      ...settings,
+    },
+  };
+  return { kind: "agent", spec: stateSpec("agent", common, { ...facts, keys: AGENT_KEYS, problems: report.problems }) };
 }
 
-type Prompt = Pick<AgentSpec, "promptText" | "promptPaths" | "prompt">;
+type Prompt = Pick<CompiledTemplate, "references" | "render">;
 
 function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
-  if (typeof prompt === "function") return { promptText: "", prompt };
+  if (typeof prompt === "function") return { references: [], render: prompt };
   if (typeof prompt !== "string" || prompt.trim() === "") {
     report.add("prompt", "is a text or a function that returns one");
-    return { promptText: "", prompt: () => "" };
+    return { references: [], render: () => "" };
   }
   if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
   const reading = readTemplate(prompt);
   if (!reading.ok) {
     for (const { message, suggestion } of reading.faults) report.add("prompt", message, suggestion);
-    return { promptText: prompt, prompt: () => prompt };
+    return { references: [], render: () => prompt };
   }
-  const { references, render } = reading.value;
-  if (!hasSetup && references.some((path) => path[0] === "setup")) {
+  if (!hasSetup && reading.value.references.some((path) => path[0] === "setup")) {
     report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none");
   }
-  return { promptText: prompt, promptPaths: references, prompt: render };
+  return reading.value;
 }
 
 /** A completion schema describes an object, since models send named arguments. */

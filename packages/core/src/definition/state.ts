@@ -4,7 +4,7 @@ import { createReport, idFault, type Report } from "../base/problems.ts";
 import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { readPattern, type ToolPattern } from "./patterns/tool-pattern.ts";
-import type { StateSpec } from "./spec.ts";
+import type { KindFacts, StateSpec } from "./spec.ts";
 import { type AllowedTool, checkLimits, isCount } from "./state-rules.ts";
 import type { AnyState, AnyStates, State, StateOptions } from "./types.ts";
 
@@ -14,8 +14,8 @@ type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "e
 export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox"> {
   readonly inputSchema?: Schema<unknown>;
 }
-/** The fields of a kind, and their problems. */
-export interface KindFields extends Pick<StateSpec, "agent" | "options" | "output"> {
+/** What a kind gives for its own options. */
+export interface KindDefinition extends KindFacts {
   /** The names of its options, for suggestions. */
   readonly keys: readonly string[];
   readonly problems: readonly Problem[];
@@ -24,22 +24,33 @@ export interface KindFields extends Pick<StateSpec, "agent" | "options" | "outpu
 const HOOKS = ["setup", "precondition", "assert", "exit", "onCall"] as const;
 const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", ...HOOKS];
 
-/** Reads the options that all kinds share. Never throws: the pipeline reports the problems. */
-export function stateSpec(kind: string, common: CommonOptions, own: KindFields): StateSpec {
+/**
+ * Makes a state of a kind from the options that all kinds share and what the kind gives for its own. Never throws: `pipeline()`
+ * reports the problems.
+ */
+export function stateSpec(kind: string, common: CommonOptions, { keys, problems, ...own }: KindDefinition): StateSpec {
   const report = createReport();
-  report.include("", own.problems);
-  const { inputSchema, ...rest } = common;
-  report.unknownKeys("", rest, [...COMMON_KEYS, ...own.keys]);
+  const kindFault = typeof kind === "string" ? idFault(kind) : "is the name of a kind";
+  if (kindFault !== undefined) report.add("kind", kindFault);
+  report.include("", problems);
+  // Options without parts are data, which the fingerprint covers as a whole.
+  const isData = own.parts === undefined && own.options !== undefined;
+  const dataFault = isData ? jsonFault(own.options, "options") : undefined;
+  if (dataFault !== undefined) report.add("options", `is not JSON: ${dataFault}`, "put functions into the executor");
+  const { inputSchema, allowedTools, retryPolicy, limits, sandbox, ...hooks } = common;
+  report.unknownKeys("", common, [...COMMON_KEYS, ...keys]);
   const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
-  const patterns = readEnvelope(report, common.allowedTools);
-  checkRetryPolicy(report, common.retryPolicy);
-  checkLimits(report, "limits", common.limits, "state");
-  checkSandbox(report, common.sandbox);
+  const patterns = readEnvelope(report, allowedTools);
+  checkRetryPolicy(report, retryPolicy);
+  checkLimits(report, "limits", limits, "state");
+  checkSandbox(report, sandbox);
   for (const hook of HOOKS) {
     if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
   }
-  const { allowedTools, retryPolicy, limits, sandbox, setup, precondition, assert, exit, onCall } = rest;
   return {
+    ...own,
+    ...hooks,
+    ...(isData && dataFault === undefined ? { options: structuredClone(own.options) } : {}),
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
     // Copies: what was checked must not change under the gate.
@@ -47,14 +58,6 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
     ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
-    ...(setup === undefined ? {} : { setup }),
-    ...(precondition === undefined ? {} : { precondition: precondition }),
-    ...(assert === undefined ? {} : { assert }),
-    ...(exit === undefined ? {} : { exit }),
-    ...(onCall === undefined ? {} : { onCall }),
-    ...(own.agent === undefined ? {} : { agent: own.agent }),
-    ...(own.options === undefined ? {} : { options: own.options }),
-    ...(own.output === undefined ? {} : { output: own.output }),
     ...(report.problems.length === 0 ? {} : { problems: report.problems }),
   };
 }
@@ -66,6 +69,7 @@ const UNREADABLE: CompiledSchema<never> = {
   check: () => ({ ok: false, issues: [{ path: "$", message: "the schema could not be read" }] }),
 };
 
+/** Compiles a schema, or reports why it cannot be used. */
 export function schemaAt<T>(report: Report, path: string, schema: Schema<T>): CompiledSchema<T> {
   const reading = readSchema(schema);
   if (reading.ok) return reading.value;
@@ -137,17 +141,7 @@ export function state<const A extends Record<string, AnyState> = Record<never, n
 export function state(given: CustomOptions): State {
   const { kind, reads: _typesOnly, options, output, ...common } = given;
   const report = createReport();
-  checkKind(report, kind);
-  const fault = options === undefined ? undefined : jsonFault(options, "options");
-  if (fault !== undefined) report.add("options", `is not JSON: ${fault}`, "put functions into the executor");
-  const own = { output: schemaAt(report, "output", output), keys: KEYS, problems: report.problems };
-  // A copy, so that the checked options cannot change.
-  const data = options === undefined || fault !== undefined ? {} : { options: structuredClone(options) };
-  return { kind, spec: stateSpec(kind, common, { ...own, ...data }) };
-}
-
-function checkKind(report: Report, kind: unknown): void {
-  const fault = typeof kind === "string" ? idFault(kind) : "is the name of a kind";
-  if (fault !== undefined) report.add("kind", fault);
-  else if (kind === "agent") report.add("kind", "agent states are made with stage()");
+  if (kind === "agent") report.add("kind", "agent states are made with stage()");
+  const own = { options, output: schemaAt(report, "output", output), keys: KEYS, problems: report.problems };
+  return { kind, spec: stateSpec(kind, common, own) };
 }

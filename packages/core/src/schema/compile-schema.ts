@@ -32,7 +32,7 @@ export type ParsedSchema<T> =
   | { readonly ok: false; readonly message: string };
 
 /**
- * Compiles a schema to JSON Schema and a check. `where` names it in errors (`stages.plan.completionSchema`). Throws Validation
+ * Compiles a schema to JSON Schema and a check. `where` names it in errors (`stages.plan.inputSchema`). Throws Validation
  * `schema_invalid` for a value that is not a schema or that has no JSON Schema.
  */
 export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSchema<T> {

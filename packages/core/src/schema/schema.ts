@@ -1,4 +1,4 @@
-import type { JsonObject } from "../base/json.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 
 /** A Standard Schema (Zod 3, Zod 4, Valibot, ArkType, …) by its output type. */
 export interface StandardSchema<T> {
@@ -26,7 +26,7 @@ export interface CompiledSchema<T> {
   accepted?(): JsonObject | undefined;
 }
 export type SchemaVerdict<T> =
-  | { readonly ok: true; readonly value: T }
+  | { readonly ok: true; readonly value: T & Json }
   | { readonly ok: false; readonly issues: readonly Issue[] };
 export type Issue = {
   /** `$.steps[0].title`. */

@@ -1,13 +1,5 @@
-import {
-  type AgentSpec,
-  type AvailableTools,
-  type CompiledSchema,
-  type Issue,
-  isJson,
-  type Json,
-  type StageContext,
-} from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import type { AvailableTools, StageContext } from "@sluice/core";
+import type { AgentSpec } from "./agent-spec.ts";
 import type { CompletionCheck, Reply } from "./reply-record.ts";
 
 /** Builds system messages from a stage's prompt and its contract. Consecutive equal prompts share one string. */
@@ -79,26 +71,9 @@ export async function checkCompletions(
       checks.push({ index: call.index, ok: false, issues: [{ path: "$", message }] });
       continue;
     }
-    const check = await checkOutput(completionSchema, call.input);
-    checks.push({ index: call.index, ...check });
+    const check = await completionSchema.check(call.input);
+    checks.push({ index: call.index, ...(check.ok ? { ok: true, output: check.value } : check) });
     if (check.ok) break;
   }
   return checks;
-}
-
-type OutputCheck =
-  | { readonly ok: true; readonly output: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[] };
-
-/** A schema may be user code that throws or returns a value that is not JSON. */
-async function checkOutput(schema: CompiledSchema<unknown>, input: Json): Promise<OutputCheck> {
-  const invalid = (message: string): OutputCheck => ({ ok: false, issues: [{ path: "$", message }] });
-  try {
-    const result = await schema.check(input);
-    if (!result.ok) return result;
-    if (isJson(result.value)) return { ok: true, output: result.value };
-    return invalid("the schema transformed the arguments into a value that is not JSON");
-  } catch (thrown) {
-    return invalid(`the schema threw an error: ${messageOf(thrown)}`);
-  }
 }

@@ -2,12 +2,10 @@ import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import {
   type ActOutcome,
   type ActScope,
-  type AgentSpec,
   type AvailableTools,
   type FailureCode,
   field,
   type Json,
-  SluiceError,
   type StateExecutor,
   type StateSpec,
   type Usage,
@@ -17,6 +15,7 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
+import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
@@ -43,7 +42,7 @@ export function agentExecutor(
   };
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools): PreparedStage => {
-    const agent = agentOf(state);
+    const agent = readAgent(state);
     const known = prepared.get(offer);
     if (known?.agent === agent) return known;
     const completion = completionTool(agent);
@@ -261,12 +260,6 @@ function functionTool(
   inputSchema: AgentSpec["completionSchema"]["jsonSchema"],
 ): LanguageModelV4FunctionTool {
   return { type: "function", name, description, inputSchema: { ...inputSchema } };
-}
-
-function agentOf(state: StateSpec): AgentSpec {
-  if (state.agent === undefined)
-    throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
-  return state.agent;
 }
 
 function textField(init: Json, key: string): string {

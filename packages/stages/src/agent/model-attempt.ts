@@ -1,9 +1,10 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, AgentSpec, ReceivedSignal, StepCall } from "@sluice/core";
+import type { ActScope, ReceivedSignal, StepCall } from "@sluice/core";
 import type { LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
+import type { AgentSpec } from "./agent-spec.ts";
 import {
   type CallUsage,
   maxOutput,

@@ -1,6 +1,7 @@
-import { type AgentSpec, field, type Json, type RecordedOutcome, type StepCall } from "@sluice/core";
+import { field, type Json, type RecordedOutcome, type StepCall } from "@sluice/core";
 import { decodeValue, type Elapsed, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
 import type { ModelFailure } from "../models/reply/reply.ts";
+import type { AgentSpec } from "./agent-spec.ts";
 import type { CallUsage } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";
 import type { Message } from "./messages.ts";

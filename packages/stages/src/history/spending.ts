@@ -1,13 +1,7 @@
-import {
-  type AgentSpec,
-  type JournalRecord,
-  type PipelineSpec,
-  type RunJournal,
-  SluiceError,
-  type StateLimits,
-} from "@sluice/core";
+import { type JournalRecord, type PipelineSpec, type RunJournal, SluiceError, type StateLimits } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import { parseStoredJson, type Spending } from "@sluice/core/runtime";
+import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { type CallUsage, readReservation } from "../agent/budget.ts";
 import { readModelStep } from "../agent/model-step-record.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
@@ -83,8 +77,8 @@ export function refuseUnpriced(
   factsOf: (modelId: string) => ModelFacts,
 ): void {
   const whole = spec.limits.maxCostUsd !== undefined;
-  const capped = [...spec.states.values()].filter(({ limits }) => whole || limits?.maxCostUsd !== undefined);
-  const models = capped.flatMap(({ agent }) => (agent === undefined ? [] : (modelOf(agent) ?? [])));
+  const isCostCapped = (id: string): boolean => whole || spec.states.get(id)?.limits?.maxCostUsd !== undefined;
+  const models = [...agentsOf(spec)].flatMap(([id, agent]) => (isCostCapped(id) ? (modelOf(agent) ?? []) : []));
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
   if (unpriced.length === 0) return;
   const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");

@@ -1,5 +1,4 @@
 import {
-  type AgentSpec,
   field,
   type Json,
   type JsonObject,
@@ -25,6 +24,7 @@ import {
   replayTools,
   type SecretFilter,
 } from "@sluice/core/runtime";
+import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
@@ -163,8 +163,8 @@ function recordedModels(
       }
     }
   const models = new Map<AgentSpec, ResolvedModel>();
-  for (const [id, { agent }] of spec.states)
-    if (agent !== undefined) models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
+  for (const [id, agent] of agentsOf(spec))
+    models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
   return (agent) => models.get(agent) ?? recordedModel(textOf(data.model));
 }
 

@@ -1,7 +1,6 @@
 import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
-  type AgentSpec,
   type Clock,
   type Json,
   type JsonObject,
@@ -27,6 +26,7 @@ import {
   problemsError,
   type RunDeps,
 } from "@sluice/core/runtime";
+import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
@@ -129,10 +129,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
 
-  const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
+  const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const [id, { agent }] of states) {
-      if (agent === undefined) continue;
+    for (const [id, agent] of agentsOf(spec)) {
       const resolved = await models.of(id, agent.model);
       byState.set(agent, resolved);
       modelOf.set(agent, resolved);

@@ -2,7 +2,7 @@ import { digestOf } from "../../base/canonical.ts";
 import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../../base/json.ts";
 import type { CompiledSchema } from "../../schema/schema.ts";
 import { declaredTargets } from "../choice.ts";
-import type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
+import type { KindFacts, Part, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
 
 /**
  * What the fingerprint covers, for the pipeline itself (`state` is empty) and each state, so that changes can be named. Lists,
@@ -44,10 +44,15 @@ type Spec = Omit<PipelineSpec, "fingerprint">;
  * bodies are not included, so user code may change between deploys.
  */
 export function fingerprint(spec: Spec): string {
-  const parts = fullParts(spec).map(
-    ({ state, facts }) => [state, Object.fromEntries(facts.map(({ name, value }) => [name, value]))] as const,
-  );
+  const parts = fullParts(spec).map(({ state, facts }) => [state, valuesOf(state, facts)] as const);
   return digestOf({ form: FORM, id: spec.id, parts: Object.fromEntries(parts) });
+}
+
+/** Throws for two facts of one name, since the fingerprint would cover only one of them. */
+function valuesOf(state: string, facts: readonly FullFact[]): JsonObject {
+  const values = new Map(facts.map(({ name, value }) => [name, value]));
+  if (values.size < facts.length) throw new Error(`two parts of ${state} have the same name`);
+  return Object.fromEntries(values);
 }
 
 /** The parts of a pipeline as a run records them: a few hundred bytes per state, at most about ten kilobytes in all. */
@@ -79,14 +84,15 @@ function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec
 }
 
 function stateFacts(state: StateSpec): readonly FullFact[] {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, agent, options, output } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, parts } = state;
+  const { options, output }: KindFacts = parts === undefined ? state : {};
   const hooks = (["setup", "precondition", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
   const own = toJsonValue(options);
   return [
     fact("kind", kind),
-    ...(agent === undefined ? [] : agentFacts(agent)),
+    ...Object.entries(parts ?? {}).map(([name, part]) => partFact(name, part)),
     ...(allowedTools === undefined ? [] : [fact("allowedTools", allowedTools.map(patternText).join(", "))]),
     ...(inputSchema === undefined ? [] : [schemaFact("inputSchema", inputSchema)]),
     ...(output === undefined ? [] : [schemaFact("output", output)]),
@@ -102,17 +108,9 @@ function patternText(entry: string | { readonly tool: string }): string {
   return typeof entry === "string" ? entry : `${entry.tool} (optional)`;
 }
 
-function agentFacts(agent: AgentSpec): readonly FullFact[] {
-  const { promptText, visibility, model, temperature, maxOutputTokens, completionTool, completionSchema } = agent;
-  return [
-    // The text of a prompt function is empty.
-    promptText === "" ? fact("prompt", "a function") : digestFact("prompt", promptText),
-    fact("completionTool", completionTool),
-    schemaFact("out", completionSchema),
-    fact("turnCap", String(agent.turnCap)),
-    ...(visibility === "allowed" ? [] : [fact("visibility", visibility)]),
-    ...settings("", { model, temperature, maxOutputTokens }),
-  ];
+function partFact(name: string, part: Part): FullFact {
+  if (typeof part !== "object") return fact(name, String(part));
+  return "data" in part ? digestFact(name, part.data) : schemaFact(name, part);
 }
 
 /** A state's route targets; the rows of a table are facts of the pipeline. */

@@ -1,5 +1,4 @@
-import { messageOf } from "../../base/errors.ts";
-import { isJson, isObject, type Json } from "../../base/json.ts";
+import { isObject, type Json } from "../../base/json.ts";
 import type { StateSpec } from "../../definition/spec.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
@@ -12,11 +11,11 @@ type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly o
 /** Checks an executor's output against the state's schema, in a step, because a schema may be user code. */
 export async function checkedOutput(
   journal: AttemptJournal,
-  { kind, output: schema }: Pick<StateSpec, "kind" | "output">,
+  { kind, output: schema, checksOutput }: Pick<StateSpec, "kind" | "output" | "checksOutput">,
   acted: ActOutcome,
 ): Promise<ActOutcome> {
   const outcome = readOutcome(kind, acted);
-  if (schema === undefined || outcome.status !== "completed") return outcome;
+  if (schema === undefined || checksOutput === true || outcome.status !== "completed") return outcome;
   const { turns, usage, output } = outcome;
   const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
   if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
@@ -52,14 +51,8 @@ function outcomeFault(acted: unknown): string | undefined {
 }
 
 async function check(schema: CompiledSchema<unknown>, output: Json): Promise<CheckedOutput> {
-  try {
-    const verdict = await schema.check(output);
-    if (!verdict.ok) return { ok: false, why: textOf(verdict.issues) };
-    if (isJson(verdict.value)) return { ok: true, output: verdict.value };
-    return { ok: false, why: "its schema transformed it into something that is not JSON" };
-  } catch (thrown) {
-    return { ok: false, why: `its schema failed: ${messageOf(thrown)}` };
-  }
+  const verdict = await schema.check(output);
+  return verdict.ok ? { ok: true, output: verdict.value } : { ok: false, why: textOf(verdict.issues) };
 }
 
 function textOf(issues: readonly Issue[]): string {

@@ -41,7 +41,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
     offer,
     slot,
     limits,
-    completionTool: state.agent?.completionTool ?? "",
+    completionTool: state.completionTool ?? "",
     grants,
     notes: {},
     proposalOf: (id) => proposals.get(id),

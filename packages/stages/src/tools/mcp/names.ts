@@ -33,8 +33,8 @@ export function mayNeed({ states }: PipelineSpec, server: string): boolean {
   return [...states.values()].some((state) => mayCall(state, prefixOf(server)));
 }
 
-function mayCall({ allowedTools, agent }: StateSpec, prefix: string): boolean {
-  if (allowedTools === undefined || agent?.visibility === "session") return true;
+function mayCall({ allowedTools, visibility }: StateSpec, prefix: string): boolean {
+  if (allowedTools === undefined || visibility === "session") return true;
   return allowedTools.some((entry) => couldCover(typeof entry === "string" ? entry : entry.tool, prefix));
 }
 

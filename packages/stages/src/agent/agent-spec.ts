@@ -1,0 +1,43 @@
+import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
+import { isObject } from "@sluice/core/runtime";
+
+/** The options of an agent state, as stage() leaves them. */
+export interface AgentSpec {
+  /** The rendered system prompt. Throws Validation `prompt_unresolved` for a template path that does not exist. */
+  prompt(ctx: StageContext): string;
+  readonly visibility: "allowed" | "session";
+  readonly model?: string;
+  readonly temperature?: number;
+  readonly maxOutputTokens?: number;
+  readonly completionTool: string;
+  readonly completionSchema: CompiledSchema<unknown>;
+  readonly turnCap: number;
+}
+
+/** Throws Validation `state_invalid` for a state that stage() did not make. */
+export function readAgent({ options }: StateSpec): AgentSpec {
+  if (isAgentSpec(options)) return options;
+  throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
+}
+
+/** The agent states of a pipeline by id. Throws the error of `readAgent`. */
+export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {
+  const agents = [...states].filter(([, { kind }]) => kind === "agent");
+  return new Map(agents.map(([id, state]) => [id, readAgent(state)]));
+}
+
+function isAgentSpec(options: unknown): options is AgentSpec {
+  if (!isObject(options)) return false;
+  const { prompt, visibility, model, temperature, maxOutputTokens, completionTool, completionSchema, turnCap } =
+    options;
+  return (
+    typeof prompt === "function" &&
+    (visibility === "allowed" || visibility === "session") &&
+    (model === undefined || typeof model === "string") &&
+    typeof completionTool === "string" &&
+    isObject(completionSchema) &&
+    typeof completionSchema.check === "function" &&
+    isObject(completionSchema.jsonSchema) &&
+    [temperature ?? 0, maxOutputTokens ?? 1, turnCap].every((number) => typeof number === "number")
+  );
+}
