@@ -1,5 +1,6 @@
 import { cpuPerUnit, growthExponent, median, type Slice } from "./measure.ts";
 import type { Rounds } from "./process.ts";
+import { hasLists } from "./work/for-each.ts";
 
 /** A measured value, with its budget if it has one. */
 export interface Finding {
@@ -19,7 +20,33 @@ export interface Cell {
   judge(rounds: Rounds): readonly Finding[];
 }
 
+/** The calls of a transcript that are compared with another SDK. */
+export const PEER_CALLS: readonly number[] = [20, 200, 1000, 3000];
+
+/** An item of a long list, with the list of one item; both without what the same run costs with an empty list. */
+const forEachCell: Cell = {
+  name: "for-each",
+  about: "lists of five hundred items and of one, three-part answers",
+  workloads: ["lists-of-0", "lists-of-1", "lists-of-500"],
+  rounds: 9,
+  judge: (rounds) => {
+    const costs = (rounds.get("lists-of-0") ?? []).map((none, round) => {
+      const perItem = (name: string): number => {
+        const slice = rounds.get(name)?.[round];
+        return (costOf(slice) - cpuPerUnit(none)) / (slice?.facts.items ?? Number.NaN);
+      };
+      return { one: perItem("lists-of-1"), many: perItem("lists-of-500") };
+    });
+    return [
+      { what: "the item of a list of one", value: median(costs.map(({ one }) => one)), unit: "µs/item" },
+      { what: "of a list of five hundred", value: median(costs.map(({ many }) => many)), unit: "µs/item" },
+      { what: "of 500 / of one", value: median(costs.map(({ one, many }) => many / one)), unit: "x", atMost: 1.1 },
+    ];
+  },
+};
+
 export const cells: readonly Cell[] = [
+  ...(hasLists ? [forEachCell] : []),
   {
     name: "stage",
     about: "one-turn stages in one run, in memory",
@@ -35,21 +62,58 @@ export const cells: readonly Cell[] = [
     judge: (rounds) => overBare(rounds, "bare", "pipelines", "stage"),
   },
   {
+    name: "short-run",
+    about: "runs of three one-turn stages, with stages of one long run; three-part answers",
+    workloads: ["whole-stages", "whole-pipelines"],
+    rounds: 9,
+    judge: (rounds) => compared(rounds, "whole-stages", "whole-pipelines", "stage", 1.5),
+  },
+  {
+    name: "chain",
+    about: "a run of a thousand different states, with a thousand visits of three; three-part answers",
+    workloads: ["loop", "chain", "loop-reading", "chain-reading"],
+    rounds: 7,
+    judge: (rounds) => [
+      ...compared(rounds, "loop", "chain", "stage", 1.3),
+      ...compared(rounds, "loop-reading", "chain-reading", "stage", 1.3),
+    ],
+  },
+  {
+    name: "peers",
+    about: "a one-turn stage of a long run, with the AI SDK's calls for the same; three-part answers",
+    workloads: ["whole-stages", "generate-text", "stream-text"],
+    rounds: 9,
+    judge: (rounds) => [
+      ...compared(rounds, "generate-text", "whole-stages", "stage", 1),
+      { what: "stream-text", value: medianCost(rounds, "stream-text"), unit: "µs/stage" },
+      {
+        what: "whole-stages / stream-text",
+        value: ratioOf(rounds, "stream-text", "whole-stages"),
+        unit: "x",
+        atMost: 0.166,
+      },
+    ],
+  },
+  {
+    name: "peer-calls",
+    about: "tool calls in one transcript, with the AI SDK's loop for the same; three-part answers",
+    workloads: PEER_CALLS.flatMap((calls) => [`generate-text-calls-${calls}`, `whole-calls-${calls}`]),
+    rounds: 5,
+    judge: (rounds) =>
+      PEER_CALLS.flatMap((calls) =>
+        compared(rounds, `generate-text-calls-${calls}`, `whole-calls-${calls}`, "transcript", 1),
+      ),
+  },
+  {
     name: "telemetry",
     about: "the same stages as spans, with no SDK registered",
     workloads: ["stages", "traced-stages"],
     rounds: 7,
-    judge: (rounds) => {
-      const plain = rounds.get("stages") ?? [];
-      const ratios = (rounds.get("traced-stages") ?? []).map(
-        (slice, round) => cpuPerUnit(slice) / costOf(plain[round]),
-      );
-      return [
-        { what: "without telemetry", value: medianCost(rounds, "stages"), unit: "µs/stage" },
-        { what: "with it", value: medianCost(rounds, "traced-stages"), unit: "µs/stage" },
-        { what: "with / without", value: median(ratios), unit: "x" },
-      ];
-    },
+    judge: (rounds) => [
+      { what: "without telemetry", value: medianCost(rounds, "stages"), unit: "µs/stage" },
+      { what: "with it", value: medianCost(rounds, "traced-stages"), unit: "µs/stage" },
+      { what: "with / without", value: ratioOf(rounds, "stages", "traced-stages"), unit: "x" },
+    ],
   },
   {
     name: "sqlite",
@@ -169,7 +233,7 @@ export const cells: readonly Cell[] = [
     name: "in-flight",
     about: "a thousand runs of three stages that all wait for a model",
     workloads: ["in-flight"],
-    rounds: 3,
+    rounds: 9,
     judge: (rounds) => {
       const perRun = (rounds.get("in-flight") ?? []).map(({ facts, units }) => (facts.bytesHeld ?? Number.NaN) / units);
       return [{ what: "heap held", value: median(perRun) / 1024, unit: "KB/run", atMost: 24 }];
@@ -351,15 +415,33 @@ export const cells: readonly Cell[] = [
   },
 ];
 
-/** Cost relative to the bare loop: the median of the ratios of each round, whose slices ran under the same load. */
+/** Cost relative to the bare loop. */
 function overBare(rounds: Rounds, beside: string, name: string, unit: string, atMost?: number): readonly Finding[] {
-  const bare = rounds.get(beside) ?? [];
-  const ratios = (rounds.get(name) ?? []).map((slice, round) => cpuPerUnit(slice) / costOf(bare[round]));
   return [
     { what: "bare loop", value: medianCost(rounds, beside), unit: `µs/${unit}` },
     { what: "ours", value: medianCost(rounds, name), unit: `µs/${unit}` },
-    { what: "ours / bare", value: median(ratios), unit: "x", ...(atMost === undefined ? {} : { atMost }) },
+    {
+      what: "ours / bare",
+      value: ratioOf(rounds, beside, name),
+      unit: "x",
+      ...(atMost === undefined ? {} : { atMost }),
+    },
   ];
+}
+
+/** Cost of a workload relative to another, both by their names. */
+function compared(rounds: Rounds, beside: string, name: string, unit: string, atMost: number): readonly Finding[] {
+  return [
+    { what: beside, value: medianCost(rounds, beside), unit: `µs/${unit}` },
+    { what: name, value: medianCost(rounds, name), unit: `µs/${unit}` },
+    { what: `${name} / ${beside}`, value: ratioOf(rounds, beside, name), unit: "x", atMost },
+  ];
+}
+
+/** The median of the ratios of each round, whose slices ran under the same load. */
+function ratioOf(rounds: Rounds, beside: string, name: string): number {
+  const others = rounds.get(beside) ?? [];
+  return median((rounds.get(name) ?? []).map((slice, round) => cpuPerUnit(slice) / costOf(others[round])));
 }
 
 function medianCost(rounds: Rounds, name: string): number {

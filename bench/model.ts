@@ -16,8 +16,8 @@ export type AnswerAt = (call: number) => Answer;
 export type OnCall = (call: number, options: LanguageModelV4CallOptions) => Promise<void> | undefined;
 
 /**
- * A plain object that answers immediately. Each part is created when it is requested, like in a provider after its transport
- * and its parser, which are not measured.
+ * A plain object that answers immediately. Each part is handed over when it is requested, like in a provider after its
+ * transport and its parser, which are not measured.
  */
 export function streamingModel(answerAt: AnswerAt, onCall: OnCall = () => undefined): LanguageModelV4 {
   let calls = 0;
@@ -32,19 +32,62 @@ export function streamingModel(answerAt: AnswerAt, onCall: OnCall = () => undefi
       calls += 1;
       const waited = onCall(call, options);
       if (waited !== undefined) await waited;
-      const parts = partsOf(answerAt(call), call);
-      let next = 0;
-      const stream = new ReadableStream<LanguageModelV4StreamPart>({
-        pull: (controller) => {
-          const part = parts[next];
-          next += 1;
-          if (part === undefined) controller.close();
-          else controller.enqueue(part);
-        },
-      });
-      return { stream };
+      return { stream: streamOf(partsOf(answerAt(call), call)) };
     },
   };
+}
+
+/** One tool call as a whole, with its arguments as JSON text. */
+export interface WholeCall {
+  readonly tool: string;
+  readonly input: string;
+}
+
+/**
+ * A model that answers each call in three parts (the start, one tool call, the finish), or with one object to a caller that
+ * does not stream. The least that a model can cost, so that the most is left of what its caller costs.
+ */
+export function wholeModel(callAt: (call: number) => WholeCall): LanguageModelV4 {
+  let calls = 0;
+  const next = () => {
+    const { tool: toolName, input } = callAt(calls);
+    const toolCallId = `call_${calls}`;
+    calls += 1;
+    return { type: "tool-call", toolCallId, toolName, input } as const;
+  };
+  return {
+    specificationVersion: "v4",
+    provider: "bench",
+    modelId: "instant",
+    supportedUrls: {},
+    doGenerate: async () => ({ content: [next()], warnings: [], ...finish() }),
+    doStream: async () => ({
+      stream: streamOf([{ type: "stream-start", warnings: [] }, next(), { type: "finish", ...finish() }]),
+    }),
+  };
+}
+
+/** Hands each part over when it is requested. */
+function streamOf(parts: readonly LanguageModelV4StreamPart[]): ReadableStream<LanguageModelV4StreamPart> {
+  let next = 0;
+  return new ReadableStream<LanguageModelV4StreamPart>({
+    pull: (controller) => {
+      const part = parts[next];
+      next += 1;
+      if (part === undefined) controller.close();
+      else controller.enqueue(part);
+    },
+  });
+}
+
+function finish() {
+  return {
+    finishReason: { unified: "tool-calls", raw: "tool_use" },
+    usage: {
+      inputTokens: { total: 812, noCache: 812, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: 214, text: 150, reasoning: 64 },
+    },
+  } as const;
 }
 
 function partsOf({ reasoning, text, tool, input }: Answer, call: number): readonly LanguageModelV4StreamPart[] {
@@ -69,14 +112,7 @@ function partsOf({ reasoning, text, tool, input }: Answer, call: number): readon
     { type: "tool-input-end", id },
     { type: "tool-call", toolCallId: id, toolName: tool, input: input.join("") },
   );
-  parts.push({
-    type: "finish",
-    finishReason: { unified: "tool-calls", raw: "tool_use" },
-    usage: {
-      inputTokens: { total: 812, noCache: 812, cacheRead: 0, cacheWrite: 0 },
-      outputTokens: { total: 214, text: 150, reasoning: 64 },
-    },
-  });
+  parts.push({ type: "finish", ...finish() });
   return parts;
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type Answer, pieces } from "./model.ts";
+import { type Answer, pieces, type WholeCall } from "./model.ts";
 
 // The one-turn stage of most cells; the bare loop has the same prompt, tool, schema and answer.
 
@@ -40,3 +40,6 @@ export const REVIEW_ANSWER: Answer = {
   tool: COMPLETION_TOOL,
   input: pieces(JSON.stringify(REVIEW), 44),
 };
+
+/** The same completion in one piece. */
+export const REVIEW_CALL: WholeCall = { tool: COMPLETION_TOOL, input: JSON.stringify(REVIEW) };

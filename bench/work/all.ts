@@ -1,15 +1,18 @@
+import { PEER_CALLS } from "../cells.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
-import { bareCallsInOneTranscript, callsInOneTranscript } from "./calls.ts";
+import { bareCallsInOneTranscript, callsInOneTranscript, wholeCallsInOneTranscript } from "./calls.ts";
+import { chainOfReaders, chainOfStates, loopOfReaders, loopOfStates } from "./chain.ts";
 import { bareFanOut, fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts";
+import { listsOf } from "./for-each.ts";
 import { heapOfFinishedRuns } from "./heap.ts";
-
 import { heapOfRunsInFlight } from "./in-flight.ts";
 import { judgedLines } from "./judging.ts";
 import { listOf } from "./list.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
+import { generatedCalls, generatedTexts, streamedTexts } from "./peers.ts";
 import { resumeOfSteps } from "./resume.ts";
 import { bytesOnDisk, rawCommits, ridingCommits, sqliteStages, unsyncedCommits } from "./sqlite.ts";
-import { bare, memoryPipelines, memoryStages, tracedStages } from "./stages.ts";
+import { bare, memoryPipelines, memoryStages, tracedStages, wholePipelines, wholeStages } from "./stages.ts";
 import { headlessStart, versionStart } from "./start.ts";
 import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
@@ -23,6 +26,21 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["stages", memoryStages],
   ["traced-stages", tracedStages],
   ["pipelines", memoryPipelines],
+  ["whole-stages", wholeStages],
+  ["whole-pipelines", wholePipelines],
+  ["loop", loopOfStates],
+  ["chain", chainOfStates],
+  ["loop-reading", loopOfReaders],
+  ["chain-reading", chainOfReaders],
+  ["lists-of-0", listsOf(0)],
+  ["lists-of-1", listsOf(1)],
+  ["lists-of-500", listsOf(500)],
+  ["generate-text", generatedTexts],
+  ["stream-text", streamedTexts],
+  ...PEER_CALLS.flatMap((calls) => [
+    [`whole-calls-${calls}`, wholeCallsInOneTranscript(calls)] as const,
+    [`generate-text-calls-${calls}`, generatedCalls(calls)] as const,
+  ]),
   ["sqlite", sqliteStages],
   ["raw-commits", rawCommits()],
   ["raw-commits-riding", ridingCommits],

@@ -1,16 +1,17 @@
-import { done, pipeline, stage, to } from "@sluice/core";
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { done, pipeline, type StageContext, stage, to } from "@sluice/core";
 import type { SessionOptions } from "@sluice/stages";
 import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { z } from "zod";
 import { bareLoop } from "../bare.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
-import { streamingModel } from "../model.ts";
-import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, reviewSchema, TASK } from "../review.ts";
+import { streamingModel, wholeModel } from "../model.ts";
+import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, REVIEW_CALL, reviewSchema, TASK } from "../review.ts";
 import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 
-export function reviewStage() {
+export function reviewStage(prompt: string | ((ctx: StageContext) => string) = PROMPT) {
   return stage({
-    prompt: PROMPT,
+    prompt,
     allowedTools: ["Read", "Grep", "Glob"],
     completionTool: COMPLETION_TOOL,
     completionSchema: reviewSchema,
@@ -32,6 +33,7 @@ export function loopOf(stages: number) {
 }
 
 export const reviewModel = () => streamingModel(() => REVIEW_ANSWER);
+export const wholeReviewModel = () => wholeModel(() => REVIEW_CALL);
 
 export async function bare({ quick }: WorkloadOptions): Promise<Workload> {
   const model = reviewModel();
@@ -51,7 +53,14 @@ export const memoryStages = (options: WorkloadOptions): Promise<Workload> => sta
 export const tracedStages = (options: WorkloadOptions): Promise<Workload> =>
   stagesWith(options, { telemetry: openTelemetry() });
 
-async function stagesWith({ quick }: WorkloadOptions, options: Pick<SessionOptions, "telemetry">): Promise<Workload> {
+/** With a model that answers in three parts. */
+export const wholeStages = (options: WorkloadOptions): Promise<Workload> =>
+  stagesWith(options, { model: wholeReviewModel() });
+
+async function stagesWith(
+  { quick }: WorkloadOptions,
+  options: Pick<SessionOptions, "telemetry" | "model">,
+): Promise<Workload> {
   const units = quick ? 200 : 1000;
   const looped = loopOf(units);
   const session = benchSession(scratch(), { model: reviewModel(), host: shortMemory(), ...options });
@@ -65,9 +74,15 @@ async function stagesWith({ quick }: WorkloadOptions, options: Pick<SessionOptio
   };
 }
 
-export async function memoryPipelines({ quick }: WorkloadOptions): Promise<Workload> {
+export const memoryPipelines = (options: WorkloadOptions): Promise<Workload> => pipelinesWith(options, reviewModel());
+
+/** With a model that answers in three parts. */
+export const wholePipelines = (options: WorkloadOptions): Promise<Workload> =>
+  pipelinesWith(options, wholeReviewModel());
+
+async function pipelinesWith({ quick }: WorkloadOptions, model: LanguageModelV4): Promise<Workload> {
   const runs = quick ? 70 : 350;
-  const session = benchSession(scratch(), { model: reviewModel() });
+  const session = benchSession(scratch(), { model });
   const three = pipeline({
     id: "three",
     input: z.object({ task: z.string() }),

@@ -1,0 +1,60 @@
+import * as core from "@sluice/core";
+import { z } from "zod";
+import type { Workload, WorkloadOptions } from "../measure.ts";
+import { COMPLETION_TOOL, PROMPT, reviewSchema, TASK } from "../review.ts";
+import { benchSession, completed, scratch, shortMemory } from "../session.ts";
+import { reviewStage, wholeReviewModel } from "./stages.ts";
+
+const item = z.object({ file: z.string() });
+type Item = z.infer<typeof item>;
+
+/** Lists, in a build of core that has them; without them the cell is left out. */
+const { forEach }: { readonly fanOut: unknown; readonly forEach?: ForEach } = core;
+type ForEach = (
+  state: "review",
+  items: readonly Item[],
+  options: { readonly key: (item: Item) => string; readonly join: "join" },
+) => core.FanOut<"review", "join">;
+
+export const hasLists = forEach !== undefined;
+
+/** Runs that review a list of that many files, between two stages. */
+export function listsOf(length: number): (options: WorkloadOptions) => Promise<Workload> {
+  return async ({ quick }) => {
+    if (forEach === undefined) throw new Error("this build of core has no forEach()");
+    const size = quick ? Math.ceil(length / 10) : length;
+    const files = Array.from({ length: size }, (_, at) => ({ file: `src/part-${at}.ts` }));
+    const listing = core.pipeline({
+      id: "listing",
+      input: z.object({ task: z.string() }),
+      stages: {
+        split: reviewStage(),
+        review: core.stage({
+          prompt: PROMPT,
+          inputSchema: item,
+          allowedTools: ["Read", "Grep", "Glob"],
+          completionTool: COMPLETION_TOOL,
+          completionSchema: reviewSchema,
+          turnCap: 8,
+        }),
+        join: reviewStage(),
+      },
+      initial: "split",
+      next: {
+        split: () => forEach("review", files, { key: ({ file }) => file, join: "join" }),
+        join: ({ output }) => core.done(output),
+      },
+    });
+    const session = benchSession(scratch(), { model: wholeReviewModel(), maxParallel: 8, host: shortMemory() });
+    // Short runs are as warm, and measured as well, as long ones.
+    const runs = Math.max(1, Math.floor((quick ? 30 : 500) / Math.max(1, size)));
+    return {
+      warmUps: quick ? 1 : 20,
+      slice: async () => {
+        for (let run = 0; run < runs; run += 1) completed(await session.run(listing, { task: TASK }));
+        return { units: runs, facts: { items: size } };
+      },
+      close: session.close,
+    };
+  };
+}
