@@ -23,6 +23,7 @@ import {
   openRequests,
   readJournal,
   readRecords,
+  readTree,
   unknownRun,
 } from "../store/read-runs.ts";
 import { cancelOrphan, cancelTree } from "./cancel-orphans.ts";
@@ -219,6 +220,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     prune: (query) => pruneRuns(store, query),
     onChange: changes.watch,
     records: (runId, from = 0, limit) => readRecords(store, runId, from, limit),
+    tree: (runId) => readTree(store, runId),
     journal: (runId) => readJournal(store, runId),
     close: () => (closing ??= shutDown()),
   };
