@@ -204,7 +204,7 @@ export interface EventQuery {
   readonly after?: string;
   /** Continues with new events until the run ends. */
   readonly follow?: boolean;
-  /** Includes the events of child runs, in the order of their tree: see `TreeReader`. */
+  /** Includes the events of child runs, in the order of their tree: a child's before the record that joins it, the root's end last. */
   readonly children?: boolean;
   readonly signal?: AbortSignal;
 }
