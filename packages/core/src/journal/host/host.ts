@@ -218,7 +218,11 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
     prune: (query) => pruneRuns(store, query),
-    onChange: changes.watch,
+    onChange: (storeChanged) => {
+      const listener = { storeChanged };
+      changes.watch(listener);
+      return () => changes.unwatch(listener);
+    },
     records: (runId, from = 0, limit) => readRecords(store, runId, from, limit),
     tree: (runId) => readTree(store, runId),
     journal: (runId) => readJournal(store, runId),
