@@ -25,9 +25,8 @@ test("every event has a row, those of siblings behind the fork that started them
   expect(at("fanOut.started")).toBeLessThan(test);
   expect(test).toBeLessThan(at("fanOut.joined"));
   expect(rows[test]?.depth).toBe(1);
-  // The order events were read in does not count.
-  const mixed = [...events].sort((a, b) => b.runId.length - a.runId.length);
-  expect(timeline(mixed)).toEqual(rows);
+  expect(rows.at(-1)?.type).toBe("run.finished");
+  expect(rows.at(-1)?.depth).toBe(0);
 });
 
 test("a join says what each sibling came to, whatever it is called, and nothing of what it cannot read", () => {

@@ -63,6 +63,29 @@ test("each event has one line, and none when it comes again", async () => {
   expect(plain(reducer.view())).toEqual(before);
 });
 
+test("what a fork copied is inherited, also an earlier fork and siblings, whatever the clocks said", () => {
+  const fork = (from: string) => ({ from, execution: "plan#1", head: "", records: 2 });
+  const recorded: readonly (readonly [string, SluiceEvent["type"], number, SluiceEvent["data"], boolean])[] = [
+    ["r3", "run.started", 50, { pipeline: "p", forkedFrom: { runId: "r2", execution: "plan#1" } }, false],
+    ["r3", "run.forked", 40, fork("r1"), true],
+    ["r3", "fanOut.started", 30, { fanOut: "fan-1", siblings: ["a"], join: "end" }, true],
+    ["r3/fan-1/a", "run.started", 90, { pipeline: "p", state: "a" }, true],
+    ["r3", "fanOut.joined", 20, { fanOut: "fan-1", outcomes: [] }, true],
+    ["r3", "run.forked", 10, fork("r2"), false],
+    ["r3", "fanOut.started", 5, { fanOut: "fan-2", siblings: ["b"], join: "end" }, false],
+    ["r3/fan-2/b", "run.started", 1, { pipeline: "p", state: "b" }, false],
+  ];
+  const reducer = reduceRun("r3");
+  const seqs = new Map<string, number>();
+  for (const [runId, type, at, data, inherited] of recorded) {
+    const seq = seqs.get(runId) ?? 0;
+    seqs.set(runId, seq + 1);
+    expect(reducer.event({ id: `${runId}/${seq}/0`, runId, at, type, data })?.isInherited, `${type} at ${at}`).toBe(
+      inherited,
+    );
+  }
+});
+
 test("all states of the pipeline are there from the first record on, as they were declared", async () => {
   const { live, runId } = await play(SMOOTH);
   const [first, ...others] = await readRecords(live.host, runId);

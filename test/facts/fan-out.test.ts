@@ -1,5 +1,5 @@
-import { done, fanOut, type Json, pipeline, type StageContext } from "@sluice/core";
-import { expect } from "vitest";
+import { done, fanOut, type Json, pipeline, type SluiceEvent, type StageContext } from "@sluice/core";
+import { expect, test } from "vitest";
 import { decided, drive, fact, finish, input, noting, worker } from "../support/facts.ts";
 import { dataOf, eventually, json, quiet, work } from "../support/run-kit.ts";
 import { type Heard, talker } from "../support/talker.ts";
@@ -101,6 +101,30 @@ decided(
     expect(new Set(events.map(({ runId }) => runId)).size).toBe(4);
   },
 );
+
+test("whoever follows a run gets its siblings' events before the join, and the run's end last", async () => {
+  const seen: SluiceEvent[] = [];
+  let following: Promise<void> | undefined;
+  const { events, result } = await drive(
+    forked(),
+    talker(({ stage }) => finish(stage)),
+    {
+      during: async (handle) => {
+        following = (async () => {
+          for await (const event of handle.events) seen.push(event);
+        })();
+      },
+    },
+  );
+  await following;
+  for (const all of [seen, events]) {
+    const joined = all.findIndex(({ type }) => type === "fanOut.joined");
+    expect(all.findLastIndex(({ runId }) => runId !== result.runId)).toBeLessThan(joined);
+    expect([all.at(-1)?.runId, all.at(-1)?.type]).toEqual([result.runId, "run.finished"]);
+  }
+  const sorted = (all: readonly SluiceEvent[]) => all.map(({ id }) => id).sort();
+  expect(sorted(seen)).toEqual(sorted(events));
+});
 
 fact(44, "a parallel list of fewer than two stages is refused", async () => {
   const pipe = pipeline({

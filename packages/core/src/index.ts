@@ -118,6 +118,7 @@ export type {
   StepOptions,
   StepRunner,
   SuspendReason,
+  TreeRun,
   WaitOptions,
 } from "./journal/seam.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";

@@ -28,6 +28,7 @@ export {
   parseSiblingId,
   parseStepId,
   RECORD_PHASES,
+  readEnd,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";

@@ -1,3 +1,3 @@
 // Reading the journals of a run into its view, once or as they grow.
-export { RecordReader } from "./projection/read-run.ts";
+export { readRecord } from "./projection/read-run.ts";
 export { type RunWatch, watchRun } from "./projection/watch-run.ts";

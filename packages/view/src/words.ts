@@ -3,9 +3,7 @@ export {
   describeEvent,
   detailOf,
   type EventLine,
-  inForkOrder,
   matchesFilter,
-  type PlacedEvent,
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";

@@ -27,8 +27,8 @@ export const killedInFanOut: Expected = {
     },
     output: { joined: "joined", left: { text: "gone left" }, right: { text: "right after the kill" } },
     events: [
-      "run.finished right completed",
       "run.resumed",
+      "run.finished right completed",
       "fanOut.joined",
       "call.decided end#1 Bash approved envelope",
       "call.finished end#1 Bash ok",

@@ -204,7 +204,7 @@ export interface EventQuery {
   readonly after?: string;
   /** Continues with new events until the run ends. */
   readonly follow?: boolean;
-  /** Includes the events of child runs, each run's in order. */
+  /** Includes the events of child runs, in the order of their tree: a child's before the record that joins it, the root's end last. */
   readonly children?: boolean;
   readonly signal?: AbortSignal;
 }
@@ -281,10 +281,19 @@ export interface RunHost {
   onChange(listener: () => void): () => void;
   /** The records of one run without its children, from seq `from` (default 0), at most `limit`. Rejects with `run_unknown`. */
   records(runId: string, from?: number, limit?: number): Promise<readonly JournalRecord[]>;
+  /** A run and its descendants with their numbers of records, all at one moment, parents first; empty if there is no such run. */
+  tree(runId: string): Promise<readonly TreeRun[]>;
   /** The journals of a run and its children, for audit and export. */
   journal(runId: string): Promise<readonly RunJournal[]>;
   /** Suspends the runs of this host and releases the store and its locks. Pending waits for results reject. */
   close(): Promise<void>;
+}
+
+/** One run of a tree, with how many records it has. */
+export interface TreeRun {
+  readonly runId: string;
+  readonly parentId?: string | undefined;
+  readonly records: number;
 }
 
 /** One run's records, with what its row claims about them. */

@@ -190,3 +190,12 @@ export function isEnd(record: Pick<JournalRecord, "phase" | "stepId">): boolean 
   const { stepId: id } = record;
   return isLifecycle(record) && (id === LIFECYCLE_STEP.end || id === LIFECYCLE_STEP.closed);
 }
+
+/** The end that a run's last record holds; undefined for any other record, and for one that cannot be read. */
+export function readEnd(record: JournalRecord): RunEnd | undefined {
+  const read = isEnd(record) ? parseJson(record.value) : undefined;
+  if (read?.ok !== true) return undefined;
+  const status = END_STATUSES.find((known) => known === field(read.value, "status"));
+  const value = field(read.value, "value");
+  return status === undefined || value === undefined ? undefined : { status, value };
+}

@@ -11,6 +11,7 @@ import { fanOutResumeFacts } from "./facts/fan-out-resume.ts";
 import { fanOutFacts } from "./facts/fan-outs.ts";
 import { faultFacts } from "./facts/faults.ts";
 import { manyFacts } from "./facts/many.ts";
+import { orderFacts } from "./facts/order.ts";
 import { orphanCancelFacts } from "./facts/orphan-cancel.ts";
 import { ownershipFacts } from "./facts/ownership.ts";
 import { pruneFacts } from "./facts/prune.ts";
@@ -51,6 +52,7 @@ const groups: readonly Facts[] = [
   fanOutFaultFacts,
   waitFacts,
   viewFacts,
+  orderFacts,
   copyFacts,
   pruneFacts,
   auditFacts,

@@ -9,7 +9,7 @@ export function fanningOut(
 ): RunProgram {
   return async (steps, input) => {
     const [, , key = ""] = steps.runId.split("/");
-    if (steps.runId !== "r1") return await (children[key] ?? assert.fail(`no child ${key}`))(steps, input);
+    if (key !== "") return await (children[key] ?? assert.fail(`no child ${key}`))(steps, input);
     const ends = await steps.runChildren(
       "fan",
       Object.keys(children).map((each) => child(each)),

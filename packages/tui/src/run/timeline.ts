@@ -1,7 +1,7 @@
 import type { SluiceEvent } from "@sluice/core";
 import { executionKey, reduceRun, span, stateLabel } from "@sluice/view";
 import { cleanInline, cut, type Line, type Style } from "@sluice/view/text";
-import { type AuditFilter, describeEvent, type EventLine, inForkOrder, matchesFilter } from "@sluice/view/words";
+import { type AuditFilter, describeEvent, type EventLine, matchesFilter } from "@sluice/view/words";
 
 /** One event of a run, as the audit shows it. Its texts are safe to print; `depth` is that of its run below the root. */
 export interface TimelineRow extends EventLine {
@@ -16,14 +16,18 @@ export interface TimelineFilter extends AuditFilter {
   readonly text?: string;
 }
 
-/** The filtered events of a run and the runs below it, branches after the fork that started them. */
+/** The filtered events of a run and the runs below it, which are in the order of their tree. */
 export function timeline(events: readonly SluiceEvent[], filter: TimelineFilter = {}): readonly TimelineRow[] {
-  const runs = Map.groupBy(events, ({ runId }) => runId);
-  const byDepth = [...runs].toSorted(([a], [b]) => a.split("/").length - b.split("/").length);
-  const reducer = reduceRun(byDepth[0]?.[0] ?? "");
-  return inForkOrder(byDepth.map(([runId, runEvents]) => ({ runId, events: runEvents })))
-    .map(({ event, depth }) => rowOf(event, depth, reducer.event(event) ?? describeEvent(event)))
+  const rootId = events[0]?.runId ?? "";
+  const reducer = reduceRun(rootId);
+  return events
+    .map((event) => rowOf(event, depthBelow(rootId, event.runId), reducer.event(event) ?? describeEvent(event)))
     .filter((row) => isWanted(row, filter));
+}
+
+/** Levels of a run below the root: each adds a fan-out and a key to the id. */
+function depthBelow(rootId: string, runId: string): number {
+  return (runId.split("/").length - rootId.split("/").length) / 2;
 }
 
 const TIME = 10;

@@ -22,7 +22,7 @@ const OUTCOMES: Readonly<Record<DecisionView["outcome"], readonly [sign: string,
 
 /** Requests and refusals: what, who decided, when, why, and the digest. */
 export function decisionsMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
-  const decisions = view.decisions.toSorted((a, b) => (a.requestedAt ?? a.at ?? 0) - (b.requestedAt ?? b.at ?? 0));
+  const { decisions } = view;
   const counts = [...view.approvals].map(([by, times]) => `${count(times, "call")} by ${by}`);
   const approved = counts.length === 0 ? "No call was approved." : `Approved: ${counts.join(", ")}.`;
   if (decisions.length === 0) return html`<p>${approved} No call required a person, and none was refused.</p>`;
@@ -75,8 +75,7 @@ function decisionRow(
 export function routesMarkup({ routes }: RunView, anchors: ReadonlyMap<string, string>): Markup {
   if (routes.length === 0) return html`<p>No route was decided.</p>`;
   const heads = ["when (UTC)", "from", "to", "decided by", "why"];
-  const inTime = routes.toSorted((a, b) => a.at - b.at);
-  return table("Routes, and what decided them", heads, inTime, ({ at, runId, executionId, hop, by, why }) => [
+  return table("Routes, and what decided them", heads, routes, ({ at, runId, executionId, hop, by, why }) => [
     html`${moment(at)}`,
     linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId)),
     hop === undefined ? html`<span class="bad">✖ rejected</span>` : exact(hopTarget(hop)),

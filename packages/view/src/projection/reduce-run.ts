@@ -29,8 +29,8 @@ export interface RunLine extends EventLine {
 }
 
 /**
- * Reduces a run to its view, from records, or from events alone: then without texts and outputs. Each run's come in order, those
- * of different runs in any; what was reduced before is ignored. Costs as much as what changed, however long the run is.
+ * Reduces a run to its view, from records, or from events alone: then without texts and outputs. They come in
+ * the order of their tree; what was reduced before is ignored. Costs as much as what changed, however long the run is.
  */
 export interface RunReducer {
   /** Returns undefined for an event that was reduced before. */
@@ -79,6 +79,12 @@ interface Changes {
   readonly items: LogItem["item"][];
 }
 
+/** The run that a forked run was copied from; undefined for a run that is no fork. */
+function originOf({ data }: SluiceEvent): string | undefined {
+  const origin = field(data.forkedFrom, "runId");
+  return typeof origin === "string" ? origin : undefined;
+}
+
 class Reducer implements RunReducer {
   readonly #head: RunHead;
   readonly #tree: RunTree;
@@ -91,9 +97,8 @@ class Reducer implements RunReducer {
   readonly #times = new TimeReducer();
   #early: LiveChunk[] = [];
   #isRunning = true;
-  #isFork = false;
-  /** When a forked run's own events begin. */
-  #forkedAt: number | undefined;
+  /** The run that the events were copied from, until the record of the fork. */
+  #copiedFrom: string | undefined;
   #ordered: readonly ExecutionView[] = [];
   #usage = NO_USAGE;
   #calls = 0;
@@ -182,22 +187,17 @@ class Reducer implements RunReducer {
       execution.event(event, line);
       touched.add(execution);
     } else if (isRoot && LOGGED.has(event.type) && !line.isDetail) items.push(noteOf(line));
-    const isInherited = this.#isInherited(event);
+    // A copied fork has another origin.
+    if (isRoot && event.type === "run.forked" && textAt(event.data, "from") === this.#copiedFrom)
+      this.#copiedFrom = undefined;
     this.#applyToRun(event, line, seq);
     if (event.type === "run.finished") {
       this.#cancelUnfinished(event, touched);
       if (isRoot) items.push(this.#finish(event, end));
     }
+    const isInherited = this.#copiedFrom !== undefined;
+    if (isRoot && event.type === "run.started") this.#copiedFrom = originOf(event);
     return { ...line, isInherited };
-  }
-
-  /** A forked run copies its root's events from before the fork, and its siblings' events of before that. */
-  #isInherited({ type, runId, at, data }: SluiceEvent): boolean {
-    if (runId !== this.#head.runId) return this.#forkedAt !== undefined && at < this.#forkedAt;
-    if (type === "run.started") this.#isFork = data.forkedFrom !== undefined;
-    else if (type === "run.forked" && this.#isFork) this.#forkedAt = at;
-    else return this.#isFork && this.#forkedAt === undefined;
-    return false;
   }
 
   #executionOf(event: SluiceEvent, seq: number): ExecutionReducer {

@@ -312,37 +312,3 @@ const ROUTED_BY: ReadonlyMap<string, string> = new Map([
   ["table", "the table"],
   ["default", "the default, as no route matched"],
 ]);
-
-/** The events of one run, in its own order. */
-export interface RunEvents {
-  readonly runId: string;
-  readonly events: readonly SluiceEvent[];
-}
-export interface PlacedEvent {
-  readonly event: SluiceEvent;
-  /** Levels below the first run. */
-  readonly depth: number;
-}
-
-/** A run's events in their order, with those of its siblings after the fan-out that started them. The first run is the root. */
-export function inForkOrder(runs: readonly RunEvents[]): readonly PlacedEvent[] {
-  const shown = new Set<RunEvents>();
-  const placed: PlacedEvent[] = [];
-  const put = (run: RunEvents, depth: number): void => {
-    shown.add(run);
-    for (const event of run.events) {
-      placed.push({ event, depth });
-      if (event.type !== "fanOut.started") continue;
-      const fork = `${run.runId}/${textAt(event.data, "fanOut")}/`;
-      for (const child of runs) {
-        const isChild = child.runId.startsWith(fork) && !child.runId.slice(fork.length).includes("/");
-        if (isChild && !shown.has(child)) put(child, depth + 1);
-      }
-    }
-  };
-  const [root] = runs;
-  if (root !== undefined) put(root, 0);
-  // An audit hides nothing: runs without a fan-out event come last.
-  for (const run of runs) if (!shown.has(run)) put(run, 1);
-  return placed;
-}

@@ -6,7 +6,14 @@ import {
   SluiceError,
   type SluiceEvent,
 } from "@sluice/core";
-import { readEvents, verifyExport, verifyJournal } from "@sluice/core/host";
+import {
+  inTreeOrder,
+  type OrderedRecord,
+  readEvents,
+  type TreeRecord,
+  verifyExport,
+  verifyJournal,
+} from "@sluice/core/host";
 import { messageOf } from "@sluice/core/runtime";
 import {
   type AuditFilter,
@@ -14,10 +21,8 @@ import {
   describeEvent,
   detailOf,
   type EventLine,
-  inForkOrder,
   matchesFilter,
   oneLine,
-  type PlacedEvent,
 } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -47,10 +52,14 @@ export async function audit(context: CommandContext, of: string, flags: AuditFla
   const audited = isExportPath(of) ? await auditFile(of, head, context) : await auditRun(of, flags, context);
   const { runId, report, journals, unreadable } = audited;
   const verify = flags.verify === true || head !== undefined;
-  const read = journals.map(readJournal);
   // Unreadable records are reported even without --verify.
-  const faults = [...(verify ? report.faults : unreadable), ...read.flatMap(({ fault }) => fault)];
-  const all = inForkOrder(read).map((placed): AuditLine => ({ ...placed, line: describeEvent(placed.event) }));
+  const faults = [...(verify ? report.faults : unreadable)];
+  const all: AuditLine[] = [];
+  for await (const placed of inTreeOrder(journals)) {
+    const { events, fault } = readRecord(placed);
+    all.push(...events.map((event) => ({ event, depth: placed.depth, line: describeEvent(event) })));
+    faults.push(...fault);
+  }
   const events = all.filter(({ line }) => matchesFilter(line, flags));
   if (events.length === 0) for (const line of unknownLines(all, flags)) terminal.err(line);
   write(flags.json === true ? "json" : flags.outputFormat, terminal, {
@@ -72,7 +81,10 @@ export async function audit(context: CommandContext, of: string, flags: AuditFla
   return faults.length === 0 ? EXIT.completed : EXIT.failed;
 }
 
-interface AuditLine extends PlacedEvent {
+interface AuditLine {
+  readonly event: SluiceEvent;
+  /** Levels below the root. */
+  readonly depth: number;
   readonly line: EventLine;
 }
 
@@ -93,8 +105,11 @@ function isHead(text: string): boolean {
 
 interface AuditedJournal {
   readonly runId: string;
-  readonly records: readonly { readonly seq: number; readonly events: string }[];
+  readonly parentId?: string;
+  readonly records: readonly AuditedRecord[];
 }
+type AuditedRecord = OrderedRecord & { readonly events: string };
+
 interface Audited {
   readonly runId: string;
   readonly journals: readonly AuditedJournal[];
@@ -134,21 +149,20 @@ async function auditFile(path: string, head: string | undefined, { here }: Comma
   return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }
 
-/** The events of a journal, and a fault for each unreadable record. */
-function readJournal({ runId, records }: AuditedJournal) {
-  const events: SluiceEvent[] = [];
-  const fault: AuditFault[] = [];
-  for (const record of records) {
-    try {
-      const own = readEvents(runId, record);
-      // A file with valid hashes can contain anything.
-      if (!own.every(isEvent)) throw new SluiceError("Host", "journal_damaged", "they are not events");
-      events.push(...own);
-    } catch (thrown) {
-      fault.push({ runId, fault: `the events of record ${record.seq} cannot be read: ${messageOf(thrown)}` });
-    }
+/** The events of a record, or the fault of one that cannot be read. */
+function readRecord({ runId, record }: TreeRecord<AuditedRecord>): {
+  readonly events: readonly SluiceEvent[];
+  readonly fault: readonly AuditFault[];
+} {
+  try {
+    const events = readEvents(runId, record);
+    // A file with valid hashes can contain anything.
+    if (!events.every(isEvent)) throw new SluiceError("Host", "journal_damaged", "they are not events");
+    return { events, fault: [] };
+  } catch (thrown) {
+    const fault = `the events of record ${record.seq} cannot be read: ${messageOf(thrown)}`;
+    return { events: [], fault: [{ runId, fault }] };
   }
-  return { runId, events, fault };
 }
 
 function isEvent({ at, type, executionId = "", data }: SluiceEvent): boolean {

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
-import { type RunHost, type RunJournal, type RunSummary, systemClock } from "@sluice/core";
-import { verifyJournal } from "@sluice/core/host";
+import { type RunHost, systemClock } from "@sluice/core";
+import { inTreeOrder, verifyJournal } from "@sluice/core/host";
 import { messageOf } from "@sluice/core/runtime";
 import { reduceRun } from "@sluice/view";
 import { reportPage } from "@sluice/view/html";
-import { RecordReader } from "@sluice/view/records";
+import { readRecord } from "@sluice/view/records";
 import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { ownVersion } from "../../options.ts";
@@ -55,29 +55,15 @@ async function read(host: RunHost, place: ProjectPaths, runId: string) {
   const journals = await host.journal(runId);
   const faults: { runId: string; fault: string }[] = [];
   const reducer = reduceRun(runId);
-  const reader = new RecordReader({
-    host: snapshotOf(journals, run),
-    runId,
-    onRecord: (record) => reducer.record(record),
-    onError: (thrown) => faults.push({ runId, fault: `a record cannot be read: ${messageOf(thrown)}` }),
-  });
-  await reader.read();
+  const onError = (thrown: unknown): void =>
+    void faults.push({ runId, fault: `a record cannot be read: ${messageOf(thrown)}` });
+  for await (const placed of inTreeOrder(journals)) reducer.record(readRecord(placed, onError));
   if (run.end === undefined) {
     reducer.requests(await host.requests(runId));
     reducer.setRunning(run.status !== "suspended");
   }
   const { head, records, faults: damage } = verifyJournal(journals);
   return { view: reducer.view(), head, records, journals: journals.length, faults: [...damage, ...faults] };
-}
-
-/** A host that serves journals that were read before. */
-function snapshotOf(journals: readonly RunJournal[], run: RunSummary): Pick<RunHost, "records" | "get"> {
-  const byId = new Map(journals.map((journal) => [journal.runId, journal]));
-  const end = byId.get(run.runId)?.end;
-  return {
-    records: async (runId, from = 0) => (byId.get(runId)?.records ?? []).filter(({ seq }) => seq >= from),
-    get: async () => (end === undefined ? run : { ...run, end }),
-  };
 }
 
 function sizeOf(bytes: number): string {

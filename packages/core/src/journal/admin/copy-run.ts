@@ -11,8 +11,8 @@ import {
   type UnhashedRecord,
   writeEvents,
 } from "../record.ts";
-import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "../seam.ts";
-import { childKeys, childRunId, isEnd, isLifecycle, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
+import type { JournalRecord, RunCopy, RunJournal } from "../seam.ts";
+import { childKeys, childRunId, isEnd, isLifecycle, LIFECYCLE_STEP, NO_ORDINAL, readEnd } from "../step-id.ts";
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";
 import { readJournal, unknownRun } from "../store/read-runs.ts";
 
@@ -132,7 +132,7 @@ class Copier {
     const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#whole(child, own));
     const chain = chained(own, this.#linked(records));
     const last = chain.records.find(isEnd);
-    const end: RunEnd | undefined = last === undefined ? undefined : JSON.parse(last.value);
+    const end = last === undefined ? undefined : readEnd(last);
     this.#names.set(claimed.head, chain.head);
     this.#ends.set(claimed.head, { ...end, head: chain.head });
     const createdAt = atOf(runId, records[0]) ?? this.#moment.now;

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import { field, type Json, numberField, parseJson, textField } from "../../base/json.ts";
 import { digestOf } from "../record.ts";
-import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
-import { END_STATUSES, isEnd, RECORD_PHASES } from "../step-id.ts";
+import type { RecordPhase, RunJournal } from "../seam.ts";
+import { RECORD_PHASES, readEnd } from "../step-id.ts";
 import {
   EXPORT_VERSION,
   type ExportedJournal,
@@ -122,15 +122,8 @@ function digestIn(read: Json | undefined, value: string | undefined): string | u
 function withValues({ records, values, ...journal }: Reading): RunJournal {
   const whole = records.map(({ valueDigest: _digest, ...record }, at) => ({ ...record, value: values[at] ?? "" }));
   const last = whole.at(-1);
-  const end = last !== undefined && isEnd(last) ? endIn(last.value) : undefined;
+  const end = last === undefined ? undefined : readEnd(last);
   return { ...journal, input: parsed(values[0] ?? "") ?? null, records: whole, ...(end === undefined ? {} : { end }) };
-}
-
-function endIn(value: string): RunEnd | undefined {
-  const read = parsed(value);
-  const status = END_STATUSES.find((known) => known === textField(read, "status"));
-  const own = field(read, "value");
-  return status === undefined || own === undefined ? undefined : { status, value: own };
 }
 
 function recordIn(read: Json | undefined, value: string | undefined): ExportedRecord | undefined {

@@ -23,6 +23,7 @@ import {
   openRequests,
   readJournal,
   readRecords,
+  readTree,
   unknownRun,
 } from "../store/read-runs.ts";
 import { cancelOrphan, cancelTree } from "./cancel-orphans.ts";
@@ -217,8 +218,13 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
     prune: (query) => pruneRuns(store, query),
-    onChange: changes.watch,
+    onChange: (storeChanged) => {
+      const listener = { storeChanged };
+      changes.watch(listener);
+      return () => changes.unwatch(listener);
+    },
     records: (runId, from = 0, limit) => readRecords(store, runId, from, limit),
+    tree: (runId) => readTree(store, runId),
     journal: (runId) => readJournal(store, runId),
     close: () => (closing ??= shutDown()),
   };

@@ -10,7 +10,7 @@ import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } fr
 import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
 import { SUSPENDED } from "./step-call.ts";
 import { ProgramRunner } from "./step-runner.ts";
-import { type Changes, coalesced, type Report } from "./store-changes.ts";
+import { type ChangeListener, type Changes, Coalesced, type Report } from "./store-changes.ts";
 
 /** A host as its runs see it. */
 export interface HostServices {
@@ -42,22 +42,22 @@ const RELEASE_GRACE_MS = 40;
  * A root run of this host with its descendants, which are owned, stopped and released together: runs it until it ends, is suspended
  * or fails here, and then releases it. Most of its sets are created on first use, since most runs need none of them.
  */
-export class RunTree implements RunTask, ActiveTree {
+export class RunTree implements RunTask, ActiveTree, ChangeListener {
   readonly runId: string;
   readonly settled: Promise<TaskEnd>;
   readonly #host: HostServices;
   readonly #program: RunProgram;
   readonly #at: RunPosition;
   readonly #root = new Cancellation();
-  /** Of the runs that are running. */
-  readonly #running = new Set<Cancellation>();
+  /** Of the children that are running. */
+  #children: Set<Cancellation> | undefined;
   #signalListeners: Set<() => void> | undefined;
   #liveListeners: Set<LiveListener> | undefined;
   #holds: Set<Promise<unknown>> | undefined;
   #stopped: SluiceError | undefined;
   #cancelRequest: CancelRequest | undefined;
   #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
-  #unwatch: (() => void) | undefined;
+  readonly #check = new Coalesced(() => this.#readRequests());
   #ended = false;
 
   constructor(
@@ -93,7 +93,8 @@ export class RunTree implements RunTask, ActiveTree {
     if (this.#stopped !== undefined) return;
     const reason = stopReason(this.runId, thrown);
     this.#stopped = reason;
-    for (const control of this.#running) control.stop(reason);
+    if (!this.#ended) this.#root.stop(reason);
+    for (const control of this.#children ?? []) control.stop(reason);
   }
 
   onSignal(listener: () => void): () => void {
@@ -132,10 +133,18 @@ export class RunTree implements RunTask, ActiveTree {
     work.then(drop, drop);
   }
 
+  storeChanged(): void {
+    for (const listener of [...(this.#signalListeners ?? [])]) listener();
+    this.#check.request();
+  }
+
   async work(control: Cancellation, at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
     if (this.#stopped !== undefined) control.stop(this.#stopped);
-    this.#running.add(control);
+    if (control !== this.#root) {
+      this.#children ??= new Set();
+      this.#children.add(control);
+    }
     try {
       const runner = new ProgramRunner({ store, clock, at, recorded, control, tree: this });
       let ended: ProgramEnd;
@@ -148,7 +157,7 @@ export class RunTree implements RunTask, ActiveTree {
       }
       return await this.#end(at, ended);
     } finally {
-      this.#running.delete(control);
+      this.#children?.delete(control);
     }
   }
 
@@ -169,13 +178,9 @@ export class RunTree implements RunTask, ActiveTree {
   async #run(recorded: RecordedSteps, input: Json): Promise<TaskEnd> {
     let outcome: TaskEnd | Fault;
     try {
-      const check = coalesced(() => this.#check());
-      this.#unwatch = this.#host.changes.watch(() => {
-        for (const listener of [...(this.#signalListeners ?? [])]) listener();
-        check();
-      });
+      this.#host.changes.watch(this);
       // Finds requests from before it listened.
-      check();
+      this.#check.request();
       const { status, value } = await this.work(this.#root, this.#at, recorded, input);
       outcome = { end: { status, value } };
     } catch (thrown) {
@@ -183,7 +188,7 @@ export class RunTree implements RunTask, ActiveTree {
     }
     // An unawaited task must not crash the process; its callers still see the rejection.
     this.settled.catch(ignore);
-    this.#unwatch?.();
+    this.#host.changes.unwatch(this);
     this.#ended = true;
     const closed = await this.#releaseAfterWork(outcome);
     if ("fault" in outcome) throw outcome.fault;
@@ -191,7 +196,7 @@ export class RunTree implements RunTask, ActiveTree {
   }
 
   /** Checks whether another process requested a cancel or took ownership. */
-  async #check(): Promise<void> {
+  async #readRequests(): Promise<void> {
     const { store } = this.#host;
     try {
       const row = this.#ended ? undefined : await store.run(this.runId);

@@ -2,7 +2,7 @@ import type { SluiceError } from "../../base/errors.ts";
 import type { EventDraft } from "../events.ts";
 import type { ReceivedSignal, StepCall } from "../seam.ts";
 import type { ActiveRun, CancellationListener } from "./active-run.ts";
-import { coalesced } from "./store-changes.ts";
+import { Coalesced } from "./store-changes.ts";
 
 /** The code of a stop that leaves steps their grace period; after any other stop, nothing can be recorded. */
 export const SUSPENDED = "run_stopped";
@@ -39,13 +39,17 @@ export class RunningCall implements StepCall, CancellationListener {
     this.#aborted = around.control.cancelled;
   }
 
-  // Functions of their own, since they are passed on without the call.
-  readonly event = (draft: EventDraft): void => {
-    this.#events ??= [];
-    this.#events.push(draft);
-  };
+  // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
+  get event(): StepCall["event"] {
+    return (draft) => {
+      this.#events ??= [];
+      this.#events.push(draft);
+    };
+  }
 
-  readonly hold = (work: Promise<unknown>): void => this.#around.tree.hold(work);
+  get hold(): StepCall["hold"] {
+    return (work) => this.#around.tree.hold(work);
+  }
 
   get events(): readonly EventDraft[] {
     return this.#events ?? NO_EVENTS;
@@ -124,7 +128,7 @@ export async function waitForSignal({ control, clock, tree }: StepContext, { unt
   let listener: CancellationListener | undefined;
   try {
     await new Promise<void>((resolve, reject) => {
-      const check = coalesced(async () => {
+      const check = new Coalesced(async () => {
         try {
           // The time first: a signal that was accepted before it counts.
           const isDue = until !== undefined && clock.now() >= until;
@@ -135,7 +139,7 @@ export async function waitForSignal({ control, clock, tree }: StepContext, { unt
       });
       const arm = (until: number): void => {
         // A timer may fire slightly early, and a clock may be set back.
-        disarm = clock.after(until - clock.now(), () => (clock.now() < until ? arm(until) : check()));
+        disarm = clock.after(until - clock.now(), () => (clock.now() < until ? arm(until) : check.request()));
       };
       const controlChanged = (): void => {
         if (control.stopped !== undefined) reject(control.stopped);
@@ -143,10 +147,10 @@ export async function waitForSignal({ control, clock, tree }: StepContext, { unt
       };
       listener = { controlChanged };
       control.listen(listener);
-      if (arrived !== undefined) unsubscribe = tree.onSignal(check);
+      if (arrived !== undefined) unsubscribe = tree.onSignal(() => check.request());
       if (until !== undefined) arm(until);
       controlChanged();
-      if (!control.signal.aborted) check();
+      if (!control.signal.aborted) check.request();
     });
   } finally {
     ended = true;

@@ -5,8 +5,9 @@ export type Report = (fault: unknown) => void;
 
 /** Notifies of store changes, at most once per turn of the event loop. */
 export interface Changes {
-  /** Returns the unsubscriber. A listener that throws is reported and removed. */
-  watch(listener: () => void): () => void;
+  /** A listener that throws is reported and removed. */
+  watch(listener: ChangeListener): void;
+  unwatch(listener: ChangeListener): void;
   /** A wait for changes, which also ends when `signal` aborts and when the store is closed. */
   waiter(signal?: AbortSignal): ChangeWaiter;
   /** Ends all notifications. */
@@ -21,26 +22,27 @@ export interface ChangeWaiter {
   close(): void;
 }
 
-interface Listener {
-  readonly call: () => void;
+/** An object and not a function, so that a run can listen without a closure of its own. */
+export interface ChangeListener {
+  storeChanged(): void;
   /** Whether it is also called when the store is closed. */
-  readonly waits: boolean;
+  readonly waits?: true;
 }
 
 export function createChanges(store: JournalStore, report: Report): Changes {
-  const listeners = new Set<Listener>();
+  const listeners = new Set<ChangeListener>();
   let unsubscribe: (() => void) | undefined;
   let scheduled = false;
   let closed = false;
 
-  const notify = (called: readonly Listener[]): void => {
+  const notify = (called: readonly ChangeListener[]): void => {
     for (const listener of called) {
       // An earlier listener may have removed it.
       if (!listeners.has(listener)) continue;
       try {
-        listener.call();
+        listener.storeChanged();
       } catch (thrown) {
-        drop(listener);
+        unwatch(listener);
         report(thrown);
       }
     }
@@ -53,19 +55,19 @@ export function createChanges(store: JournalStore, report: Report): Changes {
       if (!closed) notify([...listeners]);
     });
   };
-  const drop = (listener: Listener): void => {
+  const unwatch = (listener: ChangeListener): void => {
     if (!listeners.delete(listener) || listeners.size > 0) return;
     unsubscribe?.();
     unsubscribe = undefined;
   };
-  const add = (listener: Listener): (() => void) => {
+  const watch = (listener: ChangeListener): void => {
     if (!closed) unsubscribe ??= store.onChange(onStoreChange);
     listeners.add(listener);
-    return () => drop(listener);
   };
 
   return {
-    watch: (call) => add({ call, waits: false }),
+    watch,
+    unwatch,
     waiter(signal) {
       let wake: (() => void) | undefined;
       const aborted = Promise.withResolvers<void>();
@@ -74,7 +76,8 @@ export function createChanges(store: JournalStore, report: Report): Changes {
         aborted.resolve();
         nudge();
       };
-      const remove = add({ call: nudge, waits: true });
+      const listener: ChangeListener = { storeChanged: nudge, waits: true };
+      watch(listener);
       signal?.addEventListener("abort", onAbort, { once: true });
       if (signal?.aborted === true) onAbort();
       return {
@@ -84,33 +87,40 @@ export function createChanges(store: JournalStore, report: Report): Changes {
             wake = resolve;
           }),
         close() {
-          remove();
+          unwatch(listener);
           signal?.removeEventListener("abort", onAbort);
         },
       };
     },
     close() {
       closed = true;
-      notify([...listeners].filter((listener) => listener.waits));
-      for (const listener of [...listeners]) drop(listener);
+      notify([...listeners].filter(({ waits = false }) => waits));
+      for (const listener of [...listeners]) unwatch(listener);
     },
   };
 }
 
-/** A function that requests a run of `work`, which must not reject: one run at a time, and requests during a run cause one more. */
-export function coalesced(work: () => Promise<void>): () => void {
-  let running = false;
-  let again = false;
-  const run = async (): Promise<void> => {
-    running = true;
+/** Runs `work`, which must not reject, on request: one run at a time, and requests during a run cause one more. */
+export class Coalesced {
+  readonly #work: () => Promise<void>;
+  #isRunning = false;
+  #again = false;
+
+  constructor(work: () => Promise<void>) {
+    this.#work = work;
+  }
+
+  request(): void {
+    if (this.#isRunning) this.#again = true;
+    else void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
     do {
-      again = false;
-      await work();
-    } while (again);
-    running = false;
-  };
-  return () => {
-    if (running) again = true;
-    else void run();
-  };
+      this.#again = false;
+      await this.#work();
+    } while (this.#again);
+    this.#isRunning = false;
+  }
 }

@@ -3,7 +3,8 @@ import { SluiceError } from "../../base/errors.ts";
 import type { SluiceEvent } from "../events.ts";
 import type { Changes } from "../host/store-changes.ts";
 import { readEvents } from "../record.ts";
-import type { EventQuery, JournalRecord, OpenRequest, RunJournal, RunSummary } from "../seam.ts";
+import type { EventQuery, JournalRecord, OpenRequest, RunJournal, RunSummary, TreeRun } from "../seam.ts";
+import { TreeReader } from "../tree-order.ts";
 import type { JournalStore, RunRow } from "./journal-store.ts";
 
 export function unknownRun(runId: string): SluiceError {
@@ -81,6 +82,11 @@ export async function readRecords(
 /** How often to read a running run again until it did not change in between. */
 const READINGS = 5;
 
+/** How many records a run and its descendants have, at one moment. */
+export async function readTree(store: JournalStore, runId: string): Promise<readonly TreeRun[]> {
+  return (await rowsOfTree(store, runId)).map(({ runId, parentId, records }) => ({ runId, parentId, records }));
+}
+
 /** A consistent snapshot of the journals of a run and its descendants. */
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {
   let rows = await rowsOfTree(store, runId);
@@ -109,8 +115,6 @@ export async function journalOf(store: JournalStore, row: RunRow): Promise<RunJo
   };
 }
 
-/** Records per read, so that the first events of a long run arrive early. */
-const PAGE = 200;
 /** How many times the duration of a read to wait before the next one, since reading a tree costs time per run. */
 const REST = 9;
 
@@ -121,7 +125,7 @@ export async function* followEvents(
   { after, follow = false, children = false, signal }: EventQuery,
 ): AsyncGenerator<SluiceEvent, void, undefined> {
   const from = after === undefined ? undefined : parseEventId(after);
-  const seen = new Map<string, number>(from === undefined ? [] : [[from.runId, from.seq]]);
+  const reader = new TreeReader((of, next, limit) => store.records(of, next, limit), children ? undefined : from);
   const waiter = follow ? changes.waiter(signal) : undefined;
   try {
     for (;;) {
@@ -129,22 +133,16 @@ export async function* followEvents(
       // After an abort it still reads what is committed, which may include the run's end.
       const last = !follow || signal?.aborted === true;
       const startedAt = clock.now();
-      const root = await store.run(runId);
+      const tree = children
+        ? await rowsOfTree(store, runId)
+        : [await store.run(runId)].filter((row) => row !== undefined);
+      const [root] = tree;
       if (root === undefined) throw unknownRun(runId);
-      const rows = children ? await rowsOfTree(store, runId) : [root];
       const tookMs = clock.now() - startedAt;
-      for (const row of rows) {
-        for (let next = seen.get(row.runId) ?? 0; next < row.records; ) {
-          const page = await store.records(row.runId, next, PAGE);
-          if (page.length === 0) break;
-          for (const record of page) {
-            next = record.seq + 1;
-            seen.set(row.runId, next);
-            const events = readEvents(row.runId, record);
-            const known = from?.runId === row.runId && from.seq === record.seq ? from.index + 1 : 0;
-            yield* known === 0 ? events : events.slice(known);
-          }
-        }
+      for await (const { runId: of, record } of reader.read(tree)) {
+        const events = readEvents(of, record);
+        if (from === undefined || of !== from.runId || record.seq > from.seq) yield* events;
+        else if (record.seq === from.seq) yield* events.slice(from.index + 1);
       }
       if (last || root.end !== undefined) return;
       await changed;
