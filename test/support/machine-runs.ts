@@ -83,8 +83,14 @@ export interface MachineWorld {
   start(machine: Machine, hooks?: Pick<Play, "beforeRecord" | "onAct">): Started;
   /** Continues it in another process. */
   resume(started: Started): RunHandle<unknown>;
-  observe(started: Started, result: RunResult<unknown>): Promise<Observation>;
+  observe(started: Started, result: RunResult<unknown> | ClosedRun): Promise<Observation>;
   readonly host: RunHost;
+}
+/** A run that ended without its code, and so without a result. */
+export interface ClosedRun {
+  readonly status: "cancelled";
+  readonly stages: readonly never[];
+  readonly error: { readonly code: string; readonly message: string };
 }
 export interface Started {
   readonly play: Play;
@@ -410,7 +416,12 @@ function noChoice(value: NoChoice): unknown {
 }
 
 /** Everything that the run's journals and its user code show, in the reference's words. */
-async function observe(host: RunHost, play: Play, runId: string, result: RunResult<unknown>): Promise<Observation> {
+async function observe(
+  host: RunHost,
+  play: Play,
+  runId: string,
+  result: RunResult<unknown> | ClosedRun,
+): Promise<Observation> {
   const runs = new Map<string, { events: TraceEvent[]; entered: Entered[]; asked: Asked[] }>();
   const runOf = (id: string) => {
     const run = runs.get(id) ?? { events: [], entered: [], asked: [] };
@@ -437,7 +448,7 @@ async function observe(host: RunHost, play: Play, runId: string, result: RunResu
         break;
       case "route.decided":
         events.push(decidedOf(play.machine, execution, statuses.get(execution) ?? "", data));
-        if (data.choice === "fanOut" || data.choice === "forEach") statuses.set(execution, "failed");
+        if (data.choice === "fanOut") statuses.set(execution, "failed");
         break;
       case "context.changed":
         events.push({ type, execution, patch: objectAt(data, "patch") });
@@ -480,7 +491,7 @@ async function observe(host: RunHost, play: Play, runId: string, result: RunResu
   return { runs, stages, end: endOf(result) };
 }
 
-function endOf(result: RunResult<unknown>): End {
+function endOf(result: RunResult<unknown> | ClosedRun): End {
   switch (result.status) {
     case "completed":
       return { status: "completed", output: JSON.parse(JSON.stringify(result.output)) };

@@ -124,7 +124,7 @@ export interface Sight {
   readonly joined?: readonly string[];
   readonly items?: Readonly<Record<string, readonly ItemEnd[]>>;
 }
-export type ItemEnd = { readonly key: string; readonly status: Ended["status"]; readonly output?: Json };
+export type ItemEnd = Ended & { readonly key: string; readonly output?: Json };
 /** What a route function or a condition is called with. */
 export interface Asked {
   readonly execution: string;
@@ -254,7 +254,6 @@ type Resolved =
   | { readonly kind: "to"; readonly state: string; readonly input: Json; readonly patch?: JsonObject }
   | {
       readonly kind: "fanOut";
-      readonly choice: "fanOut" | "forEach";
       readonly children: readonly { readonly key: string; readonly state: string; readonly input: Json }[];
       readonly list?: string;
       readonly join: string;
@@ -296,7 +295,6 @@ function resolve(machine: Machine, node: RouteNode, scope: Scope, ownOutput: Jso
       if (!isValid) return undefined;
       return {
         kind: "fanOut",
-        choice: "fanOut",
         children,
         join: node.join,
         input,
@@ -320,7 +318,7 @@ function resolve(machine: Machine, node: RouteNode, scope: Scope, ownOutput: Jso
         fits(node.join, input);
       if (!isValid) return undefined;
       const onFailure = node.onFailure ?? "cancel";
-      return { kind: "fanOut", choice: "forEach", children, list: node.state, join: node.join, input, onFailure };
+      return { kind: "fanOut", children, list: node.state, join: node.join, input, onFailure };
     }
     case "stages": {
       const { stages, execution, join } = node;
@@ -352,7 +350,11 @@ function resolve(machine: Machine, node: RouteNode, scope: Scope, ownOutput: Jso
 
 function targetsOf(choice: Resolved): readonly string[] {
   if (choice.kind === "to") return [choice.state];
-  return choice.kind === "fanOut" ? [...choice.children.map(({ state }) => state), choice.join] : [];
+  if (choice.kind !== "fanOut") return [];
+  // An empty list names its state too.
+  return choice.list === undefined
+    ? [...choice.children.map(({ state }) => state), choice.join]
+    : [choice.list, choice.join];
 }
 
 interface Decision {
@@ -542,9 +544,15 @@ export function interpret(machine: Machine): Expectation {
         ...(isCancelled ? { raced: late } : {}),
       });
       const fork = Object.fromEntries(ends.map(({ key, outcome: how }) => [key, endedAs(how)]));
+      const items = ends.map(({ key, outcome: how }): ItemEnd => {
+        const ended = { ...endedAs(how), key };
+        return how.status === "completed" ? { ...ended, output: how.output } : ended;
+      });
+      const told = (): Also =>
+        list === undefined ? { fork, joined: joinedOf(upstream, fork) } : { items: { [list]: items } };
       if (isCancelled) {
         result = { status: "failed", code: "fan_out" };
-        seen = sight(list === undefined ? { fork, joined: joinedOf(upstream, fork) } : {});
+        seen = sight(told());
         raced = late;
         continue;
       }
@@ -554,18 +562,7 @@ export function interpret(machine: Machine): Expectation {
       // The join reads what its branches say now, in declared order, and nothing of what they said in an earlier fan-out.
       for (const { state: branch } of ends) upstream.delete(branch);
       for (const [branch, output] of outputs) upstream.set(branch, output);
-      const items = ends.map(
-        ({ key, outcome: how }): ItemEnd => ({
-          key,
-          status: how.status,
-          ...(how.status === "completed" ? { output: how.output } : {}),
-        }),
-      );
-      next = {
-        state: join,
-        input: choice.input,
-        also: list === undefined ? { fork, joined: joinedOf(upstream, fork) } : { items: { [list]: items } },
-      };
+      next = { state: join, input: choice.input, also: told() };
       break;
     }
   }
@@ -646,8 +643,8 @@ function decided(execution: string, from: string, { choice, by, row, refused, co
     case "fanOut":
       return {
         ...base,
-        choice: choice.choice,
-        to: choice.list ?? choice.children.map(({ state }) => state),
+        choice: "fanOut",
+        to: choice.list === undefined ? choice.children.map(({ state }) => state) : [choice.list],
         join: choice.join,
       };
     case "done":
