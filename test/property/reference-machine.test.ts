@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import * as machineEntry from "@sluice/core/machine";
 import { isObject } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,6 +13,7 @@ import {
   type RunTrace,
   type TraceEvent,
 } from "../support/reference-machine.ts";
+import { expectedWalk, type PureMachine, simulate } from "../support/simulated-machine.ts";
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 2_000);
 
@@ -160,6 +162,26 @@ test("a machine's run goes where the documentation says, and reads and records w
   );
   if (process.env.SLUICE_TEST_MACHINES !== undefined) console.log(Object.fromEntries([...seen].toSorted()));
 });
+
+// Once core has the machine as a value.
+test.skipIf(!isPure(machineEntry))("by transition and apply alone, a machine goes the same way", async () => {
+  if (!isPure(machineEntry)) throw new Error("core has no transition");
+  const pure = machineEntry;
+  await fc.assert(
+    fc.asyncProperty(randomMachine, async (machine) => {
+      const expected = expectedWalk(machine);
+      const { end, ...walk } = await simulate(machine, pure);
+      const isWorded = end.status === "completed" || "message" in expected.end;
+      const seen = { ...walk, end: isWorded ? end : { status: end.status, code: end.code } };
+      if (!isSame(seen, expected)) expect(seen).toEqual(expected);
+    }),
+    { numRuns: MACHINES },
+  );
+});
+
+function isPure(entry: object): entry is PureMachine<object, object> {
+  return ["initialState", "transition", "apply"].every((name) => typeof Reflect.get(entry, name) === "function");
+}
 
 test("a run that stops at any record ends, when it is resumed, as if it had not stopped", async () => {
   const world = machineWorld();

@@ -53,7 +53,6 @@ import { session, type TestSession } from "./run-kit.ts";
 /** One machine's run, in one process or in several. */
 export interface Play {
   readonly machine: Machine;
-  readonly pipeline: Pipeline<JsonObject, unknown>;
   /** By run and execution: what its code read. */
   readonly entered: Map<string, Entered & { readonly run: string }>;
   /** By run, execution and result: what routes and conditions read. */
@@ -95,6 +94,11 @@ export interface ClosedRun {
 export interface Started {
   readonly play: Play;
   readonly handle: RunHandle<unknown>;
+  readonly pipeline: Pipeline<JsonObject, unknown>;
+}
+
+export function newPlay(machine: Machine): Play {
+  return { machine, entered: new Map(), asked: new Map(), faults: [], written: 0 };
 }
 
 /** Two processes on one store in memory. */
@@ -137,20 +141,13 @@ export function machineWorld(): MachineWorld {
   return {
     host: second.host,
     start: (machine, hooks = {}) => {
-      const play: Play = {
-        machine,
-        pipeline: pipelineOf(machine, playOf, madeOf),
-        entered: new Map(),
-        asked: new Map(),
-        faults: [],
-        written: 0,
-        ...hooks,
-      };
-      const handle = first.start(play.pipeline, machine.input);
+      const play = { ...newPlay(machine), ...hooks };
+      const defined = machinePipeline(machine, playOf, madeOf);
+      const handle = first.start(defined, machine.input);
       plays.set(handle.runId, play);
-      return { play, handle };
+      return { play, handle, pipeline: defined };
     },
-    resume: ({ play, handle }) => second.resume(play.pipeline, handle.runId),
+    resume: ({ pipeline: defined, handle }) => second.resume(defined, handle.runId),
     observe: async ({ play, handle: { runId } }, result) => {
       const observed = await observe(second.host, play, runId, result);
       plays.delete(runId);
@@ -168,10 +165,11 @@ const anyInput = { types: undefined, version: 1, vendor: "test", validate: (valu
 const INPUT = withJsonSchema<JsonObject>({ "~standard": anyInput }, { type: "object" });
 const WITH_X: JsonSchema = { type: "object", properties: { x: { type: "number" } }, required: ["x"] };
 
-function pipelineOf(
+/** The machine as a pipeline, whose code notes what it reads in the play of its run. */
+export function machinePipeline(
   machine: Machine,
   playOf: (runId: string) => Play,
-  madeOf: (node: StateNode) => AnyState,
+  madeOf = (node: StateNode): AnyState => stateOf(node, playOf),
 ): Pipeline<JsonObject, unknown> {
   const stages = Object.fromEntries(machine.states.map((node) => [node.id, madeOf(node)]));
   const { routes, initial, context, limits } = machine;

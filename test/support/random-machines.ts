@@ -1,4 +1,5 @@
 import type { Json } from "@sluice/core";
+import * as core from "@sluice/core";
 import fc from "fast-check";
 import type {
   Expectation,
@@ -17,8 +18,8 @@ import type {
   Unrecordable,
 } from "./reference-machine.ts";
 
-/** Whether machines run a state over a list. Off until core has `forEach`. */
-export const LISTS: boolean = false;
+/** Whether machines run a state over a list: once core has `forEach`. */
+const LISTS = "forEach" in core;
 
 const IDS = ["plan", "b", "c2", "to-do", "Last"] as const;
 const UNKNOWN = "nowhere";
