@@ -303,7 +303,7 @@ function returned(body: RouteNode, scope: Scope): unknown {
 function answered(guard: GuardNode, scope: Scope): unknown {
   switch (guard.guard) {
     case "later":
-      return (async () => answered(guard.then, scope))();
+      return (async () => answered(guard.promised, scope))();
     case "throws":
       throw new Error("a condition threw");
     case "returns":
@@ -342,7 +342,7 @@ function choiceOf(node: RouteNode, scope: Scope): unknown {
     case "unrecordable":
       return unrecordableChoice(node.as, node.state, unrecordable(node.value));
     case "noChoice":
-      return noChoice(node.value);
+      return noChoice(node.value, node.states);
     case "throw":
       throw new Error(node.message);
     case "later":
@@ -392,7 +392,7 @@ function unrecordableChoice(as: "output" | "input" | "context", id: string, valu
   return { kind: "to", state: id, input: { x: 1 }, context: { value } };
 }
 
-function noChoice(value: NoChoice): unknown {
+function noChoice(value: NoChoice, [id, other]: readonly [string, string]): unknown {
   switch (value) {
     case "undefined":
       return undefined;
@@ -410,6 +410,18 @@ function noChoice(value: NoChoice): unknown {
       return { kind: "fail" };
     case "no state":
       return { kind: "to" };
+    case "no siblings":
+      return { kind: "fanOut", join: id };
+    case "odd sibling":
+      return { kind: "fanOut", siblings: [5], join: id, input: { x: 1 } };
+    case "odd policy":
+      return { kind: "fanOut", siblings: [other], join: id, input: { x: 1 }, onFailure: "ignore" };
+    case "odd context":
+      return { kind: "to", state: id, input: { x: 1 }, context: ["k"] };
+    case "odd stages":
+      return { stages: id, execution: "sequential" };
+    case "odd execution":
+      return { stages: [id], execution: "later" };
   }
 }
 

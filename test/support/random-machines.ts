@@ -142,14 +142,8 @@ function broken(states: readonly StateNode[]): fc.Arbitrary<RouteNode> {
   const id = fc.constantFrom(...ids);
   const unrecordable = fc.constantFrom<Unrecordable>("map", "date", "bigint", "nan", "function", "cycle");
   const noChoice = fc.constantFrom<NoChoice>(
-    "undefined",
-    "null",
-    "number",
-    "text",
-    "list",
-    "unknown kind",
-    "no reason",
-    "no state",
+    ...(["undefined", "null", "number", "text", "list", "unknown kind", "no reason", "no state"] as const),
+    ...(["no siblings", "odd sibling", "odd policy", "odd context", "odd stages", "odd execution"] as const),
   );
   const x = value({ x: 1 });
   return fc.oneof(
@@ -157,7 +151,7 @@ function broken(states: readonly StateNode[]): fc.Arbitrary<RouteNode> {
     fc
       .tuple(unrecordable, fc.constantFrom("output" as const, "input" as const, "context" as const), id)
       .map(([what, as, state]): RouteNode => ({ do: "unrecordable", value: what, as, state })),
-    noChoice.map((what): RouteNode => ({ do: "noChoice", value: what })),
+    noChoice.map((what): RouteNode => ({ do: "noChoice", value: what, states: [ids[0] ?? "", ids[1] ?? ""] })),
     fc.constant<RouteNode>({ do: "throw", message: "the route threw" }),
     fc.tuple(id, fc.constantFrom("__proto__", "constructor", "_own")).map(
       ([state, key]): RouteNode => ({
@@ -276,14 +270,14 @@ function routeFunctions(
   status: "completed" | "failed" | "skipped",
 ): fc.Arbitrary<RouteFunctionNode> {
   const ids = states.map(({ id }) => id);
-  const leaf = fc.oneof({ weight: 40, arbitrary: choices(states, false) }, { weight: 1, arbitrary: broken(states) });
+  const leaf = fc.oneof({ weight: 32, arbitrary: choices(states, false) }, { weight: 1, arbitrary: broken(states) });
   const branch = fc
     .tuple(condition(ids, status), leaf, leaf)
-    .map(([when, then, otherwise]): RouteNode => ({ do: "if", when, then, otherwise }));
+    .map(([when, yes, no]): RouteNode => ({ do: "if", when, yes, no }));
   const body = fc.oneof(
     { weight: 2, arbitrary: leaf },
     { weight: 4, arbitrary: branch },
-    { weight: 1, arbitrary: branch.map((then): RouteNode => ({ do: "later", then })) },
+    { weight: 1, arbitrary: branch.map((promised): RouteNode => ({ do: "later", promised })) },
   );
   return fc.tuple(body, fc.nat(11)).map(([node, declared]): RouteFunctionNode => {
     if (declared > 6) return { body: node };
@@ -306,9 +300,9 @@ function namedBy(node: RouteNode): readonly string[] {
     case "stages":
       return [...node.stages, ...(node.join === undefined ? [] : [node.join])];
     case "later":
-      return namedBy(node.then);
+      return namedBy(node.promised);
     case "if":
-      return [...namedBy(node.then), ...namedBy(node.otherwise)];
+      return [...namedBy(node.yes), ...namedBy(node.no)];
     default:
       return [];
   }
@@ -347,7 +341,7 @@ function guards(ids: readonly string[]): fc.Arbitrary<GuardNode> {
   return fc.oneof(
     { weight: 8, arbitrary: returns },
     { weight: 1, arbitrary: fc.constant<GuardNode>({ guard: "throws" }) },
-    { weight: 1, arbitrary: returns.map((then): GuardNode => ({ guard: "later", then })) },
+    { weight: 1, arbitrary: returns.map((promised): GuardNode => ({ guard: "later", promised })) },
   );
 }
 

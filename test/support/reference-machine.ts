@@ -13,7 +13,21 @@ export type Expr =
 
 /** What user code may return that no record can hold, and what is no choice at all. */
 export type Unrecordable = "map" | "date" | "bigint" | "nan" | "function" | "cycle";
-export type NoChoice = "undefined" | "null" | "number" | "text" | "list" | "unknown kind" | "no reason" | "no state";
+export type NoChoice =
+  | "undefined"
+  | "null"
+  | "number"
+  | "text"
+  | "list"
+  | "unknown kind"
+  | "no reason"
+  | "no state"
+  | "no siblings"
+  | "odd sibling"
+  | "odd policy"
+  | "odd context"
+  | "odd stages"
+  | "odd execution";
 
 /** What a route does. Names of states may be wrong: a route is code. */
 export type RouteNode =
@@ -41,11 +55,11 @@ export type RouteNode =
       readonly as: "output" | "input" | "context";
       readonly state: string;
     }
-  | { readonly do: "noChoice"; readonly value: NoChoice }
+  | { readonly do: "noChoice"; readonly value: NoChoice; readonly states: readonly [string, string] }
   | { readonly do: "throw"; readonly message: string }
   /** A promise of what another node does. */
-  | { readonly do: "later"; readonly then: RouteNode }
-  | { readonly do: "if"; readonly when: Expr; readonly then: RouteNode; readonly otherwise: RouteNode };
+  | { readonly do: "later"; readonly promised: RouteNode }
+  | { readonly do: "if"; readonly when: Expr; readonly yes: RouteNode; readonly no: RouteNode };
 export type PatchNode = readonly (readonly [string, Expr])[];
 export interface SiblingNode {
   readonly state: string;
@@ -67,7 +81,7 @@ export interface ListNode {
 export type GuardNode =
   | { readonly guard: "returns"; readonly value: Expr }
   | { readonly guard: "throws" }
-  | { readonly guard: "later"; readonly then: GuardNode };
+  | { readonly guard: "later"; readonly promised: GuardNode };
 
 /** How one execution of a state ends. */
 export type Outcome =
@@ -245,8 +259,8 @@ export function itemKey({ key }: ListNode, item: Json, index: number): string {
 
 /** The branch that a node takes, with nothing but the last node and whether it came as a promise. */
 export function branchOf(node: RouteNode, scope: Scope): { readonly node: RouteNode; readonly later: boolean } {
-  if (node.do === "if") return branchOf(evaluate(node.when, scope) === true ? node.then : node.otherwise, scope);
-  if (node.do === "later") return { ...branchOf(node.then, scope), later: true };
+  if (node.do === "if") return branchOf(evaluate(node.when, scope) === true ? node.yes : node.no, scope);
+  if (node.do === "later") return { ...branchOf(node.promised, scope), later: true };
   return { node, later: false };
 }
 
@@ -414,7 +428,7 @@ function decide(machine: Machine, state: string, result: Result, scope: Scope, a
 }
 
 function fires(guard: GuardNode, scope: Scope): boolean {
-  if (guard.guard === "later") return fires(guard.then, scope);
+  if (guard.guard === "later") return fires(guard.promised, scope);
   return guard.guard === "returns" && evaluate(guard.value, scope) === true;
 }
 
