@@ -221,8 +221,15 @@ function lists(
     );
 }
 
-/** Choices that can be followed. Those of a table are made when the pipeline is defined: `strict`, and of values alone. */
-function choices(states: readonly StateNode[], strict: boolean): fc.Arbitrary<RouteNode> {
+/**
+ * Choices that can be followed. Those of a table's row are made when the pipeline is defined, and of values alone. Only a completed
+ * state's route returns all that it reads, since another's may hold what time decides.
+ */
+function choices(
+  states: readonly StateNode[],
+  of: "completed" | "failed" | "skipped" | "row",
+): fc.Arbitrary<RouteNode> {
+  const strict = of === "row";
   const ids = states.map(({ id }) => id);
   const inputOf = inputs(states, strict);
   const computed = strict ? fc.nat(3).map(value) : reading(ids);
@@ -255,7 +262,7 @@ function choices(states: readonly StateNode[], strict: boolean): fc.Arbitrary<Ro
     {
       weight: 2,
       arbitrary: fc
-        .option(strict ? computed : fc.oneof(computed, fc.constant(read("ctx"))), { nil: undefined })
+        .option(of === "completed" ? fc.oneof(computed, fc.constant(read("ctx"))) : computed, { nil: undefined })
         .map((output): RouteNode => ({ do: "done", ...(output === undefined ? {} : { output }) })),
     },
     {
@@ -270,7 +277,7 @@ function routeFunctions(
   status: "completed" | "failed" | "skipped",
 ): fc.Arbitrary<RouteFunctionNode> {
   const ids = states.map(({ id }) => id);
-  const leaf = fc.oneof({ weight: 32, arbitrary: choices(states, false) }, { weight: 1, arbitrary: broken(states) });
+  const leaf = fc.oneof({ weight: 32, arbitrary: choices(states, status) }, { weight: 1, arbitrary: broken(states) });
   const branch = fc
     .tuple(condition(ids, status), leaf, leaf)
     .map(([when, yes, no]): RouteNode => ({ do: "if", when, yes, no }));
@@ -349,7 +356,7 @@ function table(states: readonly StateNode[]): fc.Arbitrary<Machine["routes"]> {
   const ids = states.map(({ id }) => id);
   const plain = states.filter(({ needsX }) => !needsX).map(({ id }) => id);
   const target = fc.oneof(
-    choices(states, true),
+    choices(states, "row"),
     ...(plain.length > 0 ? [fc.constantFrom<string | RouteNode>(...plain)] : []),
   );
   const when = fc.option(guards(ids), { nil: undefined });
