@@ -200,7 +200,8 @@ describe("what an executor of any kind spent in an earlier process", () => {
       "output" in stage && stage.output !== null ? [stage.output] : [],
     );
     // Fifty are spent, so ten fit twice.
-    expect(outcomes.toSorted()).toEqual(["run.maxTokens", "run.maxTokens", "run.maxTokens", "spent", "spent"]);
+    expect(outcomes.filter((outcome) => outcome === "spent")).toHaveLength(2);
+    expect(outcomes.filter((outcome) => outcome === "run.maxTokens")).toHaveLength(3);
   });
 
   test.each([
@@ -237,6 +238,9 @@ describe("what an executor of any kind spent in an earlier process", () => {
     await quiet();
     expect(await second.get(handle.runId)).toMatchObject({ status: "running" });
     clock.turn(1);
+    await quiet();
+    // The sleep is over by itself after six seconds.
+    clock.turn(2_000);
     expect(await result).toMatchObject({ status: "failed", stages: [{ code: "timeout", detail: { limit } }] });
   });
 });
