@@ -1,5 +1,14 @@
-import { type AnyState, done, fanOut, pipeline, type RunLimits, stage } from "@sluice/core";
-import type { Limits, Spending } from "@sluice/core/runtime";
+import {
+  type ActScope,
+  type AnyState,
+  done,
+  fanOut,
+  pipeline,
+  type RunLimits,
+  type StepCost,
+  stage,
+  type Usage,
+} from "@sluice/core";
 import type { PriceOption } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -27,22 +36,25 @@ function one(only: AnyState, limits: RunLimits = {}) {
   });
 }
 const CAPS = { maxTokens: 100, maxCostUsd: 1 };
-const NO_AMOUNTS: readonly (readonly [string, Spending])[] = [
-  ["no number", { tokens: Number.NaN, costUsd: Number.NaN }],
-  ["no number of dollars", { tokens: 1, costUsd: Number.NaN }],
-  ["less than nothing", { tokens: -1_000, costUsd: -1_000 }],
-  ["less than no dollars", { tokens: 1, costUsd: -1_000 }],
-  ["without end", { tokens: Number.POSITIVE_INFINITY, costUsd: Number.POSITIVE_INFINITY }],
+const used = (tokens: number, costUsd: number): Usage => ({ inputTokens: tokens, outputTokens: 0, costUsd });
+const NO_AMOUNTS: readonly (readonly [string, Usage])[] = [
+  ["no number", used(Number.NaN, Number.NaN)],
+  ["no number of dollars", used(1, Number.NaN)],
+  ["less than nothing", used(-1_000, -1_000)],
+  ["less than nothing of one kind", { inputTokens: 1_000, outputTokens: -1_000, costUsd: 0 }],
+  ["less than no dollars", used(1, -1_000)],
+  ["without end", used(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)],
+  ["less than no calls without a price", { ...used(1, 0), unpricedCalls: -1 }],
 ];
-const MORE: Spending = { tokens: 101, costUsd: 1.01 };
+const MORE = used(101, 1.01);
 
 /** Whether an executor gets more than the caps allow, after what it tried, and whether a sibling does. */
-async function afterwards(tried: (limits: Limits) => void): Promise<unknown> {
-  const asks = (first: (limits: Limits) => void) =>
+async function afterwards(tried: (scope: ActScope) => unknown): Promise<unknown> {
+  const asks = (first: (scope: ActScope) => unknown) =>
     work({
-      act: ({ limits }) => {
-        first(limits);
-        return completed(limits.reserve(MORE).ok);
+      act: async (scope) => {
+        await first(scope);
+        return completed(await scope.steps.run("more", () => scope.budget.reserve(MORE) === undefined));
       },
     });
   const forked = pipeline({
@@ -61,25 +73,25 @@ async function afterwards(tried: (limits: Limits) => void): Promise<unknown> {
 }
 
 describe("a cap holds whatever an executor says it spends", () => {
-  test.each(NO_AMOUNTS)("it sets aside %s", async (_what, asked) => {
-    expect(await afterwards((limits) => void limits.reserve(asked))).toEqual([false, false]);
+  const spending = (cost: StepCost) => (scope: ActScope) => scope.steps.run("spend", () => null, { cost: () => cost });
+  test.each(NO_AMOUNTS)("it reserves %s", async (_what, most) => {
+    expect(await afterwards(({ budget }) => void budget.reserve(most))).toEqual([false, false]);
   });
-  test.each(NO_AMOUNTS)("it sets aside, and settles with, %s", async (_what, used) => {
-    const tried = (limits: Limits): void => {
-      const reserved = limits.reserve({ tokens: 1, costUsd: 0.01 });
-      if (reserved.ok) reserved.settle(used);
-    };
+  test.each(NO_AMOUNTS)("it reserves little, and its step costs %s", async (_what, cost) => {
+    const tried = ({ steps, budget }: ActScope): Promise<boolean> =>
+      steps.run("spend", () => budget.reserve(used(1, 0.01)) === undefined, { cost: () => cost });
     expect(await afterwards(tried)).toEqual([false, false]);
   });
-  test.each(NO_AMOUNTS)("it spent %s", async (_what, used) => {
-    expect(await afterwards((limits) => limits.record(used))).toEqual([false, false]);
+  test.each(NO_AMOUNTS)("it spent %s", async (_what, cost) => {
+    expect(await afterwards(spending(cost))).toEqual([false, false]);
   });
-  test("it settles one call many times", async () => {
-    const tried = (limits: Limits): void => {
-      const reserved = limits.reserve({ tokens: 50, costUsd: 0.5 });
-      for (let time = 0; reserved.ok && time < 10; time += 1) reserved.settle({ tokens: 0, costUsd: 0 });
-    };
-    expect(await afterwards(tried)).toEqual([false, false]);
+  test("it reserves, and its step says nothing of a cost", async () => {
+    const tried = ({ steps, budget }: ActScope): Promise<boolean> =>
+      steps.run("spend", () => budget.reserve(used(50, 0.5)) === undefined);
+    expect(await afterwards(async (scope) => [await tried(scope), await scope.steps.now("then")])).toEqual([
+      false,
+      false,
+    ]);
   });
 });
 

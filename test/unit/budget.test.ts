@@ -1,5 +1,14 @@
 import { writeFileSync } from "node:fs";
-import { type AnyState, done, fanOut, pipeline, type RunLimits, type StateLimits, stage } from "@sluice/core";
+import {
+  type AnyState,
+  done,
+  fanOut,
+  pipeline,
+  type RunLimits,
+  type StateLimits,
+  type StepCost,
+  stage,
+} from "@sluice/core";
 import { scriptedModel } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -232,13 +241,13 @@ describe("a cap on money", () => {
   test("refuses an executor that cannot say what its call may cost", async () => {
     const spends = work({
       limits: { maxCostUsd: 5 },
-      act: ({ limits }) => {
-        const blind = limits.reserve({ tokens: 10 });
-        const priced = limits.reserve({ tokens: 10, costUsd: 1 });
-        if (priced.ok) priced.settle({ tokens: 5 });
-        limits.record({ tokens: 5 });
-        const after = limits.reserve({ tokens: 10, costUsd: 1 });
-        return completed([blind, priced, after].map((each) => (each.ok ? "ok" : each.message)));
+      act: async ({ steps, budget }) => {
+        const most = { inputTokens: 5, outputTokens: 5 };
+        const asks = (id: string, costUsd: object, cost?: StepCost) =>
+          steps.run(id, () => budget.reserve({ ...most, ...costUsd })?.message ?? "ok", { cost: () => cost });
+        const blind = await asks("blind", {});
+        const priced = await asks("priced", { costUsd: 1 }, { inputTokens: 5, outputTokens: 0 });
+        return completed([blind, priced, await asks("after", { costUsd: 1 })]);
       },
     });
     const { stages } = await session({ model: noModel }).run(one(spends), task);
@@ -254,16 +263,15 @@ describe("a cap on money", () => {
   });
 });
 
-test("what is set aside by an executor and settled without a word counts as used, and is free again when it was not", async () => {
+test("what an executor's step reserves counts as used if the step has no cost, and is free again if it has one", async () => {
   const spends = work({
-    act: ({ limits }) => {
+    act: async ({ steps, budget }) => {
       const outcomes: string[] = [];
-      const call = (used: "all" | "none"): void => {
-        const reserved = limits.reserve({ tokens: 10, costUsd: 1 });
-        outcomes.push(reserved.ok ? "ok" : reserved.limit);
-        if (reserved.ok) reserved.settle(...(used === "all" ? [] : [{ tokens: 0, costUsd: 0 }]));
-      };
-      for (const used of ["none", "none", "all", "none", "all", "none"] as const) call(used);
+      for (const [index, used] of (["none", "none", "all", "none", "all", "none"] as const).entries()) {
+        const call = (): string => budget.reserve({ inputTokens: 10, outputTokens: 0, costUsd: 1 })?.limit ?? "ok";
+        const cost = used === "all" ? {} : { cost: () => ({ inputTokens: 0, outputTokens: 0 }) };
+        outcomes.push(await steps.run(`call/${index}`, call, cost));
+      }
       return completed(outcomes);
     },
   });

@@ -9,6 +9,7 @@ import {
   genesisPosition,
   type RecordDraft,
   type RunPosition,
+  readCost,
   readEvents,
   toRecordedValue,
   type UnhashedRecord,
@@ -96,6 +97,25 @@ describe("the events of a record", () => {
     );
     expect(writeEvents([], 7)).toBe("[]");
     expect(readEvents("r1", record("[]"))).toEqual([]);
+  });
+
+  test("follow what their step cost, which is numbers only and no event", () => {
+    const cost = { inputTokens: 5, outputTokens: 1, costUsd: 1e-9, runMs: 7 };
+    for (const events of [[], drafts]) {
+      const text = writeEvents(events, 1_234, cost);
+      expect(text).toMatch(/^\[{"cost":{"inputTokens":5,"outputTokens":1,"costUsd":1e-9,"runMs":7}}[,\]]/);
+      expect(readCost(record(text))).toEqual(cost);
+      expect(readEvents("r1", record(text))).toEqual(readEvents("r1", record(writeEvents(events, 1_234))));
+    }
+    expect(readCost(record(writeEvents(drafts, 1_234)))).toBeUndefined();
+    const hostile = Object.assign({ inputTokens: Number.NaN }, { costUsd: "sk-secret", more: "sk-secret" });
+    expect(writeEvents([], 1, Object.assign(cost, hostile))).toBe(
+      '[{"cost":{"inputTokens":null,"outputTokens":1,"costUsd":null,"runMs":7}}]',
+    );
+    expect(readCost(record('[{"cost":{"inputTokens":null,"outputTokens":"1"}}]'))).toEqual({
+      inputTokens: Number.NaN,
+      outputTokens: Number.NaN,
+    });
   });
 
   test("of no known type are not written", () => {

@@ -243,12 +243,12 @@ describe("a state that was left", () => {
     const told: Json[] = [];
     const state: WorkOptions = {
       ...more,
-      act: async ({ limits: caps, steps }) => {
-        caps.reserve({ tokens: 3, costUsd: 0.25 });
-        const asked = caps.reserve({ tokens: 5, costUsd: 1 });
-        if (asked.ok) asked.settle({ tokens: 11, costUsd: 2 });
-        caps.record({ tokens: 11, costUsd: 2 });
-        await steps.run("slow", waiting);
+      act: async ({ budget, steps }) => {
+        const spending = async () => {
+          budget.reserve({ inputTokens: 3, outputTokens: 2, costUsd: 1 });
+          return await waiting();
+        };
+        await steps.run("slow", spending, { cost: () => ({ inputTokens: 7, outputTokens: 4, costUsd: 2 }) });
         return completed("done");
       },
       assert: (result) => {
@@ -474,8 +474,8 @@ describe("a run", () => {
   test("has nothing against its caps when it begins, and counts what it sets aside", async () => {
     const answers: boolean[] = [];
     const limits = { maxTokens: 10 };
-    const act: WorkOptions["act"] = ({ limits: caps }) => {
-      for (const tokens of [6, 4, 1]) answers.push(caps.reserve({ tokens }).ok);
+    const act: WorkOptions["act"] = ({ budget }) => {
+      for (const inputTokens of [6, 4, 1]) answers.push(budget.reserve({ inputTokens, outputTokens: 0 }) === undefined);
       return completed(1);
     };
     const journals = await recorded(one({ act }, { limits }));

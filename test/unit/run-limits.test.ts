@@ -287,8 +287,8 @@ describe("a time cap", () => {
     const live = session({ model: noModel, maxParallel: 2 });
     const sleepy = (ms: number) =>
       work({
-        act: async ({ limits, signal }) => {
-          const outcome = await limits.timed(signal, async (timed) => {
+        act: async ({ deadline, signal }) => {
+          const outcome = await deadline.timed(signal, async (timed) => {
             await new Promise<void>((resolve) => {
               const disarm = live.clock.after(ms, resolve);
               timed.addEventListener("abort", () => {
@@ -298,7 +298,7 @@ describe("a time cap", () => {
             });
             return timed.aborted ? "aborted" : "slept";
           });
-          const hit = limits.deadlineExceeded();
+          const hit = deadline.exceeded();
           return hit === undefined
             ? completed(outcome)
             : {

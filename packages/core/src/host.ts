@@ -4,7 +4,7 @@ export { type RunExport, readExport } from "./journal/audit/read-export.ts";
 export { checkChain, verifyJournal } from "./journal/audit/verify.ts";
 export { verifyExport } from "./journal/audit/verify-export.ts";
 export { createHost, type HostOptions } from "./journal/host/host.ts";
-export { GENESIS, hashRecord, readEvents } from "./journal/record.ts";
+export { GENESIS, hashRecord, readCost, readEvents } from "./journal/record.ts";
 export type { AttemptRef, AttemptStepRef, StepRef } from "./journal/step-id.ts";
 export type { Commit, JournalStore, NewRunRow, RunRow, WholeRun } from "./journal/store/journal-store.ts";
 export { createMemoryJournals, type MemoryJournals, type MemoryJournalsOptions } from "./journal/store/memory-store.ts";

@@ -115,6 +115,7 @@ export type {
   SignalOutcome,
   SignalsTaken,
   StepCall,
+  StepCost,
   StepOptions,
   StepRunner,
   SuspendReason,

@@ -43,13 +43,13 @@ export type { CallAround, People, RunDeps } from "./run/deps.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export {
   addUsage,
+  type Budget,
   createRunMeter,
-  type Elapsed,
+  type Deadline,
   type LimitHit,
-  type Limits,
   type RunMeter,
-  type Spending,
 } from "./run/limits/limits.ts";
+export { type RecordedCosts, recordedCosts } from "./run/limits/recorded-costs.ts";
 export { type PreparedStates, pipelineProgram, prepareStates } from "./run/pipeline-run.ts";
 export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";

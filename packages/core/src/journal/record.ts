@@ -1,10 +1,18 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { isJson, isJsonObject, isObject, type Json, type JsonObject, parseStoredJson } from "../base/json.ts";
+import {
+  isJson,
+  isJsonObject,
+  isObject,
+  type Json,
+  type JsonObject,
+  field as member,
+  parseStoredJson,
+} from "../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
 import { dataText } from "./redaction.ts";
-import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "./seam.ts";
+import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
 import { NO_ORDINAL } from "./step-id.ts";
 import type { Commit, JournalStore } from "./store/journal-store.ts";
 
@@ -14,6 +22,7 @@ export interface RecordDraft {
   readonly phase: RecordPhase;
   readonly value: string;
   readonly events: readonly EventDraft[];
+  readonly cost?: StepCost | undefined;
   readonly end?: RunEnd;
 }
 
@@ -42,7 +51,15 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
   const now = clock.now();
   const { ordinal, stepId, phase, value } = draft;
   const { seq, incarnation } = at;
-  const unhashed = { seq, ordinal, stepId, phase, incarnation, value, events: writeEvents(draft.events, now) };
+  const unhashed = {
+    seq,
+    ordinal,
+    stepId,
+    phase,
+    incarnation,
+    value,
+    events: writeEvents(draft.events, now, draft.cost),
+  };
   const { events } = unhashed;
   const hash = hashRecord(at.head, at.runId, unhashed);
   // Field by field, since a spread object takes half as much memory again.
@@ -195,17 +212,19 @@ function field(text: string): string {
 
 /**
  * The events of a record as the JSON text that is hashed: redacted, in fixed order, never serialized again. The time is written
- * once; `executionId` and `attempt` only where they differ from the event before, null meaning absent.
+ * once; `executionId` and `attempt` only where they differ from the event before, null meaning absent. A cost comes first.
  */
-export function writeEvents(drafts: readonly EventDraft[], at: number): string {
-  if (drafts.length === 0) return "[]";
+export function writeEvents(drafts: readonly EventDraft[], at: number, cost?: StepCost): string {
+  const costText = cost === undefined ? "" : `${COST_START}${amountsText(cost)}}`;
+  if (drafts.length === 0) return cost === undefined ? "[]" : `${costText}]`;
   // Array.join, since V8 would retain a cons-string.
   const parts: string[] = [];
   let lastExecution: string | undefined;
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
     // Each part is serialized by itself, so that no program can make a record unreadable.
-    parts.push(parts.length === 0 ? `[{"at":${JSON.stringify(at)},"type":` : '},{"type":', typeText(type));
+    if (parts.length > 0) parts.push('},{"type":', typeText(type));
+    else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText(type));
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
     parts.push(',"data":', dataText(data));
@@ -214,6 +233,37 @@ export function writeEvents(drafts: readonly EventDraft[], at: number): string {
   }
   parts.push("}]");
   return parts.join("");
+}
+
+/** How the events of a record with a cost start. An event never starts with this member. */
+const COST_START = '[{"cost":';
+
+const AMOUNTS = [
+  "inputTokens",
+  "outputTokens",
+  "costUsd",
+  "unpricedCalls",
+  "unmeteredCalls",
+  "stateMs",
+  "runMs",
+] as const satisfies readonly (keyof StepCost)[];
+
+/** Writes numbers only, since whatever else an executor returns could hold a secret. */
+function amountsText(cost: StepCost): string {
+  const known = AMOUNTS.filter((name) => cost[name] !== undefined);
+  return `{${known.map((name) => `"${name}":${Number.isFinite(cost[name]) ? cost[name] : null}`).join(",")}}`;
+}
+
+/** What a record says its step used or may use; a member that is no number is NaN. Undefined for a record without a cost. */
+export function readCost({ events }: Pick<JournalRecord, "events">): StepCost | undefined {
+  if (!events.startsWith(COST_START)) return undefined;
+  const read = parseStoredJson(events);
+  const cost = read.ok && Array.isArray(read.value) ? member(read.value[0], "cost") : undefined;
+  const amounts = AMOUNTS.flatMap((name) => {
+    const amount = member(cost, name);
+    return amount === undefined ? [] : [[name, typeof amount === "number" ? amount : Number.NaN]];
+  });
+  return Object.fromEntries(amounts);
 }
 
 const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
@@ -251,11 +301,12 @@ function isStoredEvent(value: unknown): value is StoredEvent {
 export function readEvents(runId: string, record: Pick<JournalRecord, "seq" | "events">): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
   const read = parseStoredJson(record.events);
-  if (!read.ok || !Array.isArray(read.value) || !read.value.every(isStoredEvent)) {
+  const all = read.ok && Array.isArray(read.value) ? read.value : undefined;
+  const stored = record.events.startsWith(COST_START) ? all?.slice(1) : all;
+  if (stored === undefined || !stored.every(isStoredEvent)) {
     const message = `the events of record ${record.seq} of run ${runId} cannot be read; verify the journal`;
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId, seq: record.seq } });
   }
-  const stored = read.value;
   const shared: { at: number; executionId: string | null; attempt: number | null } = {
     at: 0,
     executionId: null,

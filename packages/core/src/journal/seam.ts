@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "../base/json.ts";
+import type { Usage } from "../definition/result.ts";
 import type { EventDraft, SluiceEvent } from "./events.ts";
 
 /** The argument of a step's function. */
@@ -6,7 +7,7 @@ export interface StepCall {
   /** Aborts when the run is cancelled, when it is suspended (after the step's grace period), or when this process loses ownership. */
   readonly signal: AbortSignal;
   /** The open record of this step. If its incarnation is not the runner's, an earlier process wrote it. */
-  readonly opened?: { readonly incarnation: string; readonly intent?: Json };
+  readonly opened?: { readonly incarnation: string; readonly intent?: Json; readonly cost?: StepCost };
   /** Only in a replay: the recorded outcome of this step, used instead of reading the outside world. */
   readonly recorded?: RecordedOutcome;
   /** Adds an event to the step's done record. */
@@ -17,9 +18,14 @@ export interface StepCall {
   hold(work: Promise<unknown>): void;
 }
 
-export interface StepOptions {
-  /** Commits an open record before the function runs: its events, and the intent that recovery needs. */
-  readonly open?: { readonly events: readonly EventDraft[]; readonly intent?: Json };
+export interface StepOptions<T extends Json = Json> {
+  /**
+   * Commits an open record before the function runs: its events, the intent that recovery needs, and the most that the step
+   * can use, which counts in full if the process ends before the step does.
+   */
+  readonly open?: { readonly events: readonly EventDraft[]; readonly intent?: Json; readonly cost?: StepCost };
+  /** What the step used, recorded beside its value. Called once, with the new value; not for a recorded one. */
+  readonly cost?: (value: T) => StepCost | undefined;
   /** How long the step may continue when the run is suspended before its signal aborts, in milliseconds. Default: 0. */
   readonly graceMs?: number;
   /** Lets the step take signals of a name without waiting. They count as taken when the step's record is committed. */
@@ -30,6 +36,8 @@ export interface StepOptions {
    */
   readonly decides?: (recorded: RecordedOutcome) => boolean;
 }
+/** What a step used, and how long its execution and its run had been running after it, in milliseconds without waits. */
+export type StepCost = Partial<Usage> & { readonly stateMs?: number; readonly runMs?: number };
 /** A step's done record: the JSON text of its value, and its events. */
 export interface RecordedOutcome {
   readonly value: string;
@@ -86,7 +94,7 @@ export interface StepRunner {
   /** Aborts on cancel (a reason of class Cancellation; steps still work, to finish in order) and when the run must stop here (class Host; every further step rejects). */
   readonly signal: AbortSignal;
   /** Runs `fn` at least once and records its value once. `fn` returns expected failures as values; a rejection stops the run, which can be resumed. */
-  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   /** The recorded clock, epoch milliseconds. */
   now(stepId: string): Promise<number>;
   /** Waits until a point in time, across processes. Returns early when the run is cancelled. */
@@ -320,7 +328,7 @@ export interface JournalRecord {
   readonly incarnation: string;
   /** JSON text of the step's value (done) or intent (open); empty if there is none. */
   readonly value: string;
-  /** JSON text of the events, without ids and without fields that equal those of the event before; see `readEvents`. */
+  /** JSON text of the step's cost, if any, and of the events, without ids and without fields that equal those of the event before; see `readEvents`. */
   readonly events: string;
   /** SHA-256, hex, over the record and the hash before it. */
   readonly hash: string;

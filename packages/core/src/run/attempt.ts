@@ -1,20 +1,20 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
-import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
+import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
-import { ExecutionLimits, type Limits, Stopwatch } from "./limits/limits.ts";
+import { ExecutionLimits, Stopwatch } from "./limits/limits.ts";
 
 /** One attempt of an execution, as its phases use it. */
 export interface Attempt {
   readonly execution: Execution;
   /** `plan#1` */
   readonly executionId: string;
-  readonly limits: Limits;
+  readonly limits: ExecutionLimits;
   readonly slot: ConcurrencySlot;
   /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
@@ -31,9 +31,10 @@ export interface Attempt {
 
 export function firstAttempt(execution: Execution): Attempt {
   const { state, steps, deps, meter, stateId, visit } = execution;
-  const watch = new Stopwatch(deps.clock);
   const executionId = executionIdOf(stateId, visit);
-  const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch);
+  const recorded = meter.recorded.execution(steps.runId, executionId);
+  const watch = new Stopwatch(deps.clock, recorded?.stateMs);
+  const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const slot = new ConcurrencySlot(deps.slots, [watch, meter.work], steps.signal);
   const denied: Denied[] = [];
   const attempt = (number: number, feedback: string | undefined): Attempt => {
@@ -46,7 +47,7 @@ export function firstAttempt(execution: Execution): Attempt {
       denied,
       number,
       feedback,
-      journal: new AttemptJournal(steps, executionId, number),
+      journal: new AttemptJournal(steps, executionId, number, limits),
       next: (reason) => attempt(number + 1, reason),
       contextWith: (setup) => {
         if (ctx?.setup !== setup) ctx = stageContext(execution.run, execution, number, setup, feedback);
@@ -65,12 +66,15 @@ export class AttemptJournal implements ScopedSteps {
   readonly #steps: StepRunner;
   readonly #executionId: string;
   readonly #attempt: number;
+  readonly #limits: ExecutionLimits | undefined;
   #pendingEvents: EventDraft[] = [];
 
-  constructor(steps: StepRunner, executionId: string, attempt: number) {
+  /** `limits` count what each step costs. */
+  constructor(steps: StepRunner, executionId: string, attempt: number, limits?: ExecutionLimits) {
     this.#steps = steps;
     this.#executionId = executionId;
     this.#attempt = attempt;
+    this.#limits = limits;
   }
 
   get incarnation(): string {
@@ -87,8 +91,13 @@ export class AttemptJournal implements ScopedSteps {
     this.#pendingEvents.push(this.event(type, data));
   }
 
-  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, own: StepOptions<T> = {}): Promise<T> {
     const id = this.#id(stepId);
+    const limits = this.#limits;
+    const options =
+      limits === undefined
+        ? own
+        : { ...own, cost: (value: T): StepCost | undefined => limits.settle(own.cost?.(value)) };
     const pending = this.#pendingEvents;
     if (pending.length === 0) return this.#steps.run(id, fn, options);
     this.#pendingEvents = [];

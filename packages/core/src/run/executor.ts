@@ -5,7 +5,7 @@ import type { ToolEffect } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
-import type { Limits } from "./limits/limits.ts";
+import type { Budget, Deadline } from "./limits/limits.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
 export interface StateExecutor {
@@ -72,7 +72,7 @@ export interface CallOutcome {
 /** Steps of one attempt. Their ids get the attempt's prefix. */
 export interface ScopedSteps {
   readonly incarnation: string;
-  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   now(stepId: string): Promise<number>;
   sleepUntil(stepId: string, epochMs: number): Promise<void>;
   emit(channel: string, chunk: Json): void;
@@ -88,7 +88,8 @@ export interface ActScope {
   /** Turns of this state in earlier attempts and visits. */
   readonly turnsBefore: number;
   readonly offer: AvailableTools;
-  readonly limits: Limits;
+  readonly budget: Budget;
+  readonly deadline: Deadline;
   /** Aborts on cancel. */
   readonly signal: AbortSignal;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */

@@ -1,7 +1,6 @@
 import { field, type Json, type Usage } from "@sluice/core";
-import type { Spending } from "@sluice/core/runtime";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
-import { costOf, mostOf } from "../models/pricing/prices.ts";
+import { costOf } from "../models/pricing/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
 
 /** Used if a cap needs a reservation and the stage sets no maximum. */
@@ -9,15 +8,8 @@ const DEFAULT_MAX_OUTPUT_TOKENS = 8_192;
 /** The share of the context window from which `limit.near` is reported. */
 const NEAR = 0.8;
 
-/** The most that a call can use. Plain JSON, because it is the intent of the model's step. */
-export type Reservation = {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly costUsd?: number;
-};
-
-/** A model step's intent; undefined where no cap held. */
-export function readReservation(intent: Json | undefined): Reservation | undefined {
+/** The most that a call can use, as model steps of earlier versions kept it in their intent; undefined where no cap held. */
+export function readReservation(intent: Json | undefined): Usage | undefined {
   const [inputTokens, outputTokens, costUsd] = [
     field(intent, "inputTokens"),
     field(intent, "outputTokens"),
@@ -45,13 +37,8 @@ export function maxOutput(own: number | undefined, capped: boolean, facts: Model
   return Math.min(DEFAULT_MAX_OUTPUT_TOKENS, facts.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS);
 }
 
-export function reservationFor(facts: ModelFacts, promptTokens: number, outputTokens: number): Reservation {
-  const { costUsd } = mostOf(facts.price, promptTokens, outputTokens);
-  return { inputTokens: promptTokens, outputTokens, ...(costUsd === undefined ? {} : { costUsd }) };
-}
-
 /** The usage of a reply; without reported usage, its whole reservation. */
-export function spentOn(usage: ModelUsage, facts: ModelFacts, reserve: Reservation | undefined): CallUsage {
+export function spentOn(usage: ModelUsage, facts: ModelFacts, reserve: Usage | undefined): CallUsage {
   if (!isMetered(usage)) return spentUnmetered(reserve ?? usage, facts, reserve);
   return facts.price === undefined ? NOTHING_SPENT : { costUsd: costOf(facts.price, usage) };
 }
@@ -61,7 +48,7 @@ export function spentOnFailure(
   error: ModelFailure,
   begun: boolean,
   facts: ModelFacts,
-  reserve: Reservation | undefined,
+  reserve: Usage | undefined,
 ): CallUsage {
   return !begun && isRefusal(error) ? NOTHING_SPENT : spentUnmetered(reserve ?? NO_USAGE, facts, reserve);
 }
@@ -69,7 +56,7 @@ export function spentOnFailure(
 function spentUnmetered(
   { inputTokens, outputTokens }: Usage,
   facts: ModelFacts,
-  reserve: Reservation | undefined,
+  reserve: Usage | undefined,
 ): CallUsage {
   const costUsd = reserve === undefined && facts.price !== undefined ? 0 : reserve?.costUsd;
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
@@ -99,10 +86,6 @@ export function usageOfCall({ costUsd, counted }: CallUsage, reply: Usage | unde
     ...(costUsd === undefined ? { unpricedCalls: 1 } : { costUsd }),
     ...(counted === undefined ? {} : { unmeteredCalls: 1 }),
   };
-}
-
-export function spendingOf({ inputTokens, outputTokens, costUsd }: Usage): Spending {
-  return { tokens: inputTokens + outputTokens, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
 /** The data of `limit.near`; undefined while the transcript is smaller. */

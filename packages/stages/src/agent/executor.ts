@@ -104,7 +104,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
   const { agent } = prepared;
   const { facts } = stageModel;
   // Counting bytes is slower and needed only for reservations.
-  const sizeOf = scope.limits.capped ? Buffer.byteLength : lengthOf;
+  const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
   const state: AgentState = {
     scope,

@@ -1,26 +1,17 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, ReceivedSignal, StepCall } from "@sluice/core";
+import type { ActScope, ReceivedSignal, StepCall, Usage } from "@sluice/core";
 import type { LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
+import { mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import type { AgentSpec } from "./agent-spec.ts";
-import {
-  type CallUsage,
-  maxOutput,
-  type Reservation,
-  readReservation,
-  reservationFor,
-  spendingOf,
-  spentOn,
-  spentOnFailure,
-  usageOfCall,
-} from "./budget.ts";
+import { type CallUsage, maxOutput, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";
 import { LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelRequest } from "./model-call.ts";
-import { decidesCompletion, type ModelStepRecord, replayedCompletion } from "./model-step-record.ts";
+import { costOfStep, decidesCompletion, type ModelStepRecord, replayedCompletion } from "./model-step-record.ts";
 import { encodeChecks, encodeReply, maskReply } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
 
@@ -42,17 +33,17 @@ export interface TurnRequest {
 
 /** The most that this turn can use; undefined without a cap. */
 export function reservationOf(
-  { limits }: ActScope,
+  { budget }: ActScope,
   { agent, facts, transcript }: TurnRequest,
   more: readonly string[] = [],
-): Reservation | undefined {
-  if (!limits.capped) return undefined;
-  return reservationFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
+): Usage | undefined {
+  if (!budget.capped) return undefined;
+  return mostOf(facts.price, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
 }
 
 export interface ModelAttempt {
   readonly request: TurnRequest;
-  readonly reserve: Reservation | undefined;
+  readonly reserve: Usage | undefined;
   /** From 1, over all model steps of the turn. */
   readonly step: number;
   /** From 1, without steps that were lost with their process. */
@@ -63,13 +54,13 @@ export interface ModelAttempt {
 
 export function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promise<ModelStepRecord> {
   const { request, reserve, step } = trial;
-  const { executionId, ctx, limits, steps } = scope;
-  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: limits.elapsed().runMs };
+  const { executionId, ctx, deadline, steps } = scope;
+  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: deadline.runMs() };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
-  const open = reserve === undefined ? { events } : { events, intent: reserve };
+  const open = reserve === undefined ? { events } : { events, cost: reserve };
   const ask = (call: StepCall): Promise<ModelStepRecord> =>
     call.recorded === undefined ? tryModel(scope, trial, call) : replayedCompletion(call.recorded, request.agent, call);
-  return steps.run(stepId, ask, { open, takes: takesMessages, decides: decidesCompletion });
+  return steps.run(stepId, ask, { open, cost: costOfStep, takes: takesMessages, decides: decidesCompletion });
 }
 
 /** Adds the messages received since the previous call, which need a larger reservation. */
@@ -80,16 +71,16 @@ function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly Re
 }
 
 async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
-  const { executionId, ctx, limits } = scope;
+  const { executionId, ctx, budget, deadline } = scope;
   const lost = lostCall(scope, call);
-  if (lost !== undefined) return { kind: "lost", ...lost, elapsed: limits.elapsed() };
-  const hit = limits.deadlineExceeded();
-  if (hit !== undefined) return limitRecord(scope, call, hit);
+  if (lost !== undefined) return { kind: "lost", ...lost };
+  const late = deadline.exceeded();
+  if (late !== undefined) return limitRecord(scope, call, late);
   const trial = withMessages(scope, begun, await call.signals());
   const { turn, model, caller } = trial.request;
-  const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
+  const hit = trial.reserve === undefined ? undefined : budget.reserve(trial.reserve);
   // Without a call no messages are consumed.
-  if (reserved?.ok === false) return limitRecord(scope, call, reserved);
+  if (hit !== undefined) return limitRecord(scope, call, hit);
   for (const { by, text, at } of trial.messages) {
     const data = { turn, by, text, sentAt: at };
     call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
@@ -102,7 +93,7 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   };
   let outcome: ModelOutcome | undefined;
   try {
-    outcome = await limits.timed(call.signal, (signal) =>
+    outcome = await deadline.timed(call.signal, (signal) =>
       caller(modelRequest(scope, trial, signal, onText), { ...place, clean: scope.secrets.text }),
     );
     const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
@@ -112,9 +103,6 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
       if (outcome?.ok === true) shown.end();
       else shown.drop();
     }
-    // Releases what the call did not use; a call with an unknown outcome has used all of it.
-    if (outcome === undefined) reserved?.settle();
-    else reserved?.settle(spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)));
   }
 }
 
@@ -139,7 +127,7 @@ function modelRequest(
   const { agent, model, facts, transcript, tools } = request;
   const { temperature } = agent;
   const turn = scope.turnsBefore + request.turn - 1;
-  const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.limits.capped, facts);
+  const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
   return {
     model: model.at({ stage: scope.stateId, turn, attempt: number }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
@@ -159,7 +147,7 @@ function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: ModelAt
 }
 
 async function replyRecord(
-  { secrets, limits }: ActScope,
+  { secrets }: ActScope,
   trial: ModelAttempt,
   outcome: Extract<ModelOutcome, { readonly ok: true }>,
 ): Promise<ModelStepRecord> {
@@ -172,7 +160,6 @@ async function replyRecord(
     kind: "reply",
     reply: encodeReply(masked),
     completions: encodeChecks(completions, masked),
-    elapsed: limits.elapsed(),
     ...spentBy(outcome, trial),
   };
 }
@@ -183,9 +170,9 @@ function failureRecord(
   outcome: Extract<ModelOutcome, { readonly ok: false }>,
   call: StepCall,
 ): ModelStepRecord {
-  const { executionId, ctx, limits, secrets } = scope;
+  const { executionId, ctx, deadline, secrets } = scope;
   const spent = spentBy(outcome, trial);
-  const late = outcome.error.kind === "aborted" ? limits.deadlineExceeded() : undefined;
+  const late = outcome.error.kind === "aborted" ? deadline.exceeded() : undefined;
   if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
   const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
   if (mayRetry(error) && trial.number < MAX_ATTEMPTS) {
@@ -193,14 +180,14 @@ function failureRecord(
     const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
   }
-  return { kind: "failed", error, elapsed: limits.elapsed(), ...spent };
+  return { kind: "failed", error, ...spent };
 }
 
 /** The usage of a call whose process ended before its result was recorded: its whole reservation. */
 function lostCall({ steps }: ActScope, { opened }: StepCall): CallUsage | undefined {
-  const reserved = opened?.incarnation === steps.incarnation ? undefined : readReservation(opened?.intent);
-  if (reserved === undefined) return undefined;
-  const { inputTokens, outputTokens, costUsd } = reserved;
+  if (opened === undefined || opened.incarnation === steps.incarnation) return undefined;
+  const { inputTokens, outputTokens, costUsd } = readReservation(opened.intent) ?? opened.cost ?? {};
+  if (inputTokens === undefined || outputTokens === undefined) return undefined;
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
@@ -213,7 +200,7 @@ function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepR
     data: { limit, message, ...detail },
   });
   const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
-  return { kind: "limit", hit: kept, elapsed: scope.limits.elapsed() };
+  return { kind: "limit", hit: kept };
 }
 
 export function mayRetry(error: ModelFailure): boolean {

@@ -1,15 +1,25 @@
-import { field, type Json, type RecordedOutcome, type StepCall } from "@sluice/core";
-import { decodeValue, type Elapsed, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
+import {
+  field,
+  type JournalRecord,
+  type Json,
+  type RecordedOutcome,
+  type StepCall,
+  type StepCost,
+  type Usage,
+} from "@sluice/core";
+import { decodeValue, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import type { AgentSpec } from "./agent-spec.ts";
-import type { CallUsage } from "./budget.ts";
+import { type CallUsage, readReservation, usageOfCall } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";
 import type { Message } from "./messages.ts";
 import { type CompletionCheckRecord, decodeReply, encodeChecks, type Reply } from "./reply-record.ts";
+import { parseAgentStep } from "./step-names.ts";
 
 /** What a model step records. `lost` is a call whose process ended before it could record the result. */
 export type ModelStepRecord = CallUsage & {
-  readonly elapsed: Elapsed;
+  /** Where earlier versions recorded the running time. */
+  readonly elapsed?: Required<Pick<StepCost, "stateMs" | "runMs">>;
   /** Messages that the call consumed: part of the transcript from this call on, even if it failed. */
   readonly messages?: readonly Message[];
 } & (
@@ -43,17 +53,33 @@ function recordedIn(value: string): ModelStepRecord {
   return decodeValue(value, isModelStep, "model");
 }
 
-/** What a model step recorded; undefined for a value that no model step records. */
-export function readModelStep(value: string): ModelStepRecord | undefined {
+/** What the calls of a model step used. */
+export function usageOfStep(step: ModelStepRecord): Usage {
+  return usageOfCall(step, step.kind === "reply" ? step.reply.usage : undefined);
+}
+
+/** What a model step records as its cost. A lost call counts already with what its open record says. */
+export function costOfStep(step: ModelStepRecord): StepCost | undefined {
+  return step.kind === "lost" ? undefined : usageOfStep(step);
+}
+
+/** The cost of a record of a model step that has none beside its value, as earlier versions recorded it. */
+export function costInValue({ phase, stepId, value }: JournalRecord): StepCost | undefined {
+  if (parseAgentStep(stepId)?.kind !== "model") return undefined;
   const read = parseStoredJson(value);
-  return read.ok && isModelStep(read.value) ? read.value : undefined;
+  if (!read.ok) return undefined;
+  if (phase === "open") return readReservation(read.value);
+  if (!isModelStep(read.value) || read.value.elapsed === undefined) return undefined;
+  return { ...costOfStep(read.value), ...read.value.elapsed };
 }
 
 function isModelStep(value: Json): value is ModelStepRecord {
   const counted = field(value, "counted");
   const isCounted = counted === undefined || hasNumbers(counted, "inputTokens", "outputTokens");
   const isPriced = field(value, "costUsd") === undefined || hasNumbers(value, "costUsd");
-  if (!isCounted || !isPriced || !hasNumbers(field(value, "elapsed"), "stateMs", "runMs")) return false;
+  const elapsed = field(value, "elapsed");
+  const isTimed = elapsed === undefined || hasNumbers(elapsed, "stateMs", "runMs");
+  if (!isCounted || !isPriced || !isTimed) return false;
   switch (field(value, "kind")) {
     case "reply":
       return isReplyRecord(field(value, "reply")) && isListOf(field(value, "completions"), isCheckRecord);

@@ -1,9 +1,10 @@
 import type { ActScope, Usage } from "@sluice/core";
 import { addUsage, type LimitHit } from "@sluice/core/runtime";
 import type { ModelFailure } from "../models/reply/reply.ts";
-import { NO_USAGE, spendingOf, usageOfCall } from "./budget.ts";
+import { NO_USAGE } from "./budget.ts";
 import { messagesAsPrompt, NO_MESSAGES } from "./messages.ts";
 import { backoffMs, MAX_ATTEMPTS, mayRetry, modelStep, reservationOf, type TurnRequest } from "./model-attempt.ts";
+import { usageOfStep } from "./model-step-record.ts";
 import { type CompletionCheck, decodeChecks, decodeReply, type Reply } from "./reply-record.ts";
 import { backoffStepNames, modelStepName } from "./step-names.ts";
 
@@ -17,7 +18,7 @@ export type TurnAnswer = { readonly usage: Usage } & (
 
 /** One turn of a model. Each attempt is one step; waits between attempts survive a restart. */
 export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
-  const { limits, steps, wait } = scope;
+  const { steps, wait } = scope;
   const { turn, transcript } = request;
   let usage = NO_USAGE;
   let failures = 0;
@@ -30,10 +31,7 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
       messages: NO_MESSAGES,
     });
     for (const text of messagesAsPrompt(recorded.messages ?? NO_MESSAGES)) transcript.user(text);
-    limits.restoreElapsed(recorded.elapsed);
-    const callUsage = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
-    limits.record(spendingOf(callUsage));
-    usage = addUsage(usage, callUsage);
+    usage = addUsage(usage, usageOfStep(recorded));
     if (recorded.kind === "reply") {
       const reply = decodeReply(recorded.reply);
       return { kind: "reply", reply, completions: decodeChecks(recorded.completions, reply), usage };

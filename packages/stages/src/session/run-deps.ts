@@ -24,6 +24,7 @@ import {
   pipelineProgram,
   prepareStates,
   problemsError,
+  type RecordedCosts,
   type RunDeps,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
@@ -31,7 +32,7 @@ import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
-import { type RecordedUsage, refuseUnpriced } from "../history/spending.ts";
+import { refuseUnpriced } from "../history/unpriced.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
@@ -165,11 +166,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       facts,
       /** The sandbox of its commands, recorded whenever the run is started or resumed. */
       sandbox,
-      /** `usage` is what a resumed run has used already. */
-      program: (usage?: RecordedUsage): RunProgram => {
-        const meter = createRunMeter(spec.limits, clock, usage ?? { tokens: 0, workedMs: 0 });
-        const program = pipelineProgram(spec, deps, meter, states);
-        return watched?.program(program, spec, usage !== undefined) ?? program;
+      /** `recorded` is what a resumed run has used already. */
+      program: (recorded?: RecordedCosts): RunProgram => {
+        const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);
+        return watched?.program(program, spec, recorded !== undefined) ?? program;
       },
       /** The data of `run.started`, which is all that resuming needs. */
       started: (source: PipelineSource, input: Json): JsonObject => ({

@@ -14,6 +14,8 @@ import {
   systemClock,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { recordedCosts } from "@sluice/core/runtime";
+import { costInValue } from "../agent/model-step-record.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {
@@ -28,7 +30,7 @@ import {
   refuseVersionMismatch,
   refuseWorkspaceMismatch,
 } from "../history/run-started.ts";
-import { isCapped, NO_RECORDED_USAGE, recordedUsage, refuseUnpricedRecords } from "../history/spending.ts";
+import { refuseUnpricedRecords } from "../history/unpriced.ts";
 import { maskOutgoing } from "../secrets/encodings.ts";
 import type { SessionOptions } from "./options.ts";
 import { type AnsweredRequest, createPeople } from "./people.ts";
@@ -139,10 +141,10 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
     refuseMissingSandbox(runId, started, run.sandbox);
     const changes = compare(run.deps);
-    const usage = isCapped(spec.limits) ? recordedUsage(journals) : NO_RECORDED_USAGE;
-    refuseUnpricedRecords(spec, runId, usage);
+    const costs = recordedCosts(spec, journals, costInValue);
+    refuseUnpricedRecords(spec, runId, costs);
     return await runs.add(() =>
-      host.resume(runId, run.program(usage), {
+      host.resume(runId, run.program(costs), {
         ...alreadyRead(journals),
         said: {
           sandbox: run.sandbox,
@@ -167,7 +169,7 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId, recordedAnswers(from, journals));
     refuseMissingSandbox(of, from, run.sandbox);
     const changed = compare(run.deps);
-    refuseUnpricedRecords(spec, of, recordedUsage(past));
+    refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
     const { source = PROGRAMMATIC } = options;
     const facts = run.facts(source);
     const input = run.deps.secrets.json(from.data.input ?? null);
@@ -177,7 +179,8 @@ export function createSession(options: SessionOptions): Session {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);
-      return await host.resume(runId, run.program(recordedUsage(copied)), alreadyRead(copied));
+      const costs = recordedCosts(spec, copied, costInValue);
+      return await host.resume(runId, run.program(costs), alreadyRead(copied));
     });
   };
 

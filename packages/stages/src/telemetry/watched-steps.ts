@@ -28,7 +28,7 @@ export function watchedSteps(steps: StepRunner, run: RunTelemetry, guard: Guarde
   };
 
   return withMembers<StepRunner>(steps, {
-    run: <T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}) => {
+    run: <T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions<T> = {}) => {
       let recorded: readonly EventDraft[] = [];
       const watched = (call: StepCall): Promise<T> | T => {
         const step = parseAttemptStep(stepId);

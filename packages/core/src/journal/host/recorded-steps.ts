@@ -1,6 +1,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { checkAlone, checkChain } from "../audit/verify.ts";
+import { readCost } from "../record.ts";
 import type { JournalRecord, RunJournal, SiblingEnd, StepCall } from "../seam.ts";
 import { childKeys, isEnd, isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
@@ -131,5 +132,10 @@ function damaged(runId: string, why: string): SluiceError {
 /** An open record, as its step sees it. */
 export function readOpenRecord(record: JournalRecord): NonNullable<StepCall["opened"]> {
   const { incarnation, value } = record;
-  return value === "" ? { incarnation } : { incarnation, intent: JSON.parse(value) };
+  const cost = readCost(record);
+  return {
+    incarnation,
+    ...(value === "" ? {} : { intent: JSON.parse(value) }),
+    ...(cost === undefined ? {} : { cost }),
+  };
 }

@@ -10,6 +10,7 @@ import type {
   RunChildrenOptions,
   SiblingEnd,
   StepCall,
+  StepCost,
   StepOptions,
   StepRunner,
   WaitOptions,
@@ -33,6 +34,8 @@ interface Step<V, T> {
   close?(): void;
   /** The events of the done record. */
   events?(value: V): readonly EventDraft[];
+  /** What the done record says that the step used. */
+  readonly cost?: ((value: V) => StepCost | undefined) | undefined;
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
@@ -69,7 +72,11 @@ export class ProgramRunner implements StepRunner {
     return this.#run.control.signal;
   }
 
-  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+  run<T extends Json>(
+    stepId: string,
+    fn: (call: StepCall) => Promise<T> | T,
+    options: StepOptions<T> = {},
+  ): Promise<T> {
     const { graceMs = 0, takes } = options;
     const signals = async (): Promise<readonly ReceivedSignal[]> =>
       takes === undefined ? [] : await this.#untaken(takes.name);
@@ -83,6 +90,7 @@ export class ProgramRunner implements StepRunner {
       },
       close: () => call?.close(),
       events: () => call?.events ?? NO_EVENTS,
+      cost: options.cost,
       hand: (value) => {
         if (takes !== undefined) this.#take(takes.name, takes.count(value));
         return value;
@@ -232,7 +240,8 @@ export class ProgramRunner implements StepRunner {
       const made = await step.make(opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
-      await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events?.(value) ?? NO_EVENTS });
+      const events = step.events?.(value) ?? NO_EVENTS;
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost: step.cost?.(value) });
       return step.hand(value);
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
@@ -272,14 +281,14 @@ export class ProgramRunner implements StepRunner {
     const { control, at } = this.#run;
     const { stepId, open } = step;
     if (open === undefined) return undefined;
-    const { events, intent } = open;
+    const { events, intent, cost } = open;
     // Frees the memory while the step runs.
     step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
-    await this.#append({ ordinal, stepId, phase: "open", value, events });
+    await this.#append({ ordinal, stepId, phase: "open", value, events, cost });
     if (control.stopped !== undefined) throw control.stopped;
     const { incarnation } = at;
-    return intent === undefined ? { incarnation } : { incarnation, intent };
+    return { incarnation, ...(intent === undefined ? {} : { intent }), ...(cost === undefined ? {} : { cost }) };
   }
 
   #append(record: RecordDraft): Promise<void> | void {

@@ -125,7 +125,11 @@ class ReplayRunner implements StepRunner {
     return this.#control.signal;
   }
 
-  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+  run<T extends Json>(
+    stepId: string,
+    fn: (call: StepCall) => Promise<T> | T,
+    options: StepOptions<T> = {},
+  ): Promise<T> {
     const { open, decides } = options;
     return this.#step({
       stepId,

@@ -3,61 +3,26 @@ import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import { nanoUsd, usdOf, usdText } from "../../base/money.ts";
 import type { Usage } from "../../definition/result.ts";
 import type { RunLimits, StateLimits } from "../../definition/state-rules.ts";
-
-/** The usage of model calls, or the most that they can use. */
-export type Spending = {
-  /** Input plus output. */
-  readonly tokens: number;
-  /** US dollars; absent when the price is unknown. */
-  readonly costUsd?: number;
-};
-
-/** What was spent, and what is reserved for calls in flight at their maximum. Money in billionths of a dollar. */
-interface Ledger {
-  readonly tokens: Account;
-  readonly money: Account;
-}
-interface Account {
-  spent: number;
-  reserved: number;
-  /** An unknown amount was spent, so nothing more may be. */
-  unknown: boolean;
-}
+import type { StepCost } from "../../journal/seam.ts";
+import { type Account, createLedger, isAmount, type Ledger, spend } from "./ledger.ts";
+import { type ExecutionCost, NO_RECORDED_COSTS, type RecordedCosts } from "./recorded-costs.ts";
 
 /** The spending and the running time of a root run, all its states and children included. */
 export interface RunMeter {
   readonly limits: RunLimits;
+  /** Undefined without a cap to compare it with. */
   readonly ledger: Ledger | undefined;
   readonly work: Stopwatch;
+  readonly recorded: RecordedCosts;
 }
 
-export function createRunMeter(
-  limits: RunLimits,
-  clock: Clock,
-  spent: Spending & { readonly workedMs: number },
-): RunMeter {
-  return { limits, ledger: createLedger(limits, spent), work: new Stopwatch(clock, spent.workedMs) };
+export function createRunMeter(limits: RunLimits, clock: Clock, recorded: RecordedCosts = NO_RECORDED_COSTS): RunMeter {
+  const ledger = isSpendingCapped(limits) ? createLedger(recorded.spent) : undefined;
+  return { limits, ledger, work: new Stopwatch(clock, recorded.runMs), recorded };
 }
 
-/** Undefined without a cap to compare it with. */
-function createLedger({ maxTokens, maxCostUsd }: StateLimits, { tokens, costUsd = 0 }: Spending): Ledger | undefined {
-  if (maxTokens === undefined && maxCostUsd === undefined) return undefined;
-  return {
-    tokens: { spent: tokens, reserved: 0, unknown: false },
-    money: { spent: nanoUsd(costUsd), reserved: 0, unknown: false },
-  };
-}
-
-function spend({ tokens, money }: Ledger, used: Spending): void {
-  if (isAmount(used.tokens)) tokens.spent += used.tokens;
-  else tokens.unknown = true;
-  if (isAmount(used.costUsd)) money.spent += nanoUsd(used.costUsd);
-  else if (used.costUsd !== undefined || used.tokens !== 0) money.unknown = true;
-}
-
-/** A number of tokens or dollars. With anything else (NaN, for example) every comparison has the same result, and a cap holds nothing. */
-export function isAmount(amount: unknown): amount is number {
-  return typeof amount === "number" && Number.isFinite(amount) && amount >= 0;
+function isSpendingCapped({ maxTokens, maxCostUsd }: StateLimits): boolean {
+  return maxTokens !== undefined || maxCostUsd !== undefined;
 }
 
 /** A cap that was reached. Plain JSON: it is recorded. */
@@ -75,55 +40,54 @@ export type LimitHit = {
   };
 };
 
-/** The caps of one execution and of its run, for executors. Use them inside steps only: they are not replayed. */
-export interface Limits {
-  /** Whether there is any cap on tokens or money: then every model call needs a reservation. */
+/** The caps on tokens and money that apply to an execution: its own, and those of its run. */
+export interface Budget {
+  /** Whether there is any. */
   readonly capped: boolean;
   /**
-   * Reserves the most a model call can use, before it is made, so that siblings cannot exceed a cap together. Refused when it
-   * does not fit, when it is not an amount, and when it has no cost although money is capped. Call `settle` with the actual
-   * usage; only the first call counts, and without an argument the whole reservation counts as used.
+   * Reserves the most that a step can use, inside that step and before it spends anything, so that siblings cannot exceed a cap
+   * together. Returns the cap that it does not fit under. Refuses what is not an amount, and an unknown price under a cap on
+   * money. The reservation ends with the step, whose `cost` counts instead; without one, the reservation counts as used.
    */
-  reserve(asked: Spending): { readonly ok: true; settle(used?: Spending): void } | ({ readonly ok: false } & LimitHit);
+  reserve(most: Usage): LimitHit | undefined;
+}
+
+/** The time caps that apply to an execution. Use them inside steps only: they are not replayed. */
+export interface Deadline {
   /** The time cap that has passed, if any. */
-  deadlineExceeded(): LimitHit | undefined;
-  /** The cap on tokens or money that was exceeded because a call used more than it had reserved. */
-  overspent(): LimitHit | undefined;
+  exceeded(): LimitHit | undefined;
   /** Runs work under the time caps: its signal aborts when one passes. Without caps it gets the given signal. */
   timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Running time so far. Record it in each step, and pass it to `restoreElapsed` after the step. */
-  elapsed(): Elapsed;
-  restoreElapsed(elapsed: Elapsed): void;
-  /** Adds the recorded spending of a step of this execution. Call it after the step, replayed or not. */
-  record(spending: Spending): void;
+  /** Milliseconds that the run has been running, waits excluded. */
+  runMs(): number;
 }
-/** Milliseconds that an execution and its run have been running, waits excluded. */
-export type Elapsed = {
-  readonly stateMs: number;
-  readonly runMs: number;
-};
 
-export class ExecutionLimits implements Limits {
+/** The caps of one execution. They start with what its records, and those of its whole run, say was used before. */
+export class ExecutionLimits implements Budget, Deadline {
   readonly #clock: Clock;
   readonly #run: RunMeter;
   readonly #watch: Stopwatch;
-  readonly #ledger: Ledger | undefined;
+  /** Of the execution and of the run, as far as they have caps. */
+  readonly #ledgers: readonly Ledger[];
   readonly #caps: readonly Cap[];
   readonly #timeCaps: readonly TimeCap[];
-  /** Running time by the records of an earlier process. */
-  #earlierMs = 0;
+  /** What the current step has reserved. */
+  #reserved: Usage | undefined;
+  #recordedMs: number;
   /** A timer may fire slightly before the clock reaches its cap; the cap counts as passed from then on. */
   #firedTimer: LimitHit | undefined;
 
-  /** `watch` measures the time of this execution. */
-  constructor(state: StateLimits, run: RunMeter, clock: Clock, watch: Stopwatch) {
+  /** `watch` measures the time of this execution, and starts with the recorded one. */
+  constructor(state: StateLimits, run: RunMeter, clock: Clock, watch: Stopwatch, recorded?: ExecutionCost) {
     this.#clock = clock;
     this.#run = run;
     this.#watch = watch;
-    this.#ledger = createLedger(state, { tokens: 0 });
-    this.#caps = [...capsOf("state", state, this.#ledger), ...capsOf("run", run.limits, run.ledger)];
+    this.#recordedMs = recorded?.stateMs ?? 0;
+    const ledger = isSpendingCapped(state) ? createLedger(recorded?.spent) : undefined;
+    this.#ledgers = [ledger, run.ledger].filter((each) => each !== undefined);
+    this.#caps = [...capsOf("state", state, ledger), ...capsOf("run", run.limits, run.ledger)];
     this.#timeCaps = [
-      ...timeCap("state", state.timeoutMs, () => this.#stateMs()),
+      ...timeCap("state", state.timeoutMs, () => watch.ms()),
       ...timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
     ];
   }
@@ -132,37 +96,31 @@ export class ExecutionLimits implements Limits {
     return this.#caps.length > 0;
   }
 
-  reserve(asked: Spending): ReturnType<Limits["reserve"]> {
-    const hit = invalidAmount(asked) ?? this.#refusal(asked);
-    if (hit !== undefined) return { ok: false, ...hit };
-    const { tokens } = asked;
-    const money = nanoUsd(asked.costUsd ?? 0);
-    const run = this.#run.ledger;
-    const ledgers = [this.#ledger, run].filter((ledger) => ledger !== undefined);
-    for (const ledger of ledgers) {
-      ledger.tokens.reserved += tokens;
-      ledger.money.reserved += money;
-    }
-    let settled = false;
-    return {
-      ok: true,
-      settle: (used = asked) => {
-        if (settled) return;
-        settled = true;
-        for (const ledger of ledgers) {
-          ledger.tokens.reserved -= tokens;
-          ledger.money.reserved -= money;
-        }
-        // The state's ledger is updated by `record`, which also runs on replay.
-        if (run !== undefined) spend(run, used);
-      },
-    };
+  reserve(most: Usage): LimitHit | undefined {
+    const hit = invalidAmount(most) ?? this.#refusal(most);
+    if (hit !== undefined) return hit;
+    this.#hold(most, 1);
+    this.#reserved = addUsage(this.#reserved ?? NO_USAGE, most);
+    return undefined;
   }
 
-  deadlineExceeded(): LimitHit | undefined {
+  /** Counts what a step used in place of what it reserved. Returns what its record says about it. */
+  settle(used: StepCost | undefined): StepCost | undefined {
+    const spent = used ?? this.#reserved;
+    if (this.#reserved !== undefined) this.#hold(this.#reserved, -1);
+    this.#reserved = undefined;
+    if (spent !== undefined) for (const ledger of this.#ledgers) spend(ledger, spent);
+    const stateMs = this.#watch.ms();
+    if (stateMs === this.#recordedMs) return spent;
+    this.#recordedMs = stateMs;
+    return { ...spent, stateMs, runMs: this.runMs() };
+  }
+
+  exceeded(): LimitHit | undefined {
     return this.#firedTimer ?? this.#timeCaps.find(({ left }) => left() <= 0)?.hit;
   }
 
+  /** The cap on tokens or money that was exceeded because a step used more than it had reserved. */
   overspent(): LimitHit | undefined {
     const cap = this.#caps.find(({ account, max }) => account.spent > max);
     return cap && limitHit(cap, `${cap.text(cap.account.spent)} used`, 0);
@@ -187,27 +145,22 @@ export class ExecutionLimits implements Limits {
     }
   }
 
-  elapsed(): Elapsed {
-    return { stateMs: this.#stateMs(), runMs: this.#run.work.ms() };
+  runMs(): number {
+    return this.#run.work.ms();
   }
 
-  restoreElapsed({ stateMs }: Elapsed): void {
-    this.#earlierMs += Math.max(0, stateMs - this.#stateMs());
+  #hold({ inputTokens, outputTokens, costUsd = 0 }: Usage, sign: 1 | -1): void {
+    for (const { tokens, money } of this.#ledgers) {
+      tokens.reserved += sign * (inputTokens + outputTokens);
+      money.reserved += sign * nanoUsd(costUsd);
+    }
   }
 
-  record(spending: Spending): void {
-    if (this.#ledger !== undefined) spend(this.#ledger, spending);
-  }
-
-  #stateMs(): number {
-    return this.#earlierMs + this.#watch.ms();
-  }
-
-  #refusal(asked: Spending): LimitHit | undefined {
+  #refusal(most: Usage): LimitHit | undefined {
     for (const cap of this.#caps) {
       const { spent, reserved, unknown } = cap.account;
       if (unknown) return limitHit(cap, cap.unknownReason, 0);
-      const amount = cap.amountOf(asked);
+      const amount = cap.amountOf(most);
       if (amount === undefined) return limitHit(cap, "the price of the next call is not known", 0);
       if (spent + reserved + amount > cap.max) {
         const why = `${cap.text(spent)} used, and calls in flight and the next one may use ${cap.text(reserved + amount)} more`;
@@ -229,7 +182,7 @@ interface Cap {
   readonly account: Account;
   readonly max: number;
   /** Undefined when the amount is unknown. */
-  amountOf(spending: Spending): number | undefined;
+  amountOf(usage: Usage): number | undefined;
   text(amount: number): string;
   /** An amount in the unit that people read. */
   shown(amount: number): number;
@@ -245,7 +198,7 @@ function capsOf(owner: Owner, { maxTokens, maxCostUsd }: StateLimits, ledger: Le
       rule: `${OWNER[owner]} may use ${maxTokens} tokens`,
       account: ledger.tokens,
       max: maxTokens,
-      amountOf: ({ tokens }) => tokens,
+      amountOf: ({ inputTokens, outputTokens }) => inputTokens + outputTokens,
       text: String,
       shown: (tokens) => tokens,
       unknownReason: "the usage of an earlier call is not known",
@@ -266,8 +219,8 @@ function capsOf(owner: Owner, { maxTokens, maxCostUsd }: StateLimits, ledger: Le
   return caps;
 }
 
-function invalidAmount({ tokens, costUsd = 0 }: Spending): LimitHit | undefined {
-  if (isAmount(tokens) && isAmount(costUsd)) return undefined;
+function invalidAmount({ inputTokens, outputTokens, costUsd = 0 }: Usage): LimitHit | undefined {
+  if (isAmount(inputTokens) && isAmount(outputTokens) && isAmount(costUsd)) return undefined;
   const message = "a reservation takes a number of tokens and of US dollars, from 0";
   return { code: "budget", limit: "reserve", message };
 }

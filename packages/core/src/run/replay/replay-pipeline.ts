@@ -23,7 +23,7 @@ export async function replayPipeline(
   journals: readonly RunJournal[],
 ): Promise<ReplayResult> {
   // Spending and reached caps are read from the records.
-  const meter = createRunMeter(spec.limits, deps.clock, { tokens: 0, workedMs: 0 });
+  const meter = createRunMeter(spec.limits, deps.clock);
   const program = pipelineProgram(spec, deps, meter);
   return await replayJournals({ journals, program, showsCancel });
 }

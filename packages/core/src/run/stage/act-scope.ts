@@ -126,7 +126,8 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       ctx,
       turnsBefore,
       offer,
-      limits,
+      budget: limits,
+      deadline: limits,
       signal: steps.signal,
       secrets: deps.secrets,
       calls: (turn, requests) =>

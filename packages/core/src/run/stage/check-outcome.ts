@@ -4,7 +4,8 @@ import { stepNames } from "../../journal/step-id.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
 import { type AttemptJournal, DECIDES } from "../attempt.ts";
 import type { ActOutcome } from "../executor.ts";
-import { isAmount, NO_USAGE } from "../limits/limits.ts";
+import { isAmount } from "../limits/ledger.ts";
+import { NO_USAGE } from "../limits/limits.ts";
 
 type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
 

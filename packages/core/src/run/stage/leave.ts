@@ -10,7 +10,7 @@ import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
+import { cancelReason, type ExecutionLimits, raceAbort } from "../limits/limits.ts";
 import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
@@ -23,7 +23,7 @@ export interface AttemptTotals {
 }
 interface Leaving {
   readonly execution: Execution;
-  readonly limits: Limits;
+  readonly limits: ExecutionLimits;
   readonly ctx: StageContext;
   readonly phases: Phases;
   /** In a replay: what the clock, the caps and the exit hook decided. */
@@ -86,7 +86,7 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
 /** Completed work fails too when it exceeded a cap. */
 function withinCaps({ limits, base, phases, before }: Leaving, result: StageResult<Json>): StageResult<Json> {
   if (result.status !== "completed") return result;
-  const hit = before === undefined ? (limits.deadlineExceeded() ?? limits.overspent()) : before.hit;
+  const hit = before === undefined ? (limits.exceeded() ?? limits.overspent()) : before.hit;
   if (hit === undefined) return result;
   const { code, limit, message, detail } = hit;
   phases.note("limit.reached", { limit, message, ...detail });

@@ -6,7 +6,7 @@ import type { EventType } from "../../journal/events.ts";
 import { sharedData } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
-import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
+import { cancelReason, type Deadline, raceAbort } from "../limits/limits.ts";
 
 type PhaseEvent = Extract<EventType, `stage.${string}`>;
 /** The hook that a phase runs, as its author knows it. */
@@ -64,7 +64,7 @@ async function answerOf<T>(
   { ask, read, otherwise }: PhaseHook<T>,
   name: string,
   signal: AbortSignal,
-  limits: Limits,
+  limits: Deadline,
 ): Promise<HookAnswer<T>> {
   const cancelled = cancelReason(signal);
   if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
@@ -86,7 +86,7 @@ async function answerOf<T>(
   }
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "cancelled", reason };
-  const hit = limits.deadlineExceeded();
+  const hit = limits.exceeded();
   const message = `${hit?.message ?? "a time limit was passed"}; ${name} was still running`;
   return { kind: "failed", code: "timeout", message, ...(hit === undefined ? {} : { limit: hit.limit }) };
 }

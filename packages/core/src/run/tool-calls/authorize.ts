@@ -219,7 +219,7 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
     };
     if (times >= REPEATED) return refused(repeatedCall(name, times), times >= STUCK ? true : undefined);
     if (request.inputFault?.code === "truncated_call") return refused(truncatedCall(name));
-    const late = before === undefined ? limits.deadlineExceeded()?.message : worldLimitOf(before);
+    const late = before === undefined ? limits.exceeded()?.message : worldLimitOf(before);
     if (late !== undefined) return denied("limit", late, before?.subjects);
     const tool = deps.tools.get(name);
     const live = tool === undefined ? undefined : await bind(tool, proposal, before);

@@ -5,7 +5,7 @@ import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { AvailableTools, CallRequest } from "../executor.ts";
 import type { ConcurrencySlot } from "../limits/concurrency-slot.ts";
-import type { Limits } from "../limits/limits.ts";
+import type { Deadline } from "../limits/limits.ts";
 
 /** What the calls of one attempt share. */
 export interface ToolCallContext {
@@ -14,7 +14,7 @@ export interface ToolCallContext {
   readonly ctx: StageContext;
   readonly offer: AvailableTools;
   readonly slot: ConcurrencySlot;
-  readonly limits: Limits;
+  readonly limits: Deadline;
   readonly completionTool: string;
   readonly grants: Grants;
   /** Notes of results for later calls of this attempt, such as the hashes of files that were read. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { ProgramEnd, StepRunner } from "../../journal/seam.ts";
+import { readCost } from "../../journal/record.ts";
+import type { ProgramEnd, StepCall, StepRunner } from "../../journal/seam.ts";
 import {
   child,
   completed,
@@ -191,6 +192,41 @@ export const stepFacts: Facts = {
       ],
     );
     assert.equal(journal.records[2]?.value, '{"writes":"a"}');
+  },
+
+  "what a step may use is in its open record and what it used in its done record, and a resume reads both": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const most = { inputTokens: 10, outputTokens: 5 };
+    const used = { inputTokens: 7, outputTokens: 1, costUsd: 0.5 };
+    const task = await start(host, async (steps) => {
+      await steps.run("one", () => used, { open: { events: [], cost: most }, cost: (value) => value });
+      await steps.run("two", () => null);
+      await steps.run("three", () => assert.fail("stops the run"), { open: { events: [], cost: most } });
+      return completed();
+    });
+    await assert.rejects(task.settled, /stops the run/);
+    await host.close();
+    const { host: other } = await connect();
+    let opened: StepCall["opened"];
+    const resumed = await other.resume("r1", async (steps) => {
+      const costs = [
+        await steps.run("one", () => assert.fail("recorded"), { cost: () => assert.fail("recorded") }),
+        await steps.run("two", () => assert.fail("recorded")),
+        await steps.run("three", (call) => {
+          opened = call.opened;
+          return null;
+        }),
+      ];
+      return completed(costs);
+    });
+    await endOf(resumed);
+    assert.deepEqual(opened?.cost, most);
+    const [journal] = await other.journal("r1");
+    const steps = journal?.records.filter(({ phase }) => phase !== "lifecycle") ?? [];
+    assert.deepEqual(steps.map(readCost), [most, used, undefined, most, undefined]);
+    await expectWhole(other);
   },
 
   "a program that returns an unknown status does not end its run": async ({ connect }) => {

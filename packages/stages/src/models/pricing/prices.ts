@@ -1,5 +1,5 @@
-import type { Problem } from "@sluice/core";
-import { problemsError, type Spending } from "@sluice/core/runtime";
+import type { Problem, Usage } from "@sluice/core";
+import { problemsError } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { ModelUsage } from "../reply/reply.ts";
 import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
@@ -59,12 +59,11 @@ export function costOf(price: ModelPrice, usage: ModelUsage): number {
 }
 
 /** The most that a call can use: how much of the prompt is cached is unknown beforehand. */
-export function mostOf(price: ModelPrice | undefined, promptTokens: number, outputTokens: number): Spending {
-  const tokens = promptTokens + outputTokens;
-  if (price === undefined) return { tokens };
-  const { input, output, cacheRead = input, cacheWrite = input } = pricesFor(price, promptTokens);
+export function mostOf(price: ModelPrice | undefined, inputTokens: number, outputTokens: number): Usage {
+  if (price === undefined) return { inputTokens, outputTokens };
+  const { input, output, cacheRead = input, cacheWrite = input } = pricesFor(price, inputTokens);
   const dearest = Math.max(input, cacheRead, cacheWrite);
-  return { tokens, costUsd: dollars(promptTokens * dearest + outputTokens * output) };
+  return { inputTokens, outputTokens, costUsd: dollars(inputTokens * dearest + outputTokens * output) };
 }
 
 function pricesFor(price: ModelPrice, promptTokens: number): TokenPrices {

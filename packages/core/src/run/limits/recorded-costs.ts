@@ -1,0 +1,85 @@
+import type { PipelineSpec } from "../../definition/spec.ts";
+import type { StateLimits } from "../../definition/state-rules.ts";
+import { readCost } from "../../journal/record.ts";
+import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
+import { parseAttemptStep } from "../../journal/step-id.ts";
+import { createLedger, isAmount, isUnpriced, type Ledger, spend } from "./ledger.ts";
+
+/** What one execution used in earlier processes. */
+export interface ExecutionCost {
+  readonly spent: Ledger;
+  readonly stateMs: number;
+}
+
+/** What a run, its children included, used in earlier processes. */
+export interface RecordedCosts {
+  readonly spent: Ledger;
+  readonly runMs: number;
+  /** The opening records of the steps that used models without a known price. */
+  readonly unpriced: readonly JournalRecord[];
+  execution(runId: string, executionId: string): ExecutionCost | undefined;
+}
+
+/** For a new run. */
+export const NO_RECORDED_COSTS: RecordedCosts = {
+  spent: createLedger(),
+  runMs: 0,
+  unpriced: [],
+  execution: () => undefined,
+};
+
+/**
+ * Sums what the steps of a run and its children say they cost. A step that another process finished than the one that began it,
+ * or none, counts in addition with all that it could have used. Nothing is read for a pipeline without caps. `older` reads the
+ * cost of a record that has none, which earlier versions kept in its value.
+ */
+export function recordedCosts(
+  { limits, states }: PipelineSpec,
+  journals: readonly RunJournal[],
+  older: (record: JournalRecord) => StepCost | undefined,
+): RecordedCosts {
+  const all: readonly (StateLimits | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
+  if (!all.some((each) => each !== undefined && isCapped(each))) return NO_RECORDED_COSTS;
+  const spent = createLedger();
+  let runMs = 0;
+  const unpriced = new Set<JournalRecord>();
+  const executions = new Map<string, { readonly spent: Ledger; stateMs: number }>();
+  for (const { runId, records } of journals) {
+    let open: JournalRecord | undefined;
+    const add = (record: JournalRecord): void => {
+      const cost = readCost(record) ?? older(record);
+      if (cost === undefined) return;
+      const { executionId } = parseAttemptStep(record.stepId) ?? {};
+      const key = keyOf(runId, executionId ?? "");
+      const execution = executions.get(key) ?? { spent: createLedger(), stateMs: 0 };
+      executions.set(key, execution);
+      spend(execution.spent, cost);
+      spend(spent, cost);
+      if (isUnpriced(cost)) unpriced.add(open ?? record);
+      execution.stateMs = Math.max(execution.stateMs, elapsed(cost.stateMs));
+      runMs = Math.max(runMs, elapsed(cost.runMs));
+    };
+    for (const record of records) {
+      if (record.phase === "open") open = record;
+      if (record.phase !== "done") continue;
+      if (open !== undefined && open.incarnation !== record.incarnation) add(open);
+      add(record);
+      open = undefined;
+    }
+    if (open !== undefined) add(open);
+  }
+  return { spent, runMs, unpriced: [...unpriced], execution: (runId, id) => executions.get(keyOf(runId, id)) };
+}
+
+function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
+  return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
+}
+
+function keyOf(runId: string, executionId: string): string {
+  return `${runId} ${executionId}`;
+}
+
+/** A time that no run records has passed every cap. */
+function elapsed(ms = 0): number {
+  return isAmount(ms) ? ms : Number.POSITIVE_INFINITY;
+}
