@@ -1,0 +1,50 @@
+import type { Json, JsonObject } from "../base/json.ts";
+
+/** One change of the outputs; without `output` the state has none any more. A new output of a known state keeps its place. */
+export type OutputChange = { readonly state: string; readonly output?: Json };
+
+/**
+ * The outputs of states as of one moment of a run. Later outputs are added without copying the earlier ones; the object that
+ * readers see is made when one first asks for it, and is the same for all who ask at that moment.
+ */
+export class Outputs {
+  /** The moment before; undefined once the object is made, so that the past can be freed. */
+  #before: Outputs | undefined;
+  readonly #changes: readonly OutputChange[];
+  #object: JsonObject | undefined;
+
+  private constructor(before: Outputs | undefined, changes: readonly OutputChange[], object: JsonObject | undefined) {
+    this.#before = before;
+    this.#changes = changes;
+    this.#object = object;
+  }
+
+  static of(outputs: JsonObject): Outputs {
+    return new Outputs(undefined, [], Object.freeze(outputs));
+  }
+
+  with(changes: readonly OutputChange[]): Outputs {
+    return changes.length === 0 ? this : new Outputs(this, changes, undefined);
+  }
+
+  /** The outputs by state, in the order of first completion. Frozen. */
+  get object(): JsonObject {
+    if (this.#object !== undefined) return this.#object;
+    const later: (readonly OutputChange[])[] = [];
+    let from: Outputs = this;
+    while (from.#object === undefined && from.#before !== undefined) {
+      later.push(from.#changes);
+      from = from.#before;
+    }
+    const object: Record<string, Json> = { ...from.#object };
+    for (const changes of later.toReversed()) {
+      for (const { state, output } of changes) {
+        if (output === undefined) delete object[state];
+        else object[state] = output;
+      }
+    }
+    this.#object = Object.freeze(object);
+    this.#before = undefined;
+    return this.#object;
+  }
+}
