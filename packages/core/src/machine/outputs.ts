@@ -30,13 +30,13 @@ export class Outputs {
   /** The outputs by state, in the order of first completion. Frozen. */
   get object(): JsonObject {
     if (this.#object !== undefined) return this.#object;
-    const later: (readonly OutputChange[])[] = [];
-    let from: Outputs = this;
-    while (from.#object === undefined && from.#before !== undefined) {
+    const later = [this.#changes];
+    let from = this.#before;
+    while (from !== undefined && from.#object === undefined) {
       later.push(from.#changes);
       from = from.#before;
     }
-    const object: Record<string, Json> = { ...from.#object };
+    const object: Record<string, Json> = { ...(from === undefined ? {} : from.#object) };
     for (const changes of later.toReversed()) {
       for (const { state, output } of changes) {
         if (output === undefined) delete object[state];
