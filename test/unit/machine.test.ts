@@ -4,12 +4,18 @@ import {
   fail,
   fanOut,
   forEach,
+  type Guard,
   type Json,
   pipeline,
+  route,
   type StageContext,
   type StageResult,
   to,
 } from "@sluice/core";
+import fc from "fast-check";
+import { describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
 import {
   apply,
   type ChildEnd,
@@ -22,11 +28,7 @@ import {
   type MachineState,
   type Transition,
   transition,
-} from "@sluice/core/machine";
-import fc from "fast-check";
-import { describe, expect, test } from "vitest";
-import { z } from "zod";
-import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
+} from "../../packages/core/src/machine.ts";
 import { plainStage } from "../support/definition.ts";
 import { work } from "../support/run-kit.ts";
 
@@ -426,6 +428,17 @@ describe("what user code reads", () => {
     expect([first.context, second.context]).toEqual([{}, { n: 1 }]);
   });
 
+  test("has the patches of all routes so far, merged key by key", async () => {
+    const next = {
+      a: () => to("b", null, { context: { n: 1, kept: true } }),
+      b: () => to("c", null, { context: { n: 2 } }),
+    };
+    const { state, step } = await started({ next });
+    await step(completed(1));
+    await step(completed(2));
+    expect(contextOf(state).context).toEqual({ n: 2, kept: true });
+  });
+
   test("keeps outputs in the order of first completion, whatever is completed again, and whenever one reads", () => {
     const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
     const changes = fc.array(
@@ -449,6 +462,41 @@ describe("what user code reads", () => {
       }),
     );
   });
+});
+
+test("a declared route is held to what it declared for an empty list too", async () => {
+  const declared = route(["c"], vi.fn().mockReturnValue(forEach("b", [], { join: "c" })));
+  const { step } = await started({ next: { a: declared } });
+  expect(ended(await step(completed(1)))).toMatchObject({
+    message: "the completed route of a went to b, but was declared for c",
+  });
+});
+
+test("a condition of any maker fires on true alone, and says why it does not", async () => {
+  const { spec } = readDefinition({
+    id: "p",
+    input,
+    stages: { a: work() },
+    initial: "a",
+    transitions: [{ from: "a", on: "success", when: () => true, to: done("fired") }],
+  });
+  if (spec.routes.kind !== "table") throw new Error("not a table");
+  const [row] = spec.routes.rows;
+  if (row === undefined) throw new Error("no row");
+  const guarded = async (evaluate: Guard["evaluate"]): Promise<Transition> => {
+    const rows = [{ ...row, when: { text: "n > 1", evaluate } }];
+    const own = { ...spec, routes: { kind: "table", rows } } as const;
+    const state = initialState(own, { input: null });
+    apply(state, (await transition(own, state, { kind: "start" })).patch);
+    return await transition(own, state, completed(1));
+  };
+  expect(ended(await guarded(() => ({ fires: true, why: "n is 2" })))).toMatchObject({ output: "fired" });
+  const almost = vi.fn().mockReturnValue({ fires: "yes", why: "n is 1" });
+  expect((await guarded(almost)).trace.rejectedRows).toEqual([{ row: 0, why: "n is 1" }]);
+  const thrower = () => {
+    throw new Error("n is nothing");
+  };
+  expect((await guarded(thrower)).trace.rejectedRows).toEqual([{ row: 0, why: "its condition failed: n is nothing" }]);
 });
 
 describe("a long table", () => {
