@@ -113,7 +113,7 @@ export function follow(
   const hops = result === undefined ? 0 : 1;
   const isEmpty = choice.kind === "fanOut" && choice.siblings.length === 0;
   const entered = choice.kind === "to" ? [choice.state] : isEmpty ? [choice.join] : statesToVisit(choice);
-  const end = overCap(spec, view, view.hops + hops, entered);
+  const end = exceededCap(spec, view, view.hops + hops, entered);
   if (end !== undefined) return { effect: { kind: "end", end }, patch: known, trace };
   const patch: Patch = { ...known, hops };
   if (choice.kind === "fanOut") {
@@ -204,7 +204,7 @@ function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice
 }
 
 /** Visits are counted when a state is entered; here it is only judged whether one more is allowed. */
-function overCap(
+function exceededCap(
   { limits, states }: PipelineSpec,
   view: MachineView,
   hops: number,
