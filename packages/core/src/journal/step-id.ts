@@ -4,7 +4,7 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 // The grammar of step ids:
 //
 //   id        = "initial" | fan-out | fan-out "/failed" | "wait/" signal | execution "/a" attempt "/" name
-//   fan-out   = "fan-" number
+//   fan-out   = "fan-" number, as the machine names it
 //   execution = state "#" visit
 //   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
 //             | "turn/" turn "/" group "/" ( "verdicts" | "approvals" | "call" | "question" | "answer" )
@@ -12,7 +12,6 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 
 export const stepIds = {
   initial: "initial",
-  fanOut: (number: number): string => `fan-${number}`,
   failedFanOut: (fanOut: string): string => `${fanOut}/failed`,
   wait: (signal: string): string => `wait/${signal}`,
   /** `name` is one of `stepNames`, or the executor's own. Array.join, since V8 would retain a template as a cons-string. */

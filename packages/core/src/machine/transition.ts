@@ -1,4 +1,4 @@
-import type { Json } from "../base/json.ts";
+import { deepFreeze, type Json } from "../base/json.ts";
 import type { Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { decideNext, type NextDecision, type ResolvedChoice, resolveChoice } from "./decide-next.ts";
@@ -81,7 +81,7 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       return byDefault(withoutDecision(view, input));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
-      return await decideNext(spec, stateOf(view), result, ctx);
+      return await decideNext(spec, stateOf(view), deepFreeze(result), ctx);
     }
     case "children": {
       const { choice } = pendingOf(view);
@@ -146,10 +146,11 @@ export function fanOutFailure(view: MachineView, ended: readonly ChildEnd[]): Fa
   // Leaves out children that were only cancelled because another one failed.
   const failures = unsuccessful.filter(({ status }) => status === "failed");
   const failed = failures.length > 0 ? failures : unsuccessful;
-  const reasons = failed.slice(0, MOST_REASONS).map(({ key, message }) => `${key}: ${message}`);
-  const more = failed.length - reasons.length;
+  const named = choice.list === undefined ? failed : failed.slice(0, MOST_ITEMS);
+  const reasons = named.map(({ key, message }) => `${key}: ${message}`);
+  const more = failed.length - named.length;
   const { executionId, attempts, turns, usage, ms } = after;
-  return {
+  return deepFreeze<Failed>({
     executionId,
     attempts,
     turns,
@@ -159,11 +160,11 @@ export function fanOutFailure(view: MachineView, ended: readonly ChildEnd[]): Fa
     code: "fan_out",
     message: `parallel stages failed: ${reasons.join("; ")}${more === 0 ? "" : `; and ${more} more`}`,
     detail: { fanOut: id, failed: failed.map(({ key }) => key) },
-  };
+  });
 }
 
-/** A message lists no more failures than these. */
-const MOST_REASONS = 20;
+/** A message names no more failed items of a list than these. */
+const MOST_ITEMS = 20;
 
 function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly message: string }> {
   return end.status === "failed" || end.status === "cancelled";
