@@ -3,7 +3,7 @@ import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/js
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
-import { maskSecrets, type SecretFilter } from "../../journal/redaction.ts";
+import { maskSecrets, redactText, type SecretFilter } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
@@ -187,18 +187,21 @@ export async function decideRoute(
   return next;
 }
 
-/** Without known secrets. Masked keys could name two children alike, so a list that has such a key is refused. */
+/**
+ * Without known secrets. A list with a key that holds one, or that events would redact, is refused: masked keys could name two
+ * children alike, and readers of events find a child's run by its key.
+ */
 function masked(next: NextDecision, secrets: SecretFilter): NextDecision {
   const clean = maskSecrets(next, secrets);
   const keys = keysOf(next);
-  if (keysOf(clean).every((key, index) => key === keys[index])) return clean;
+  if (keysOf(clean).every((key, index) => key === keys[index] && redactText(key) === key)) return clean;
   const { choice: _choice, ...why } = clean;
-  const rejected = "a key of the list holds a known secret; name the items by something else";
+  const rejected = "a key of the list holds a secret, or what looks like one; name the items by something else";
   return { ...why, rejected, choice: { kind: "fail", reason: rejected } };
 }
 
-function keysOf({ choice }: NextDecision): readonly (string | undefined)[] {
-  return choice.kind === "fanOut" && choice.list !== undefined ? choice.siblings.map(({ key }) => key) : [];
+function keysOf({ choice }: NextDecision): readonly string[] {
+  return choice.kind === "fanOut" ? choice.siblings.flatMap(({ key }) => key ?? []) : [];
 }
 
 function targetOf({ choice }: NextDecision): JsonObject {
