@@ -142,7 +142,7 @@ export function parseSiblingId(
 const SIBLING = /^(.+)\/([^/]+)\/([^/]+)$/s;
 
 /** A key as part of a run id: ids of states stay as they are, and nothing in it separates or leaves a path. Never throws. */
-export function encodeKey(key: string): string {
+function encodeKey(key: string): string {
   // A host refuses keys that are not valid Unicode, but a journal from elsewhere may hold one.
   return encodeURIComponent(key.toWellFormed()).replaceAll(
     /[!'()*~]|^\./g,
@@ -151,7 +151,7 @@ export function encodeKey(key: string): string {
 }
 
 /** The key of an encoded one. A text that `encodeKey` never returns stands for itself, so that no two ids have the same key. */
-export function decodeKey(encoded: string): string {
+function decodeKey(encoded: string): string {
   let key = encoded;
   try {
     key = decodeURIComponent(encoded);

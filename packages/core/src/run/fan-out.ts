@@ -21,7 +21,8 @@ type ChildInput = Child & {
 export type RunningFanOuts = Map<string, RunningFanOut>;
 export interface RunningFanOut {
   readonly view: Pick<MachineView, "run" | "context" | "outputs">;
-  readonly slots: ConcurrencySlots;
+  /** Of a list with a limit of its own. */
+  readonly slots: ConcurrencySlots | undefined;
 }
 
 export interface EndedFanOut {
@@ -55,7 +56,7 @@ export async function runFanOut(
   });
   const at = `${steps.runId}/${id}`;
   const { run, context, outputs } = view;
-  const own = maxParallel === undefined ? slots : slotsWithin(slots, createConcurrencySlots(maxParallel));
+  const own = maxParallel === undefined ? undefined : slotsWithin(slots, createConcurrencySlots(maxParallel));
   running.set(at, { view: { run, context, outputs }, slots: own });
   try {
     const settled = await steps.runChildren(id, runs, {
