@@ -447,6 +447,7 @@ describe("what user code reads", () => {
         output: fc.option(fc.integer(), { nil: undefined }),
         reads: fc.boolean(),
       }),
+      { maxLength: 300, size: "max" },
     );
     fc.assert(
       fc.property(changes, (all) => {

@@ -3,6 +3,9 @@ import type { Json, JsonObject } from "../base/json.ts";
 /** One change of the outputs; without `output` the state has none any more. A new output of a known state keeps its place. */
 export type OutputChange = { readonly state: string; readonly output?: Json };
 
+/** Changes that are kept at least before they become an object that nobody asked for. */
+const FEW = 64;
+
 /**
  * The outputs of states as of one moment of a run. Later outputs are added without copying the earlier ones; the object that
  * readers see is made when one first asks for it, and is the same for all who ask at that moment.
@@ -12,11 +15,16 @@ export class Outputs {
   #before: Outputs | undefined;
   readonly #changes: readonly OutputChange[];
   #object: JsonObject | undefined;
+  /** Moments since the last object, and how many outputs that object had. */
+  readonly #since: number;
+  #size: number;
 
   private constructor(before: Outputs | undefined, changes: readonly OutputChange[], object: JsonObject | undefined) {
     this.#before = before;
     this.#changes = changes;
     this.#object = object;
+    this.#since = before === undefined || before.#object !== undefined ? 1 : before.#since + 1;
+    this.#size = before === undefined ? Object.keys(object ?? {}).length : before.#size;
   }
 
   static of(outputs: JsonObject): Outputs {
@@ -24,12 +32,18 @@ export class Outputs {
   }
 
   with(changes: readonly OutputChange[]): Outputs {
-    return changes.length === 0 ? this : new Outputs(this, changes, undefined);
+    if (changes.length === 0) return this;
+    // Frees replaced outputs now and then; with this condition a change costs the same on average, however many outputs there are.
+    if (this.#object === undefined && this.#since > Math.max(FEW, this.#size)) this.#make();
+    return new Outputs(this, changes, undefined);
   }
 
   /** The outputs by state, in the order of first completion. Frozen. */
   get object(): JsonObject {
-    if (this.#object !== undefined) return this.#object;
+    return this.#object ?? this.#make();
+  }
+
+  #make(): JsonObject {
     const later = [this.#changes];
     let from = this.#before;
     while (from !== undefined && from.#object === undefined) {
@@ -45,6 +59,7 @@ export class Outputs {
     }
     this.#object = Object.freeze(object);
     this.#before = undefined;
+    this.#size = Object.keys(object).length;
     return this.#object;
   }
 }
