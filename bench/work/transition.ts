@@ -54,7 +54,7 @@ export async function tableTransitions({ quick }: WorkloadOptions): Promise<Work
       const state = initialState(spec, { input: { task: "" } });
       apply(state, (await transition(spec, state, { kind: "start" })).patch);
       for (let hop = 0; hop < units; hop += 1) {
-        const { effect, patch } = await transition(spec, state, { kind: "result", result });
+        const { effect, patch } = await transition(spec, state, { kind: "result", result, ctx: context });
         if (effect.kind !== "enter") throw new Error(`the table ended with ${effect.kind}`);
         apply(state, patch);
       }

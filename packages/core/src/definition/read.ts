@@ -1,10 +1,10 @@
 import { messageOf, type Problem } from "../base/errors.ts";
-import type { JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { type AnyChoice, declaredTargets, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
 import type { StageContext, StageResult } from "./result.ts";
-import type { Guard, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
+import type { Guard, GuardVerdict, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 import { schemaAt } from "./state.ts";
 import { checkLimits } from "./state-rules.ts";
 import type { AnyState, AnyStates, PipelineCommon } from "./types.ts";
@@ -168,15 +168,19 @@ function readRows(report: Report, transitions: readonly RowOptions[]): readonly 
 function functionGuard(when: NonNullable<RowOptions["when"]>): Guard {
   return {
     text: when.name === "" || when.name === "when" ? "a function" : when.name,
-    evaluate: async ({ result, ctx }) => {
-      // Typed as synchronous, but awaited, since the rejection of an unexpected promise would be unhandled.
-      const returned: unknown = when(result, ctx);
-      const answer = await returned;
-      if (answer === true) return { fires: true, why: "its condition returned true" };
-      const why = answer === false ? "false" : `${typeName(answer)}, not true or false`;
-      return { fires: false, why: `its condition returned ${why}` };
+    // Typed as synchronous; a promise is awaited all the same, since its rejection would be unhandled.
+    evaluate: ({ result, ctx }) => {
+      const answer: unknown = when(result, ctx);
+      const isPending = isObject(answer) && "then" in answer;
+      return isPending ? Promise.resolve<unknown>(answer).then(functionVerdict) : functionVerdict(answer);
     },
   };
+}
+
+function functionVerdict(answer: unknown): GuardVerdict {
+  if (answer === true) return { fires: true, why: "its condition returned true" };
+  const why = answer === false ? "false" : `${typeName(answer)}, not true or false`;
+  return { fires: false, why: `its condition returned ${why}` };
 }
 
 function typeName(value: unknown): string {

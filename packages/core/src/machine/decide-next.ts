@@ -106,7 +106,8 @@ async function whyNot(rule: RowSpec, scope: GuardScope & { readonly result: Rout
   if (rule.on !== event) return `it is for ${rule.on}, this was ${event}`;
   if (rule.when === undefined) return undefined;
   try {
-    const { fires, why } = await rule.when.evaluate(scope);
+    const verdict = rule.when.evaluate(scope);
+    const { fires, why } = "then" in verdict ? await verdict : verdict;
     return fires === true ? undefined : why;
   } catch (thrown) {
     return `its condition failed: ${messageOf(thrown)}`;

@@ -123,7 +123,8 @@ export function childState(
 /** Changes a state as a transition says; the only writer. Judges nothing. */
 export function apply(state: MachineState, patch: Patch): void {
   const { outputs = [], turns = [], hops = 0, context, enter, fanOut } = patch;
-  state.outputs = state.outputs.with(deepFreeze(outputs));
+  for (const { output } of outputs) deepFreeze(output);
+  state.outputs = state.outputs.with(outputs);
   for (const added of turns) count(state, added.state, 0, added.turns);
   state.hops += hops;
   if (context !== undefined) state.context = deepFreeze({ ...state.context, ...context });
@@ -172,7 +173,7 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   const { setup = null, attempt = 1, feedback } = facts;
   const { run, outputs, context, at } = view;
   const task = field(run.input, "task");
-  return Object.freeze({
+  const ctx = {
     runId: run.id,
     workspace: run.workspace,
     task: typeof task === "string" ? task : "",
@@ -185,7 +186,8 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
     setup: deepFreeze(setup),
     attempt,
     visit: at?.visit ?? 0,
-    ...(feedback === undefined ? {} : { feedback }),
-    ...deepFreeze(joined),
-  });
+  };
+  // Most contexts have none of these. A spread of `ctx` would read its outputs.
+  if (feedback === undefined && joined === undefined) return Object.freeze(ctx);
+  return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
 }
