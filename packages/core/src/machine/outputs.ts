@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 /** One change of the outputs; without `output` the state has none any more. A new output of a known state keeps its place. */
 export type OutputChange = { readonly state: string; readonly output?: Json };
 
-/** Changes that are kept at least before they become an object that nobody asked for. */
+/** So many moments are kept before their object is made unasked. */
 const FEW = 64;
 
 /**
