@@ -1,6 +1,5 @@
 import { cpuPerUnit, growthExponent, median, type Slice } from "./measure.ts";
 import type { Rounds } from "./process.ts";
-import { hasLists } from "./work/for-each.ts";
 
 /** A measured value, with its budget if it has one. */
 export interface Finding {
@@ -23,30 +22,28 @@ export interface Cell {
 /** The calls of a transcript that are compared with another SDK. */
 export const PEER_CALLS: readonly number[] = [20, 200, 1000, 3000];
 
-/** An item of a long list, with the list of one item; both without what the same run costs with an empty list. */
-const forEachCell: Cell = {
-  name: "for-each",
-  about: "lists of five hundred items and of one, three-part answers",
-  workloads: ["lists-of-0", "lists-of-1", "lists-of-500"],
-  rounds: 9,
-  judge: (rounds) => {
-    const costs = (rounds.get("lists-of-0") ?? []).map((none, round) => {
-      const perItem = (name: string): number => {
-        const slice = rounds.get(name)?.[round];
-        return (costOf(slice) - cpuPerUnit(none)) / (slice?.facts.items ?? Number.NaN);
-      };
-      return { one: perItem("lists-of-1"), many: perItem("lists-of-500") };
-    });
-    return [
-      { what: "the item of a list of one", value: median(costs.map(({ one }) => one)), unit: "µs/item" },
-      { what: "of a list of five hundred", value: median(costs.map(({ many }) => many)), unit: "µs/item" },
-      { what: "of 500 / of one", value: median(costs.map(({ one, many }) => many / one)), unit: "x", atMost: 1.1 },
-    ];
-  },
-};
-
 export const cells: readonly Cell[] = [
-  ...(hasLists ? [forEachCell] : []),
+  // An item of a long list, with the list of one item; both without what the same run costs with an empty list.
+  {
+    name: "for-each",
+    about: "lists of five hundred items and of one, three-part answers",
+    workloads: ["lists-of-0", "lists-of-1", "lists-of-500"],
+    rounds: 9,
+    judge: (rounds) => {
+      const costs = (rounds.get("lists-of-0") ?? []).map((none, round) => {
+        const perItem = (name: string): number => {
+          const slice = rounds.get(name)?.[round];
+          return (costOf(slice) - cpuPerUnit(none)) / (slice?.facts.items ?? Number.NaN);
+        };
+        return { one: perItem("lists-of-1"), many: perItem("lists-of-500") };
+      });
+      return [
+        { what: "the item of a list of one", value: median(costs.map(({ one }) => one)), unit: "µs/item" },
+        { what: "of a list of five hundred", value: median(costs.map(({ many }) => many)), unit: "µs/item" },
+        { what: "of 500 / of one", value: median(costs.map(({ one, many }) => many / one)), unit: "x", atMost: 1.1 },
+      ];
+    },
+  },
   {
     name: "stage",
     about: "one-turn stages in one run, in memory",

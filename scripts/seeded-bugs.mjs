@@ -7,10 +7,11 @@ import { environment, install, root, tool } from "./setup.mjs";
 
 const node = install();
 const { LINE_BUGS } = await import("../test/support/line-bugs.ts");
+const { MACHINE_BUGS } = await import("../test/support/machine-bugs.ts");
 const { WALL_BUGS, WALL_TESTS } = await import("../test/support/wall-bugs.ts");
 const walls = WALL_BUGS.map((bug) => ({ ...bug, file: `stages/src/${bug.file}`, tests: WALL_TESTS }));
 const names = process.argv.slice(2);
-const bugs = [...LINE_BUGS, ...walls].filter(({ name }) => names.length === 0 || names.includes(name));
+const bugs = [...LINE_BUGS, ...MACHINE_BUGS, ...walls].filter(({ name }) => names.length === 0 || names.includes(name));
 
 const copy = copySources();
 let missed = 0;

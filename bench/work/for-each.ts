@@ -1,4 +1,4 @@
-import * as core from "@sluice/core";
+import { done, forEach, pipeline, stage } from "@sluice/core";
 import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { COMPLETION_TOOL, PROMPT, reviewSchema, TASK } from "../review.ts";
@@ -6,30 +6,18 @@ import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 import { reviewStage, wholeReviewModel } from "./stages.ts";
 
 const item = z.object({ file: z.string() });
-type Item = z.infer<typeof item>;
-
-/** Lists, in a build of core that has them; without them the cell is left out. */
-const { forEach }: { readonly fanOut: unknown; readonly forEach?: ForEach } = core;
-type ForEach = (
-  state: "review",
-  items: readonly Item[],
-  options: { readonly key: (item: Item) => string; readonly join: "join" },
-) => core.FanOut<"review", "join">;
-
-export const hasLists = forEach !== undefined;
 
 /** Runs that review a list of that many files, between two stages. */
 export function listsOf(length: number): (options: WorkloadOptions) => Promise<Workload> {
   return async ({ quick }) => {
-    if (forEach === undefined) throw new Error("this build of core has no forEach()");
     const size = quick ? Math.ceil(length / 10) : length;
     const files = Array.from({ length: size }, (_, at) => ({ file: `src/part-${at}.ts` }));
-    const listing = core.pipeline({
+    const listing = pipeline({
       id: "listing",
       input: z.object({ task: z.string() }),
       stages: {
         split: reviewStage(),
-        review: core.stage({
+        review: stage({
           prompt: PROMPT,
           inputSchema: item,
           allowedTools: ["Read", "Grep", "Glob"],
@@ -42,7 +30,7 @@ export function listsOf(length: number): (options: WorkloadOptions) => Promise<W
       initial: "split",
       next: {
         split: () => forEach("review", files, { key: ({ file }) => file, join: "join" }),
-        join: ({ output }) => core.done(output),
+        join: ({ output }) => done(output),
       },
     });
     const session = benchSession(scratch(), { model: wholeReviewModel(), maxParallel: 8, host: shortMemory() });

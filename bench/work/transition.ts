@@ -1,5 +1,5 @@
-import { done, pipeline, type Stage, type StageContext, type StageResult, to } from "@sluice/core";
-import { decideNext } from "@sluice/core/machine";
+import { done, type Json, pipeline, type Stage, type StageContext, type StageResult, to } from "@sluice/core";
+import { apply, initialState, transition } from "@sluice/core/machine";
 import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import type { Review } from "../review.ts";
@@ -10,7 +10,7 @@ const states = Array.from({ length: STATES }, (_, at) => `state-${at}`);
 type Guard = (result: unknown, ctx: StageContext) => boolean;
 const isUrgent: Guard = (_result, ctx) => ctx.task === "urgent";
 const isFresh: Guard = (_result, ctx) => ctx.visit > 0;
-const result: StageResult<unknown> = {
+const result: StageResult<Json> = {
   status: "completed",
   executionId: "state-0#1",
   attempts: 1,
@@ -42,6 +42,7 @@ export async function tableTransitions({ quick }: WorkloadOptions): Promise<Work
     input: z.object({ task: z.string() }),
     stages,
     initial: "state-0",
+    limits: { maxVisits: units, maxHops: units },
     transitions: states.flatMap((from, at) => [
       { from, on: "success", when: isUrgent, to: done("urgent") } as const,
       { from, on: "success", when: isFresh, to: to(states[(at + 1) % STATES] ?? from) } as const,
@@ -50,11 +51,12 @@ export async function tableTransitions({ quick }: WorkloadOptions): Promise<Work
   return {
     warmUps: quick ? 1 : 5,
     slice: async () => {
-      let state = "state-0";
+      const state = initialState(spec, { input: { task: "" } });
+      apply(state, (await transition(spec, state, { kind: "start" })).patch);
       for (let hop = 0; hop < units; hop += 1) {
-        const { choice } = await decideNext(spec, state, result, context);
-        if (choice.kind !== "to") throw new Error(`the table ended with ${choice.kind}`);
-        state = choice.state;
+        const { effect, patch } = await transition(spec, state, { kind: "result", result, ctx: context });
+        if (effect.kind !== "enter") throw new Error(`the table ended with ${effect.kind}`);
+        apply(state, patch);
       }
       return { units, facts: {} };
     },

@@ -1,5 +1,4 @@
 import type { Json } from "@sluice/core";
-import * as core from "@sluice/core";
 import fc from "fast-check";
 import type {
   Expectation,
@@ -17,9 +16,6 @@ import type {
   StateRoutesNode,
   Unrecordable,
 } from "./reference-machine.ts";
-
-/** Whether machines run a state over a list: once core has `forEach`. */
-const LISTS = "forEach" in core;
 
 const IDS = ["plan", "b", "c2", "to-do", "Last"] as const;
 const UNKNOWN = "nowhere";
@@ -251,7 +247,7 @@ function choices(
   return fc.oneof(
     { weight: 14, arbitrary: move },
     { weight: 8, arbitrary: fanOuts(states, inputOf) },
-    { weight: LISTS ? 5 : 0, arbitrary: lists(states, inputOf, strict) },
+    { weight: 5, arbitrary: lists(states, inputOf, strict) },
     {
       weight: plain.length > 0 ? 2 : 0,
       arbitrary: fc.shuffledSubarray(plain.length > 0 ? plain : ids).map(([join = "", ...stages]): RouteNode => {

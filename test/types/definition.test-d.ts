@@ -1,7 +1,7 @@
 // What must compile and what must not. Checked by `tsc -b`; definition.test.ts runs the compiler over it, too.
 import { z } from "zod";
 import type { Json } from "../../packages/core/src/base/json.ts";
-import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
+import { done, fail, fanOut, forEach, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
 import { state } from "../../packages/core/src/definition/state.ts";
@@ -152,6 +152,34 @@ pipeline({ ...bad, initial: "plan", next: { plan: () => to("exceute") } });
 pipeline({ ...bad, initial: "plan", next: { plan: () => fanOut(["test", "plan"], { join: "review" }) } });
 // @ts-expect-error unknown join
 pipeline({ ...bad, initial: "plan", next: { plan: () => fanOut(["plan"], { join: "nope" }) } });
+// A list's items are the inputs of its state, and its join reads their outputs by type.
+pipeline({ ...bad, initial: "plan", next: { plan: () => forEach("review", [{ focus: "x" }], { join: "execute" }) } });
+pipeline({
+  ...bad,
+  initial: "plan",
+  transitions: [{ from: "plan", on: "success", to: forEach("review", [{ focus: "x" }], { join: "execute" }) }],
+});
+stage({
+  reads: { review },
+  prompt: (ctx) => ctx.items?.review?.map(({ key, output }) => `${key} ${output?.verdict ?? "none"}`).join() ?? "",
+  completionTool: "submit_all",
+  completionSchema: z.object({ ok: z.boolean() }),
+  turnCap: 9,
+});
+stage({
+  reads: { review },
+  // @ts-expect-error wrong field of an item's output
+  prompt: (ctx) => ctx.items?.review?.map(({ output }) => output?.nope).join() ?? "",
+  completionTool: "submit_all",
+  completionSchema: z.object({ ok: z.boolean() }),
+  turnCap: 9,
+});
+// @ts-expect-error an item that does not fit
+pipeline({ ...bad, initial: "plan", next: { plan: () => forEach("review", [{ focus: 3 }], { join: "execute" }) } });
+// @ts-expect-error an unknown state of a list
+pipeline({ ...bad, initial: "plan", next: { plan: () => forEach("test", [{}], { join: "execute" }) } });
+// @ts-expect-error an unknown join of a list
+pipeline({ ...bad, initial: "plan", next: { plan: () => forEach("review", [{ focus: "x" }], { join: "nope" }) } });
 // @ts-expect-error wrong payload
 pipeline({ ...bad, initial: "plan", next: { plan: () => to("review", { focus: 3 }) } });
 // @ts-expect-error payload missing

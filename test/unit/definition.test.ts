@@ -125,20 +125,21 @@ test("where a state may go is unknown as soon as one of its routes is a bare fun
   expect(p.spec.routes.next.get("plan")).not.toHaveProperty("targets");
 });
 
-test("a pipeline by table keeps its rows, names turned into choices", () => {
-  const when = () => true;
+test("a pipeline by table keeps its rows, names turned into choices and conditions into guards", () => {
+  const isReady = () => true;
   const p = pipeline({
     id: "table",
     input,
     stages: { plan: plainStage, review: plainStage },
     initial: "plan",
     transitions: [
-      { from: "plan", on: "success", when, to: "review" },
+      { from: "plan", on: "success", when: isReady, to: "review" },
       { from: "plan", on: "success", to: cancel("not needed") },
       { from: "review", on: "success", to: done({ ok: true }) },
       { from: "*", on: "failure", to: fail("broken") },
     ],
   });
+  const when = { text: "isReady", evaluate: expect.any(Function) };
   expect(p.spec.routes).toEqual({
     kind: "table",
     rows: [

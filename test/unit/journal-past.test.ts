@@ -1,5 +1,6 @@
 import { isSluiceError, type JournalRecord, type JsonObject } from "@sluice/core";
 import { createMemoryJournals, type JournalStore } from "@sluice/core/host";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { checkChildren } from "../../packages/core/src/journal/host/fork.ts";
 import {
@@ -7,7 +8,7 @@ import {
   NO_RECORDED_STEPS,
   readOpenRecord,
 } from "../../packages/core/src/journal/host/recorded-steps.ts";
-import { childKeys, childRunId } from "../../packages/core/src/journal/step-id.ts";
+import { childKeys, childRunId, parseSiblingId } from "../../packages/core/src/journal/step-id.ts";
 import type { RunRow } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { changed } from "../support/journal.ts";
@@ -177,9 +178,33 @@ describe("a fork", () => {
 
   test("names its children by run, step and key", () => {
     expect(childRunId("r1", "fan-1", "a")).toBe("r1/fan-1/a");
+    for (const state of ["a", "Plan_2", "fix-tests", "constructor"])
+      expect(childRunId("r1", "fan-1", state)).toBe(`r1/fan-1/${state}`);
   });
 
-  test.each([[["a", ""]], [["a/b"]], [["/"]], [["a", "b", "a"]]])("with the keys %j is refused", (keys) => {
+  test("names each child by an id of its own, from which its key is read, whatever the key is", () => {
+    const key = fc.oneof(
+      fc.string({ unit: "binary", minLength: 1 }),
+      fc.stringMatching(/^[./%\\ 2Ff~'()*!-]{1,6}$/),
+      fc.constantFrom("..", ".", "/", "%2F", "%2f", "%", "a/../b", "é", "%C3%A9"),
+    );
+    fc.assert(
+      fc.property(key, key, (one, other) => {
+        const [id, otherId] = [childRunId("r1", "fan-1", one), childRunId("r1", "fan-1", other)];
+        expect(id === otherId).toBe(one === other);
+        expect(id).toMatch(/^r1\/fan-1\/(?!\.)[\w.%-]+$/);
+        expect(parseSiblingId(id)).toEqual({ parentId: "r1", fanOut: "fan-1", key: one });
+      }),
+    );
+  });
+
+  test("never throws at an id from elsewhere, and reads no two ids as the same child", () => {
+    for (const odd of ["%61", "%zz", "%2f", "a b", "%E0%A4", "..", "\ud800"])
+      expect(parseSiblingId(`r1/fan-1/${odd}`)?.key).toBe(odd);
+    expect(childRunId("r1", "fan-1", "\ud800")).toBe("r1/fan-1/%EF%BF%BD");
+  });
+
+  test.each([[["a", ""]], [["a\ud800"]], [["a", "b", "a"]]])("with the keys %j is refused", (keys) => {
     expect(thrownBy(() => checkChildren("r1", "fan", children(...keys), undefined)).slice(0, 2)).toEqual([
       "Validation",
       "fork_key",

@@ -13,8 +13,11 @@ export {
   done,
   type Fail,
   type FanOut,
+  type ForEach,
+  type ForEachOptions,
   fail,
   fanOut,
+  forEach,
   type ParsedChoice,
   route,
   type SiblingShape,
@@ -30,6 +33,7 @@ export type {
   Completed,
   Failed,
   FailureCode,
+  ListItem,
   Paused,
   SiblingOutcome,
   Skipped,
@@ -37,7 +41,18 @@ export type {
   StageResult,
   Usage,
 } from "./definition/result.ts";
-export type { KindFacts, Part, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./definition/spec.ts";
+export type {
+  Guard,
+  GuardScope,
+  GuardVerdict,
+  KindFacts,
+  Part,
+  PipelineSpec,
+  RoutesSpec,
+  RowSpec,
+  StateRoutes,
+  StateSpec,
+} from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
 export { state } from "./definition/state.ts";
 export type {

@@ -1,2 +1,28 @@
-// Where a run goes next, as plain values.
-export { decideNext, type NextDecision, type ResolvedChoice } from "./machine/decide-next.ts";
+// Where a run goes next, as a value: no journal, no model, no clock.
+export type { NextDecision, RejectedRow, ResolvedChoice, ResolvedSibling } from "./machine/decide-next.ts";
+export {
+  type AttemptFacts,
+  apply,
+  contextOf,
+  type Entered,
+  initialState,
+  type Joined,
+  type MachineState,
+  type MachineView,
+  type Patch,
+  type PendingFanOut,
+  type RunFacts,
+  type StateCount,
+} from "./machine/machine-state.ts";
+export type { OutputChange, Outputs } from "./machine/outputs.ts";
+export {
+  type Child,
+  type ChildEnd,
+  decide,
+  type Effect,
+  follow,
+  type MachineEnd,
+  type MachineInput,
+  type Transition,
+  transition,
+} from "./machine/transition.ts";

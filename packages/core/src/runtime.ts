@@ -50,7 +50,8 @@ export {
   type RunMeter,
 } from "./run/limits/limits.ts";
 export { type RecordedCosts, recordedCosts } from "./run/limits/recorded-costs.ts";
-export { type PreparedStates, pipelineProgram, prepareStates } from "./run/pipeline-run.ts";
+export { pipelineProgram } from "./run/pipeline-run.ts";
+export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";
 export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";

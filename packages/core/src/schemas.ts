@@ -53,6 +53,8 @@ const data = {
     /** Only in a sibling's run. */
     state: z.string().optional(),
     parent: z.string().optional(),
+    /** Only in the run of a list's item. */
+    key: z.string().optional(),
     source: source.optional(),
     fingerprint: digest.optional(),
     parts: parts.optional(),
@@ -192,14 +194,23 @@ const data = {
     choice: z.enum(["to", "fanOut", "done", "fail", "cancel"]),
     to: z.union([z.string(), z.array(z.string())]).optional(),
     join: z.string().optional(),
+    /** How many items a list has. */
+    items: z.int().optional(),
     reason: z.string().optional(),
     why: z.looseObject({ by: z.enum(["function", "table", "default"]) }),
   }),
   "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
-  "fanOut.started": z.looseObject({ fanOut: z.string(), siblings: z.array(z.string()), join: z.string() }),
+  /** `siblings` are keys: ids of states, or of a list's items. `list` is the state that runs the items. */
+  "fanOut.started": z.looseObject({
+    fanOut: z.string(),
+    siblings: z.array(z.string()),
+    join: z.string(),
+    list: z.string().optional(),
+  }),
   "fanOut.joined": z.looseObject({
     fanOut: z.string(),
+    list: z.string().optional(),
     outcomes: z.array(
       z.looseObject({
         name: z.string(),

@@ -109,7 +109,7 @@ function checkRoutes(report: Report, spec: PipelineSpec): void {
 
 function checkRow(report: Report, spec: PipelineSpec, row: RowSpec, path: string): void {
   if (row.from !== "*") requireState(report, spec, `${path}.from`, row.from);
-  const reading = parseChoice(row.to, spec.states, null);
+  const reading = parseChoice(row.to, spec.states, null, spec.limits.maxItems);
   if (!reading.ok) {
     report.add(`${path}.to`, reading.reason);
     return;
@@ -200,7 +200,8 @@ function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): Pa
     case "input":
       return insideSchema(state.inputSchema?.accepted?.(), path, 1);
     case "upstream":
-    case "fork": {
+    case "fork":
+    case "items": {
       if (second === undefined) return undefined;
       const from = spec.states.get(String(second));
       if (from === undefined) {

@@ -1,5 +1,6 @@
 import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
+import { isCount } from "./state-rules.ts";
 
 /** Continues in a state. */
 export interface To<T extends string, I = undefined> {
@@ -17,6 +18,31 @@ export interface FanOut<T extends string, J extends string> {
   readonly input?: unknown;
   /** `cancel` (default): one failure cancels the rest and fails the fan-out. `settle`: all run to their ends, which the join sees in `ctx.fork`. */
   readonly onFailure?: "cancel" | "settle";
+}
+/** Runs one state for each item of a list. */
+export interface ForEach<T extends string, I, J extends string> {
+  readonly kind: "forEach";
+  readonly state: T;
+  /** Each is the input of one child. */
+  readonly items: readonly I[];
+  /** Name the items, in their order. */
+  readonly keys: readonly string[];
+  readonly join: J;
+  /** The join's input. */
+  readonly input?: unknown;
+  readonly onFailure?: "cancel" | "settle";
+  readonly maxParallel?: number;
+}
+export interface ForEachOptions<I, J extends string> {
+  readonly join: J;
+  /** Names an item: its child's journal and its result. Unique in the list. Default: the index. */
+  readonly key?: (item: I, index: number) => string;
+  /** The join's input. */
+  readonly input?: unknown;
+  /** As in `fanOut`. */
+  readonly onFailure?: "cancel" | "settle";
+  /** How many items run at the same time, at most as many as the session allows. */
+  readonly maxParallel?: number;
 }
 export interface Done<O> {
   readonly kind: "done";
@@ -40,6 +66,7 @@ export interface StageList<T extends string> {
 export type AnyChoice =
   | To<string, unknown>
   | FanOut<string, string>
+  | ForEach<string, unknown, string>
   | Done<unknown>
   | Fail
   | Cancel
@@ -68,6 +95,21 @@ export function fanOut<const T extends string, const J extends string>(
   return { kind: "fanOut", siblings, ...options };
 }
 
+/**
+ * Runs a state once for each item of a list, each in its own child run with the item as its input, then continues in `join`, which
+ * reads how each item ended in `ctx.items`. An empty list continues in `join` at once.
+ */
+export function forEach<const T extends string, I, const J extends string>(
+  state: T,
+  items: readonly I[],
+  options: ForEachOptions<I, J>,
+): ForEach<T, I, J> {
+  const { key = (_item, index) => String(index), ...rest } = options;
+  // Plain JavaScript may pass anything; what is not a list is refused where the choice is read.
+  const keys = Array.isArray(items) ? items.map((item: I, index) => key(item, index)) : [];
+  return { kind: "forEach", state, items, keys, ...rest };
+}
+
 /** Ends the run as completed. */
 export function done<O>(output: O): Done<O> {
   return { kind: "done", output };
@@ -87,6 +129,7 @@ export function cancel(reason: string): Cancel {
 export type ChoiceAmong<T extends string> =
   | To<T, unknown>
   | FanOut<T, T>
+  | ForEach<T, unknown, T>
   | Done<unknown>
   | Fail
   | Cancel
@@ -123,12 +166,17 @@ export type ChoiceShape =
       readonly join: string;
       readonly input: unknown;
       readonly onFailure: "cancel" | "settle";
+      /** The state of a list, whose siblings have keys. */
+      readonly list?: string;
+      readonly maxParallel?: number;
     }
   | { readonly kind: "done"; readonly output: unknown }
   | { readonly kind: "fail" | "cancel"; readonly reason: string };
 export interface SiblingShape {
   readonly state: string;
   readonly input: unknown;
+  /** Of an item of a list. */
+  readonly key?: string;
 }
 export type ParsedChoice =
   | { readonly ok: true; readonly shape: ChoiceShape }
@@ -137,8 +185,13 @@ export type ParsedChoice =
 type Fields = Readonly<Record<string, unknown>>;
 type States = { has(id: string): boolean; keys(): Iterable<string> };
 
+/** Items of one list, unless `limits.maxItems` says otherwise. */
+const MAX_ITEMS = 1_000;
+/** Characters of a key, which is part of a run's id. */
+const LONGEST_KEY = 200;
+
 /** Reads a choice from a route, a table or a model. `output` ends the run for an empty list of stages. */
-export function parseChoice(value: unknown, states: States, output: unknown): ParsedChoice {
+export function parseChoice(value: unknown, states: States, output: unknown, maxItems = MAX_ITEMS): ParsedChoice {
   if (typeof value === "string")
     return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);
   if (!isFields(value))
@@ -149,6 +202,8 @@ export function parseChoice(value: unknown, states: States, output: unknown): Pa
       return readTo(value, states);
     case "fanOut":
       return readFanOut(value, states);
+    case "forEach":
+      return readForEach(value, states, maxItems);
     case "done":
       return extraKeys(value, ["kind", "output"]) ?? { ok: true, shape: { kind: "done", output: value.output } };
     case "fail":
@@ -158,7 +213,7 @@ export function parseChoice(value: unknown, states: States, output: unknown): Pa
       return refuse(
         "then" in value
           ? "a promise is not a choice; routes are synchronous"
-          : `it has no kind of choice; ${suggestOneOf(String(value.kind), ["to", "fanOut", "done", "fail", "cancel"])}`,
+          : `it has no kind of choice; ${suggestOneOf(String(value.kind), ["to", "fanOut", "forEach", "done", "fail", "cancel"])}`,
       );
   }
 }
@@ -189,6 +244,43 @@ function readFanOut(value: Fields, states: States): ParsedChoice {
   if (fault !== undefined) return fault;
   if (typeof join !== "string") return refuse("fanOut() names no join");
   return { ok: true, shape: { kind: "fanOut", siblings: read, join, input, onFailure } };
+}
+
+function readForEach(value: Fields, states: States, maxItems: number): ParsedChoice {
+  const { state, items, keys, join, input, onFailure = "cancel", maxParallel } = value;
+  const known = ["kind", "state", "items", "keys", "join", "input", "onFailure", "maxParallel"];
+  const fault =
+    extraKeys(value, known) ??
+    unknownState(state, states, "forEach") ??
+    unknownState(join, states, "the join") ??
+    (state === join ? refuse(`the join ${String(join)} is also the state of the list`) : undefined);
+  if (fault !== undefined) return fault;
+  if (typeof state !== "string" || typeof join !== "string") return refuse("forEach() names no state and no join");
+  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure is "cancel" or "settle"');
+  if (maxParallel !== undefined && !isCount(maxParallel)) return refuse("maxParallel is a whole number from 1");
+  if (!Array.isArray(items)) return refuse("the items of forEach() are a list");
+  if (items.length > maxItems)
+    return refuse(`the list has ${items.length} items, and limits.maxItems allows ${maxItems}`);
+  if (!Array.isArray(keys) || keys.length !== items.length) return refuse("forEach() needs one key for each item");
+  const seen = new Set<string>();
+  const siblings: SiblingShape[] = [];
+  for (let index = 0; index < items.length; index += 1) {
+    const key: unknown = keys[index];
+    const wrong = keyFault(key);
+    if (wrong !== undefined) return refuse(`the key of item ${index} ${wrong}`);
+    if (typeof key !== "string") continue;
+    if (seen.has(key)) return refuse(`two items have the key ${JSON.stringify(key)}; keys are unique in a list`);
+    seen.add(key);
+    siblings.push({ state, key, input: items[index] });
+  }
+  const limit = maxParallel === undefined ? {} : { maxParallel };
+  return { ok: true, shape: { kind: "fanOut", siblings, join, input, onFailure, list: state, ...limit } };
+}
+
+function keyFault(key: unknown): string | undefined {
+  if (typeof key !== "string") return "is not a text";
+  if (key === "" || key.length > LONGEST_KEY) return `has ${key.length} characters, not 1 to ${LONGEST_KEY}`;
+  return key.isWellFormed() ? undefined : "is not valid Unicode";
 }
 
 function readSibling(entry: unknown, states: States): SiblingShape | Extract<ParsedChoice, { ok: false }> {

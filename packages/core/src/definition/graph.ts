@@ -99,14 +99,14 @@ function edgesOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Edges {
   const siblings: string[] = [];
   let mayComplete = false;
   for (const row of rows) {
-    const reading = parseChoice(row.to, spec.states, null);
+    const reading = parseChoice(row.to, spec.states, null, spec.limits.maxItems);
     if (!reading.ok) continue;
     const { shape } = reading;
     if (shape.kind === "to") next.push(shape.state);
     if (shape.kind === "done") mayComplete = true;
     if (shape.kind === "fanOut") {
       next.push(shape.join);
-      siblings.push(...shape.siblings.map((sibling) => sibling.state));
+      siblings.push(...(shape.list === undefined ? shape.siblings.map(({ state }) => state) : [shape.list]));
     }
   }
   return { anywhere: false, next, siblings, mayComplete, handlesSuccess: rows.some((row) => row.on === "success") };

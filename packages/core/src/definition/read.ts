@@ -1,10 +1,10 @@
 import { messageOf, type Problem } from "../base/errors.ts";
-import type { JsonObject } from "../base/json.ts";
+import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { type AnyChoice, declaredTargets, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
 import type { StageContext, StageResult } from "./result.ts";
-import type { PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
+import type { Guard, GuardVerdict, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 import { schemaAt } from "./state.ts";
 import { checkLimits } from "./state-rules.ts";
 import type { AnyState, AnyStates, PipelineCommon } from "./types.ts";
@@ -16,7 +16,8 @@ interface RoutesByStatus {
   readonly failed?: RouteFunction;
   readonly skipped?: RouteFunction;
 }
-interface RowOptions extends Omit<RowSpec, "to"> {
+interface RowOptions extends Pick<RowSpec, "from" | "on"> {
+  when?(result: StageResult<unknown>, ctx: StageContext): boolean;
   readonly to: string | AnyChoice;
 }
 /** The argument of `pipeline()` with erased types. */
@@ -158,6 +159,31 @@ function readRows(report: Report, transitions: readonly RowOptions[]): readonly 
     if (!ROW_EVENTS.includes(row.on)) report.add(`${path}.on`, `is one of ${ROW_EVENTS.join(", ")}`);
     if (row.when !== undefined && typeof row.when !== "function") report.add(`${path}.when`, "is a function");
     const target: AnyChoice = typeof row.to === "string" ? to(row.to) : row.to;
-    return [{ from: row.from, on: row.on, to: target, ...(row.when === undefined ? {} : { when: row.when }) }];
+    const { from, on, when } = row;
+    return [{ from, on, to: target, ...(when === undefined ? {} : { when: functionGuard(when) }) }];
   });
+}
+
+/** The guard of a function, which has to return `true`. */
+function functionGuard(when: NonNullable<RowOptions["when"]>): Guard {
+  return {
+    text: when.name === "" || when.name === "when" ? "a function" : when.name,
+    // Typed as synchronous; a promise is awaited all the same, since its rejection would be unhandled.
+    evaluate: ({ result, ctx }) => {
+      const answer: unknown = when(result, ctx);
+      const isPending = isObject(answer) && "then" in answer;
+      return isPending ? Promise.resolve<unknown>(answer).then(functionVerdict) : functionVerdict(answer);
+    },
+  };
+}
+
+function functionVerdict(answer: unknown): GuardVerdict {
+  if (answer === true) return { fires: true, why: "its condition returned true" };
+  const why = answer === false ? "false" : `${typeName(answer)}, not true or false`;
+  return { fires: false, why: `its condition returned ${why}` };
+}
+
+function typeName(value: unknown): string {
+  if (value === undefined) return "nothing";
+  return value === null ? "null" : `a ${typeof value}`;
 }

@@ -32,6 +32,8 @@ export type FailureCode =
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
 type ResultBase = {
   readonly executionId: string;
+  /** In a list: the key of the item. */
+  readonly key?: string;
   /** The number of attempts. */
   readonly attempts: number;
   /** Model calls over all attempts. */
@@ -58,6 +60,18 @@ export type SiblingOutcome =
   | { readonly status: "completed" | "skipped" }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string };
 
+/** How one item of a list ended; `ctx.items` of the state that joins has them in the list's order. */
+export interface ListItem<O = unknown> {
+  /** From `key` of `forEach()`; without it the index. */
+  readonly key: string;
+  readonly status: "completed" | "skipped" | "failed" | "cancelled";
+  /** Of a completed item. */
+  readonly output?: O;
+  /** Why it failed or was cancelled. */
+  readonly code?: string;
+  readonly message?: string;
+}
+
 /** What prompts, hooks and routes read. Frozen. */
 export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
   readonly runId: string;
@@ -82,4 +96,6 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly feedback?: string;
   /** In a join: how each sibling ended. */
   readonly fork?: Readonly<Record<string, SiblingOutcome>>;
+  /** In the join of a list: its items, by the state that ran them. */
+  readonly items?: { readonly [K in keyof Up]?: readonly ListItem<Exclude<Up[K], undefined>>[] };
 }

@@ -88,6 +88,24 @@ export interface StateRoutes {
 export interface RowSpec {
   readonly from: string;
   readonly on: "success" | "failure" | "skipped";
-  when?(result: StageResult<unknown>, ctx: StageContext): boolean;
+  readonly when?: Guard;
   readonly to: AnyChoice;
+}
+
+/** The condition of a row. A function is one maker of it. */
+export interface Guard {
+  /** The condition as people read it. */
+  readonly text: string;
+  /** A throw counts as a condition that does not fire. */
+  evaluate(scope: GuardScope): GuardVerdict | Promise<GuardVerdict>;
+}
+export interface GuardScope {
+  readonly result: StageResult<unknown>;
+  readonly ctx: StageContext;
+}
+export interface GuardVerdict {
+  /** Only `true` fires. */
+  readonly fires: boolean;
+  /** Why it does not, as in "row 2: its condition returned false". */
+  readonly why: string;
 }

@@ -24,6 +24,8 @@ export interface RunLimits extends StateLimits {
   readonly maxVisits?: number;
   /** Routes taken in one run. Default: 10 times the number of states. */
   readonly maxHops?: number;
+  /** Items of one list. Default: 1,000. */
+  readonly maxItems?: number;
 }
 
 /** May veto a call that is approved. A throw counts as a veto. */
@@ -54,7 +56,7 @@ export type StateSandbox = {
 };
 
 const STATE_LIMITS = ["maxTokens", "maxCostUsd", "timeoutMs"];
-const RUN_LIMITS = [...STATE_LIMITS, "maxVisits", "maxHops"];
+const RUN_LIMITS = [...STATE_LIMITS, "maxVisits", "maxHops", "maxItems"];
 
 /** Caps are positive: whole numbers, or an amount of dollars. */
 export function checkLimits(report: Report, path: string, limits: unknown, of: "state" | "run"): void {

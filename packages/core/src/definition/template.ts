@@ -32,6 +32,7 @@ const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "attempt",
   "visit",
   "fork",
+  "items",
 ]);
 const PIECE = /\.([A-Za-z_$][A-Za-z0-9_$-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]/y;
 

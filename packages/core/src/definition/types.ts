@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
-import type { Cancel, Done, Fail, FanOut, StageList, To } from "./choice.ts";
+import type { Cancel, Done, Fail, FanOut, ForEach, StageList, To } from "./choice.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
 import type { PipelineSpec, StateSpec } from "./spec.ts";
 import type {
@@ -84,8 +84,10 @@ export interface Stage<O, I> extends State<O, I> {
 }
 
 type AnyTo<S> = { [K in keyof S & string]: To<K, In<S[K]>> }[keyof S & string];
+type AnyForEach<S> = { [K in keyof S & string]: ForEach<K, In<S[K]>, keyof S & string> }[keyof S & string];
 export type Choice<S> =
   | AnyTo<S>
+  | AnyForEach<S>
   | FanOut<keyof S & string, keyof S & string>
   | Done<unknown>
   | Fail

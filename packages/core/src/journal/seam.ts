@@ -51,9 +51,11 @@ export interface SignalsTaken {
 
 /** A child run as data. It runs the same program as its parent, with its own input and journal. */
 export interface ChildRun {
-  /** Unique among its siblings and without a slash; part of the child's run id. */
+  /** Unique among its siblings; part of the child's run id, which encodes it. */
   readonly key: string;
   readonly input: Json;
+  /** The same input in the form of a recorded one, which an earlier version may have written. A replay compares them. */
+  readonly inputAs?: (recorded: Json) => Json;
   /** Written in the child's first record. */
   readonly events: readonly EventDraft[];
 }

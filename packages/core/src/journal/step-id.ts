@@ -4,7 +4,7 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 // The grammar of step ids:
 //
 //   id        = "initial" | fan-out | fan-out "/failed" | "wait/" signal | execution "/a" attempt "/" name
-//   fan-out   = "fan-" number
+//   fan-out   = "fan-" number, as the machine names it
 //   execution = state "#" visit
 //   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
 //             | "turn/" turn "/" group "/" ( "verdicts" | "approvals" | "call" | "question" | "answer" )
@@ -12,7 +12,6 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 
 export const stepIds = {
   initial: "initial",
-  fanOut: (number: number): string => `fan-${number}`,
   failedFanOut: (fanOut: string): string => `${fanOut}/failed`,
   wait: (signal: string): string => `wait/${signal}`,
   /** `name` is one of `stepNames`, or the executor's own. Array.join, since V8 would retain a template as a cons-string. */
@@ -126,20 +125,41 @@ export function questionId(executionId: string, attempt: number, callId: string)
 
 const QUESTION = "question";
 
-/** The id of a child's run. A key holds no slash, so that an id names one child only. */
+/** The id of a child's run: its parent's, the step and the key, encoded so that an id names one child only. */
 export function childRunId(parentId: string, stepId: string, key: string): string {
-  return `${parentId}/${stepId}/${key}`;
+  return `${parentId}/${stepId}/${encodeKey(key)}`;
 }
 
 /** The run, the fan-out and the key that a sibling's run id names; undefined for a root's. */
 export function parseSiblingId(
   runId: string,
 ): { readonly parentId: string; readonly fanOut: string; readonly key: string } | undefined {
-  const [, parentId, fanOut, key] = SIBLING.exec(runId) ?? [];
-  return parentId === undefined || fanOut === undefined || key === undefined ? undefined : { parentId, fanOut, key };
+  const [, parentId, fanOut, encoded] = SIBLING.exec(runId) ?? [];
+  if (parentId === undefined || fanOut === undefined || encoded === undefined) return undefined;
+  return { parentId, fanOut, key: decodeKey(encoded) };
 }
 
 const SIBLING = /^(.+)\/([^/]+)\/([^/]+)$/s;
+
+/** A key as part of a run id: ids of states stay as they are, and nothing in it separates or leaves a path. Never throws. */
+function encodeKey(key: string): string {
+  // A host refuses keys that are not valid Unicode, but a journal from elsewhere may hold one.
+  return encodeURIComponent(key.toWellFormed()).replaceAll(
+    /[!'()*~]|^\./g,
+    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** The key of an encoded one. A text that `encodeKey` never returns stands for itself, so that no two ids have the same key. */
+function decodeKey(encoded: string): string {
+  let key = encoded;
+  try {
+    key = decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+  return encodeKey(key) === encoded ? key : encoded;
+}
 
 /** The value of the open record of a step that runs children. */
 export function childrenIntent(children: readonly ChildRun[]): { readonly children: readonly string[] } {

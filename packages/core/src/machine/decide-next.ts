@@ -2,7 +2,7 @@ import { messageOf } from "../base/errors.ts";
 import { isJson, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { declaredTargets, parseChoice, type SiblingShape } from "../definition/choice.ts";
 import type { StageContext, StageResult } from "../definition/result.ts";
-import type { PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
+import type { GuardScope, PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
 import type { Issue } from "../schema/schema.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
@@ -11,8 +11,10 @@ export type NextDecision = {
   readonly by: "function" | "table" | "default";
   /** The table row that fired, from 0. */
   readonly row?: number;
-  /** Earlier rows for this state that did not fire. */
+  /** Earlier rows for this state that did not fire: the first 20. */
   readonly rejectedRows?: readonly RejectedRow[];
+  /** How many more there were. */
+  readonly moreRejectedRows?: number;
   /** Why the route's return value is invalid; the choice is then to fail. */
   readonly rejected?: string;
   readonly choice: ResolvedChoice;
@@ -61,6 +63,9 @@ function routeFor(routes: StateRoutes | undefined, result: Routable, ctx: StageC
   }
 }
 
+/** A decision records no more rows than these, so that a long table does not fill the journal. */
+const MOST_ROWS = 20;
+
 async function byTable(
   rows: readonly RowSpec[],
   spec: PipelineSpec,
@@ -69,36 +74,41 @@ async function byTable(
   ctx: StageContext,
 ): Promise<NextDecision> {
   const rejectedRows: RejectedRow[] = [];
-  for (const [row, rule] of rows.entries()) {
-    if (rule.from !== state && rule.from !== "*") continue;
-    const why = await whyNot(rule, result, ctx);
+  let more = 0;
+  const trace = (): Pick<NextDecision, "rejectedRows" | "moreRejectedRows"> => ({
+    ...(rejectedRows.length === 0 ? {} : { rejectedRows }),
+    ...(more === 0 ? {} : { moreRejectedRows: more }),
+  });
+  // By index, since most rows of a long table are for other states.
+  for (let row = 0; row < rows.length; row += 1) {
+    const rule = rows[row];
+    if (rule === undefined || (rule.from !== state && rule.from !== "*")) continue;
+    const why = await whyNot(rule, { result, ctx });
     if (why === undefined) {
-      const by = { by: "table", row, ...(rejectedRows.length === 0 ? {} : { rejectedRows }) } as const;
+      const by = { by: "table", row, ...trace() } as const;
       return await decisionOf(spec, state, result, by, { name: `row ${row}`, targets: undefined, ask: () => rule.to });
     }
-    rejectedRows.push({ row, why });
+    if (rejectedRows.length < MOST_ROWS) rejectedRows.push({ row, why });
+    else more += 1;
   }
   const listed = rejectedRows.map(({ row, why }) => `row ${row}: ${why}`).join("; ") || `no row is for ${state}`;
+  const others = more === 0 ? "" : `; and ${more} more`;
   const choice =
     result.status === "completed"
-      ? failure(`${state} completed, and no row says what comes next (${listed})`)
+      ? failure(`${state} completed, and no row says what comes next (${listed}${others})`)
       : unhandled(state, result);
-  return { ...byDefault(choice), ...(rejectedRows.length === 0 ? {} : { rejectedRows }) };
+  return { ...byDefault(choice), ...trace() };
 }
 
-/** Why a row does not fire; undefined if it does. Its condition has to return true. */
-async function whyNot(rule: RowSpec, result: Routable, ctx: StageContext): Promise<string | undefined> {
-  const event = EVENTS[result.status];
+/** Why a row does not fire; undefined if it does. */
+async function whyNot(rule: RowSpec, scope: GuardScope & { readonly result: Routable }): Promise<string | undefined> {
+  const event = EVENTS[scope.result.status];
   if (rule.on !== event) return `it is for ${rule.on}, this was ${event}`;
   if (rule.when === undefined) return undefined;
   try {
-    // Typed as synchronous, but awaited, since the rejection of an unexpected promise would be unhandled.
-    const returned: unknown = rule.when(result, ctx);
-    const answer = await returned;
-    if (answer === true) return undefined;
-    return answer === false
-      ? "its condition returned false"
-      : `its condition returned ${typeOf(answer)}, not true or false`;
+    const verdict = rule.when.evaluate(scope);
+    const { fires, why } = "then" in verdict ? await verdict : verdict;
+    return fires === true ? undefined : why;
   } catch (thrown) {
     return `its condition failed: ${messageOf(thrown)}`;
   }
@@ -131,7 +141,9 @@ async function decisionOf(
 
 function statesOf(choice: ResolvedChoice): readonly string[] {
   if (choice.kind === "to") return [choice.state];
-  return choice.kind === "fanOut" ? [...choice.siblings.map(({ state }) => state), choice.join] : [];
+  if (choice.kind !== "fanOut") return [];
+  const { siblings, list, join } = choice;
+  return list === undefined ? [...siblings.map(({ state }) => state), join] : [list, join];
 }
 
 function unhandled(state: string, result: Routable): ResolvedChoice {
@@ -153,33 +165,33 @@ function byDefault(choice: ResolvedChoice): NextDecision {
   return { by: "default", choice };
 }
 
-function typeOf(value: unknown): string {
-  if (value === undefined) return "nothing";
-  return value === null ? "null" : `a ${typeof value}`;
-}
-
 /** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
 export type ResolvedChoice =
   | { readonly kind: "to"; readonly state: string; readonly input: Json; readonly context?: JsonObject }
   | {
       readonly kind: "fanOut";
-      /** In declared order, each state once. */
+      /** In declared order, each state once; of a list, one for each item, all of the same state. */
       readonly siblings: readonly ResolvedSibling[];
       readonly join: string;
       readonly input: Json;
       readonly onFailure: "cancel" | "settle";
+      /** The state that runs once for each item of a list. */
+      readonly list?: string;
+      /** How many items of a list run at the same time at most. */
+      readonly maxParallel?: number;
     }
   | { readonly kind: "done"; readonly output: Json }
   | { readonly kind: "fail"; readonly reason: string }
   | { readonly kind: "cancel"; readonly reason: string };
-export type ResolvedSibling = { readonly state: string; readonly input: Json };
+/** `key` names an item of a list; any other sibling is named by its state. */
+export type ResolvedSibling = { readonly state: string; readonly input: Json; readonly key?: string };
 export type ResolvedChoiceResult =
   | { readonly ok: true; readonly choice: ResolvedChoice }
   | { readonly ok: false; readonly reason: string };
 
 /** Validates a route's return value. `output` is the run's output if the value is an empty `stages` list. */
 export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ResolvedChoiceResult> {
-  const reading = parseChoice(value, spec.states, output);
+  const reading = parseChoice(value, spec.states, output, spec.limits.maxItems);
   if (!reading.ok) return { ok: false, reason: reading.reason };
   const { shape } = reading;
   try {
@@ -191,11 +203,18 @@ export async function resolveChoice(value: unknown, spec: PipelineSpec, output: 
       }
       case "fanOut": {
         const siblings: ResolvedSibling[] = [];
-        for (const sibling of shape.siblings)
-          siblings.push({ state: sibling.state, input: await inputFor(spec, sibling) });
-        const { join, onFailure } = shape;
+        for (const sibling of shape.siblings) {
+          const { state, key } = sibling;
+          siblings.push({ state, input: await inputFor(spec, sibling), ...(key === undefined ? {} : { key }) });
+        }
+        const { join, onFailure, list, maxParallel } = shape;
         const input = await inputFor(spec, { state: join, input: shape.input });
-        return { ok: true, choice: { kind: "fanOut", siblings, join, input, onFailure } };
+        const fanOut = { kind: "fanOut", siblings, join, input, onFailure } as const;
+        const ofList = {
+          ...(list === undefined ? {} : { list }),
+          ...(maxParallel === undefined ? {} : { maxParallel }),
+        };
+        return { ok: true, choice: { ...fanOut, ...ofList } };
       }
       case "done":
         return { ok: true, choice: { kind: "done", output: jsonOrRefuse(shape.output, "the output") } };
@@ -212,13 +231,13 @@ export async function resolveChoice(value: unknown, spec: PipelineSpec, output: 
 /** Why a payload is invalid; caught in this file. */
 class Refusal extends Error {}
 
-async function inputFor(spec: PipelineSpec, { state, input }: SiblingShape): Promise<Json> {
+async function inputFor(spec: PipelineSpec, { state, input, key }: SiblingShape): Promise<Json> {
   const schema = spec.states.get(state)?.inputSchema;
-  if (schema === undefined) return jsonOrRefuse(input, `the input of ${state}`);
+  const name = `the input of ${state}${key === undefined ? "" : ` for item ${JSON.stringify(key)}`}`;
+  if (schema === undefined) return jsonOrRefuse(input, name);
   const verdict = await schema.check(input);
-  if (!verdict.ok)
-    throw new Refusal(`the input of ${state} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
-  return jsonOrRefuse(verdict.value, `the input of ${state}`);
+  if (!verdict.ok) throw new Refusal(`${name} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
+  return jsonOrRefuse(verdict.value, name);
 }
 
 function jsonOrRefuse(value: unknown, what: string): Json {

@@ -3,7 +3,7 @@ import type { StageContext } from "../definition/result.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
-import { stageContext } from "./context.ts";
+import { contextOf } from "../machine/machine-state.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
@@ -50,7 +50,7 @@ export function firstAttempt(execution: Execution): Attempt {
       journal: new AttemptJournal(steps, executionId, number, limits),
       next: (reason) => attempt(number + 1, reason),
       contextWith: (setup) => {
-        if (ctx?.setup !== setup) ctx = stageContext(execution.run, execution, number, setup, feedback);
+        if (ctx?.setup !== setup) ctx = contextOf(execution.view, { setup, attempt: number, feedback });
         return ctx;
       },
     };

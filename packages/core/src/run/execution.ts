@@ -1,37 +1,37 @@
-import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
+import { type Json, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
-import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
-import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import type { Entry, RunState } from "./context.ts";
+import type { MachineView } from "../machine/machine-state.ts";
 import type { RunDeps } from "./deps.ts";
-import type { AvailableTools, StateExecutor } from "./executor.ts";
+import type { StateExecutor } from "./executor.ts";
 import type { RunMeter } from "./limits/limits.ts";
+import type { PreparedState } from "./prepared-states.ts";
 
 /** One entry into one state. */
-export interface Execution extends Entry {
+export interface Execution extends PreparedState {
+  readonly runId: string;
+  readonly workspace: string;
   readonly spec: PipelineSpec;
   readonly stateId: string;
-  readonly state: StateSpec;
+  /** Counted from 1. */
+  readonly visit: number;
   readonly executor: StateExecutor;
-  /** Undefined for a state without allowedTools. */
-  readonly envelope: Envelope | undefined;
-  readonly offer: AvailableTools;
-  /** Data of the event after Setup: the resolved tools. */
-  readonly leftSetup: JsonObject;
-  readonly run: RunState;
+  /** The run, which has entered this state. */
+  readonly view: MachineView;
   readonly steps: StepRunner;
   readonly deps: RunDeps;
   readonly meter: RunMeter;
-  /** False for a sibling, which has no route: its parent's join follows. */
+  /** False for a child, which has no route: its parent's join follows. */
   readonly routed: boolean;
   /** Turns of this state in earlier visits. */
   readonly turnsBefore: number;
 }
 export interface ExecutionEnd {
   readonly result: StageResult<Json>;
+  /** What its route decided. Undefined for a child, and for an execution that was cancelled. */
   readonly next: NextDecision | undefined;
   readonly denied: readonly Denied[];
 }

@@ -1,149 +1,164 @@
-import { field, type Json, type JsonObject } from "../base/json.ts";
-import type { Failed, SiblingOutcome, StageResult } from "../definition/result.ts";
+import { SluiceError } from "../base/errors.ts";
+import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../base/json.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { ChildRun, SiblingEnd, StepCall, StepRunner } from "../journal/seam.ts";
-import { stepIds } from "../journal/step-id.ts";
-import type { NextDecision, ResolvedChoice } from "../machine/decide-next.ts";
-import { AttemptJournal } from "./attempt.ts";
-import { type RunState, stageContext } from "./context.ts";
-import { type Execution, type ExecutionEnd, isDenied } from "./execution.ts";
-import { decideRoute } from "./stage/leave.ts";
-import { decidesRoute, isStageResult } from "./stage/recorded-phases.ts";
+import type { ChildRun, SiblingEnd, StepRunner } from "../journal/seam.ts";
+import { parseSiblingId } from "../journal/step-id.ts";
+import { childState, countOf, type MachineState, type MachineView, type RunFacts } from "../machine/machine-state.ts";
+import { Outputs } from "../machine/outputs.ts";
+import type { Child, ChildEnd, Effect } from "../machine/transition.ts";
+import { type ExecutionEnd, isDenied } from "./execution.ts";
+import { type ConcurrencySlots, createConcurrencySlots, slotsWithin } from "./limits/concurrency-slot.ts";
+import { isStageResult } from "./stage/recorded-phases.ts";
 
-export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
-
-/** The input of a sibling's run, which sees no other data of its parent. */
-type SiblingInput = JsonObject & {
-  readonly sibling: string;
-  readonly input: Json;
-  readonly run: Json;
-  readonly context: JsonObject;
-  readonly upstream: JsonObject;
+/** The input of a child's run. Everything else it reads from its parent, which always runs in the same process. */
+type ChildInput = Child & {
   /** The visit of its state, counted over the whole run. */
   readonly visit: number;
   /** Turns of its state before this visit, over the whole run. */
   readonly turns: number;
 };
-
-/** One fan-out of a run, up to its join. */
-export interface FanOut {
-  /** `fan-<n>`, counted over the run. */
-  readonly id: string;
-  readonly choice: FanOutChoice;
-  visitOf(state: string): number;
-  turnsOf(state: string): number;
-}
-export interface FanOutResult {
-  /** Ends of the siblings that were started. */
-  readonly children: ReadonlyMap<string, ExecutionEnd>;
-  readonly outcomes: Readonly<Record<string, SiblingOutcome>>;
-  /** The join's upstream outputs, in declared order. */
-  readonly upstream: JsonObject;
-  /** Keys whose failure fails the fan-out; empty under `settle`. */
-  readonly failed: readonly string[];
+/** What children read of the fan-outs that run in this process, by `<run>/<fan-out>`. */
+export type RunningFanOuts = Map<string, RunningFanOut>;
+export interface RunningFanOut {
+  readonly view: Pick<MachineView, "run" | "context" | "outputs">;
+  /** Of a list with a limit of its own. */
+  readonly slots: ConcurrencySlots | undefined;
 }
 
+export interface EndedFanOut {
+  /** In declared order. */
+  readonly ended: readonly ChildEnd[];
+  /** Of the children that were started. */
+  readonly executions: readonly ExecutionEnd[];
+}
+
+/** Runs the children of a fan-out to their ends. */
 export async function runFanOut(
   spec: PipelineSpec,
+  slots: ConcurrencySlots,
+  running: RunningFanOuts,
   steps: StepRunner,
-  run: RunState,
-  fork: FanOut,
-): Promise<FanOutResult> {
-  const { id, choice } = fork;
-  const keys = choice.siblings.map((sibling) => sibling.state);
-  const children = choice.siblings.map(({ state, input }): ChildRun => {
-    const childInput: SiblingInput = {
-      sibling: state,
-      input,
-      run: run.runInput,
-      context: run.context,
-      upstream: run.upstream,
-      visit: fork.visitOf(state),
-      turns: fork.turnsOf(state),
-    };
-    const data = { pipeline: spec.id, state, parent: steps.runId };
-    return { key: state, input: childInput, events: [{ type: "run.started", data }] };
+  view: MachineView,
+  { fanOut, children }: Extract<Effect, { readonly kind: "fanOut" }>,
+): Promise<EndedFanOut> {
+  const { id, choice } = fanOut;
+  const { join, list, maxParallel, onFailure } = choice;
+  const keys = children.map(({ key }) => key);
+  const ofList = list === undefined ? {} : { list };
+  const started = { fanOut: id, siblings: keys, join, ...ofList };
+  const runs = children.map((child): ChildRun => {
+    const { key, state } = child;
+    const { visits: visit, turns } = countOf(view, state);
+    const input: ChildInput = { ...child, visit, turns };
+    const data = { pipeline: spec.id, state, parent: steps.runId, ...(list === undefined ? {} : { key }) };
+    const inputAs = (recorded: Json): Json => (isEarlierInput(recorded) ? earlierInput(input, view) : input);
+    return { key, input, inputAs, events: [{ type: "run.started", data }] };
   });
-  const settled = await steps.runChildren(id, children, {
-    onFailure: choice.onFailure,
-    failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fanOut.started", data: { fanOut: id, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: id, outcomes: outcomesIn(ends) } }],
-  });
-
-  const ended = new Map<string, ExecutionEnd>();
-  const outcomes: Record<string, SiblingOutcome> = {};
-  const upstream = new Map(Object.entries(run.upstream));
-  for (const key of keys) {
-    const end = settled[key];
-    if (end === undefined) continue;
-    const child = readSibling(end);
-    if (child !== undefined) ended.set(key, child);
-    outcomes[key] = outcomeOf(end, child);
-    // Deletes first, so that the siblings' outputs are in declared order.
-    upstream.delete(key);
-    if (child?.result.status === "completed") upstream.set(key, child.result.output);
+  const at = `${steps.runId}/${id}`;
+  const { run, context, outputs } = view;
+  const own = maxParallel === undefined ? undefined : slotsWithin(slots, createConcurrencySlots(maxParallel));
+  running.set(at, { view: { run, context, outputs }, slots: own });
+  try {
+    const settled = await steps.runChildren(id, runs, {
+      onFailure,
+      failed: (end) => end.status === "failed",
+      open: { events: [{ type: "fanOut.started", data: started }] },
+      joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: id, ...ofList, outcomes: outcomesOf(keys, ends) } }],
+    });
+    return endedOf(children, list !== undefined, settled);
+  } finally {
+    running.delete(at);
   }
-  const failed = choice.onFailure === "settle" ? [] : keys.filter((key) => settled[key]?.status !== "completed");
-  return { children: ended, outcomes, upstream: Object.fromEntries(upstream), failed };
 }
 
-/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
-export async function routeFailedFanOut(
-  execution: Execution,
-  forking: StageResult<Json>,
-  forked: FanOutResult,
-  fork: FanOut,
-  run: RunState,
-): Promise<{ readonly result: Failed; readonly next: NextDecision }> {
-  // Leaves out siblings that were only cancelled because another one failed.
-  const failures = forked.failed.filter((key) => forked.outcomes[key]?.status === "failed");
-  const failed = failures.length > 0 ? failures : forked.failed;
-  const reasons = failed.map((key) => {
-    const outcome = forked.outcomes[key];
-    return outcome !== undefined && "message" in outcome ? `${key}: ${outcome.message}` : key;
-  });
-  const { executionId, attempts, turns, usage, ms } = forking;
-  const result: Failed = {
-    executionId,
-    attempts,
-    turns,
-    usage,
-    ms,
-    status: "failed",
-    code: "fan_out",
-    message: `parallel stages failed: ${reasons.join("; ")}`,
-    detail: { fanOut: fork.id, failed: [...failed] },
-  };
-  const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
-  const journal = new AttemptJournal(execution.steps, executionId, attempts);
-  const decide = (call: StepCall): Promise<NextDecision> => decideRoute(execution, journal, call, result, ctx);
-  const next = await execution.steps.run(stepIds.failedFanOut(fork.id), decide, { decides: decidesRoute });
-  return { result, next };
+function endedOf(
+  children: readonly Child[],
+  isList: boolean,
+  settled: Readonly<Record<string, SiblingEnd>>,
+): EndedFanOut {
+  const ended: ChildEnd[] = [];
+  const executions: ExecutionEnd[] = [];
+  for (const { key } of children) {
+    const end = ownEnd(settled, key);
+    if (end === undefined) continue;
+    const execution = readExecution(end);
+    ended.push(childEnd(key, end, execution));
+    if (execution === undefined) continue;
+    const { result } = execution;
+    executions.push(isList ? { ...execution, result: { ...result, key } } : execution);
+  }
+  return { ended, executions };
 }
 
-function readSibling(end: SiblingEnd): ExecutionEnd | undefined {
+/** A key may be called as a member of every object is. */
+function ownEnd(ends: Readonly<Record<string, SiblingEnd>>, key: string): SiblingEnd | undefined {
+  return Object.hasOwn(ends, key) ? ends[key] : undefined;
+}
+
+function readExecution(end: SiblingEnd): ExecutionEnd | undefined {
   const [result, denied] = [field(end.value, "result"), field(end.value, "denied")];
   if (!isStageResult(result) || !Array.isArray(denied) || !denied.every(isDenied)) return undefined;
   return { result, denied, next: undefined };
 }
 
-function outcomeOf(end: SiblingEnd, child: ExecutionEnd | undefined): SiblingOutcome {
-  const result = child?.result;
-  if (result?.status === "completed" || result?.status === "skipped") return { status: result.status };
-  if (result?.status === "failed") return { status: "failed", code: result.code, message: result.message };
-  const reason = field(end.value, "reason");
-  return {
-    status: "cancelled",
-    code: "cancelled",
-    message: result?.status === "cancelled" ? result.reason : typeof reason === "string" ? reason : "cancelled",
-  };
+function childEnd(key: string, end: SiblingEnd, execution: ExecutionEnd | undefined): ChildEnd {
+  const result = execution?.result;
+  const base = { key, turns: result?.turns ?? 0 };
+  if (result?.status === "completed") return { ...base, status: "completed", output: result.output };
+  if (result?.status === "skipped") return { ...base, status: "skipped" };
+  if (result?.status === "failed") {
+    const { code, message } = result;
+    return { ...base, status: "failed", code, message };
+  }
+  const reason = result?.status === "cancelled" ? result.reason : textField(end.value, "reason");
+  return { ...base, status: "cancelled", code: "cancelled", message: reason ?? "cancelled" };
 }
 
 /**
- * Data of the join event. State names are values, since redaction looks at keys and a state may be called `cookie`. The heads bind
- * an export, which leaves values out, to the siblings' journals.
+ * Data of the join event. Keys are values, since redaction looks at keys and a state may be called `cookie`. The heads bind an
+ * export, which leaves values out, to the children's journals.
  */
-function outcomesIn(ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
-  return Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head }));
+function outcomesOf(keys: readonly string[], ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
+  return keys.flatMap((name) => {
+    const end = ownEnd(ends, name);
+    return end === undefined ? [] : [{ name, status: end.status, head: end.head }];
+  });
+}
+
+/** A child's run before its execution, read from its input and its running parent. Undefined for an input of no child. */
+export function childRun(
+  running: RunningFanOuts,
+  { runId, workspace, input }: { readonly runId: string; readonly workspace: string; readonly input: Json },
+): { readonly state: MachineState; readonly slots: ConcurrencySlots | undefined } | undefined {
+  const id = textField(input, field(input, "kind") === "sibling" ? "state" : "sibling");
+  const parent = parseSiblingId(runId);
+  if (id === undefined || parent === undefined) return undefined;
+  const fanOut = running.get(`${parent.parentId}/${parent.fanOut}`);
+  const view = isEarlierInput(input) ? earlierView({ id: runId, workspace }, input) : fanOut?.view;
+  if (view === undefined) {
+    const message = `run ${runId} reads what its parent has, and its parent does not run in this process`;
+    throw new SluiceError("Host", "journal_mismatch", message);
+  }
+  const entered = { state: id, input: field(input, "input") ?? null, visit: numberField(input, "visit") ?? 1 };
+  const state = childState(view, { id: runId, entered, turns: numberField(input, "turns") ?? 0 });
+  return { state, slots: fanOut?.slots };
+}
+
+// Until Sluice 0.1, a child's input repeated what it reads of its parent. Journals of that time are resumed and replayed.
+
+function isEarlierInput(input: Json): boolean {
+  return textField(input, "sibling") !== undefined;
+}
+
+function earlierInput({ state, input, visit, turns }: ChildInput, { run, context, outputs }: MachineView): Json {
+  return { sibling: state, input, run: run.input, context, upstream: outputs.object, visit, turns };
+}
+
+function earlierView(run: Pick<RunFacts, "id" | "workspace">, input: Json): RunningFanOut["view"] {
+  const [context, upstream] = [field(input, "context"), field(input, "upstream")];
+  return {
+    run: { ...run, input: field(input, "run") ?? null },
+    context: isJsonObject(context) ? context : {},
+    outputs: Outputs.of(isJsonObject(upstream) ? upstream : {}),
+  };
 }

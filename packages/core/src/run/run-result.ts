@@ -2,8 +2,9 @@ import { isJsonObject, type Json } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
-import type { Denied } from "./execution.ts";
-import { NO_USAGE } from "./limits/limits.ts";
+import type { MachineEnd } from "../machine/transition.ts";
+import type { Denied, ExecutionEnd } from "./execution.ts";
+import { addUsage, NO_USAGE } from "./limits/limits.ts";
 
 /** Totals of a run. */
 export interface RunAccount {
@@ -11,11 +12,6 @@ export interface RunAccount {
   readonly denied: Denied[];
   usage: Usage;
 }
-
-type RunEnding =
-  | { readonly kind: "done"; readonly output: Json }
-  | { readonly kind: "fail"; readonly reason: string; readonly code?: string }
-  | { readonly kind: "cancel"; readonly reason: string };
 
 /** The end of a run, as recorded in the journal and returned in `RunResult`. */
 export type RunOutcome = {
@@ -27,44 +23,37 @@ export type RunOutcome = {
   readonly usage: Usage;
 };
 
-/** The run's last record. `cause` is an unhandled stage failure, whose code becomes the run's. */
-export function runEndOf(
-  account: RunAccount,
-  ending: RunEnding,
-  events: readonly EventDraft[],
-  cause?: StageResult<Json>,
-): ProgramEnd {
-  const status = ending.kind === "done" ? "completed" : ending.kind === "fail" ? "failed" : "cancelled";
-  const { stages, denied, usage } = account;
-  const error = errorOf(ending, cause);
-  const outcome: RunOutcome = {
-    status,
-    ...(ending.kind === "done" ? { output: ending.output } : {}),
-    ...(error === undefined ? {} : { error }),
-    stages,
-    denied,
-    usage,
-  };
-  const finished: EventDraft = {
-    type: "run.finished",
-    data: {
-      status,
-      usage: { ...usage },
-      denied: denied.length,
-      ...(error === undefined ? {} : { error: { ...error } }),
-    },
-  };
-  return { status, value: outcome, events: [...events, finished] };
+/** Adds an execution that has ended. */
+export function addTo(account: RunAccount, { result, denied }: Pick<ExecutionEnd, "result" | "denied">): void {
+  account.stages.push(result);
+  account.denied.push(...denied);
+  account.usage = addUsage(account.usage, result.usage);
 }
 
-function errorOf(
-  ending: RunEnding,
-  cause: StageResult<Json> | undefined,
-): { code: string; message: string } | undefined {
-  if (ending.kind === "done") return undefined;
-  if (ending.kind === "cancel") return { code: "cancelled", message: ending.reason };
-  if (ending.code !== undefined) return { code: ending.code, message: ending.reason };
-  return { code: cause?.status === "failed" ? cause.code : "failed", message: ending.reason };
+/** The run's last record. */
+export function runEndOf({ stages, denied, usage }: RunAccount, end: MachineEnd): ProgramEnd {
+  const { status } = end;
+  const error = errorOf(end);
+  const failed = error === undefined ? {} : { error };
+  const output = status === "completed" ? { output: end.output } : {};
+  const outcome: RunOutcome = { status, ...output, ...failed, stages, denied, usage };
+  const reached: readonly EventDraft[] =
+    status === "failed" && end.limit !== undefined
+      ? [{ type: "limit.reached", data: { limit: end.limit, message: end.message } }]
+      : [];
+  const data = { status, usage: { ...usage }, denied: denied.length, ...failed };
+  return { status, value: outcome, events: [...reached, { type: "run.finished", data }] };
+}
+
+function errorOf(end: MachineEnd): { readonly code: string; readonly message: string } | undefined {
+  switch (end.status) {
+    case "completed":
+      return undefined;
+    case "failed":
+      return { code: end.code, message: end.message };
+    case "cancelled":
+      return { code: "cancelled", message: end.reason };
+  }
 }
 
 /** Reads a run's end, also one written by an external cancel, which has no stages. */

@@ -16,9 +16,9 @@ export function checkChildren(
 ): void {
   const keys = children.map((child) => child.key);
   const seen = new Set<string>();
-  const wrong = keys.find((key) => key === "" || key.includes("/") || seen.size === seen.add(key).size);
+  const wrong = keys.find((key) => key === "" || !key.isWellFormed() || seen.size === seen.add(key).size);
   if (wrong !== undefined) {
-    const rule = "keys are unique, not empty and without slashes";
+    const rule = "keys are unique, not empty and valid Unicode";
     throw new SluiceError("Validation", "fork_key", `run ${runId}: step ${stepId} has a child "${wrong}"; ${rule}`);
   }
   if (known === undefined) return;

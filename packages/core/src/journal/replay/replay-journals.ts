@@ -283,10 +283,11 @@ class ReplayRunner implements StepRunner {
   }
 
   /** Compares a child's input and first events with the recorded ones. */
-  #compareStart({ key, input, events }: ChildRun): RecordDifference | undefined {
+  #compareStart({ key, input, inputAs, events }: ChildRun): RecordDifference | undefined {
     const { start } = this.#recorded;
+    const now = inputAs === undefined ? input : inputAs(JSON.parse(start.value));
     const part =
-      differentValue("input", start.value, jsonText(input, `the input of ${key}`)) ??
+      differentValue("input", start.value, jsonText(now, `the input of ${key}`)) ??
       differentEvents("event", { runId: this.runId, record: start }, events);
     return part === undefined ? undefined : this.#differenceAt(start, start.stepId, part);
   }

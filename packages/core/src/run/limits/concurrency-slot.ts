@@ -92,3 +92,22 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
     },
   };
 }
+
+/** Slots of `inner` that count as slots of `outer` too, for a list with a limit of its own. */
+export function slotsWithin(outer: ConcurrencySlots, inner: ConcurrencySlots): ConcurrencySlots {
+  return {
+    size: Math.min(outer.size, inner.size),
+    acquire: async (signal) => {
+      const own = await inner.acquire(signal);
+      const shared = own && (await outer.acquire(signal));
+      if (shared === undefined) {
+        own?.();
+        return undefined;
+      }
+      return () => {
+        shared();
+        own?.();
+      };
+    },
+  };
+}

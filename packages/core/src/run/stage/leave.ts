@@ -3,10 +3,11 @@ import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/js
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
-import { maskSecrets } from "../../journal/redaction.ts";
+import { maskSecrets, redactText, type SecretFilter } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
-import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
+import type { NextDecision } from "../../machine/decide-next.ts";
+import { decide, type MachineInput } from "../../machine/transition.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
@@ -58,7 +59,7 @@ export function leave(
     }
     const result = await exitWith(leaving, asserted);
     if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
-    return { kind: "left", result, next: await decideRoute(execution, journal, call, result, ctx) };
+    return { kind: "left", result, next: await decideRoute(execution, journal, call, { kind: "result", result, ctx }) };
   };
   return journal.run(stepNames.leave, decide, LEAVING);
 }
@@ -163,24 +164,21 @@ async function runExit({ execution, ctx, before }: Leaving, result: StageResult<
   }
 }
 
-/** The phase Next: asks the route what comes next. A cancelled run does not wait for it. */
+/** The phase Next: asks the machine what comes next. A cancelled run does not wait for it. */
 export async function decideRoute(
-  { spec, stateId, steps, deps }: Execution,
+  { spec, stateId, view, steps, deps }: Pick<Execution, "spec" | "stateId" | "view" | "steps" | "deps">,
   journal: AttemptJournal,
   call: StepCall,
-  result: StageResult<Json>,
-  ctx: StageContext,
+  input: MachineInput,
 ): Promise<NextDecision> {
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
   note("stage.next", ENTERED);
   const decided =
-    cancelReason(steps.signal) === undefined
-      ? await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx))
-      : undefined;
+    cancelReason(steps.signal) === undefined ? await raceAbort(steps.signal, decide(spec, view, input)) : undefined;
   const next: NextDecision =
     decided === undefined
       ? { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } }
-      : maskSecrets(decided.value, deps.secrets);
+      : masked(decided.value, deps.secrets);
   const { choice, ...why } = next;
   if (next.rejected !== undefined) note("route.rejected", { from: stateId, reason: next.rejected });
   note("route.decided", { from: stateId, choice: choice.kind, ...targetOf(next), why });
@@ -189,12 +187,31 @@ export async function decideRoute(
   return next;
 }
 
+/**
+ * Without known secrets. A list with a key that holds one, or that events would redact, is refused: masked keys could name two
+ * children alike, and readers of events find a child's run by its key.
+ */
+function masked(next: NextDecision, secrets: SecretFilter): NextDecision {
+  const clean = maskSecrets(next, secrets);
+  const keys = keysOf(next);
+  if (keysOf(clean).every((key, index) => key === keys[index] && redactText(key) === key)) return clean;
+  const { choice: _choice, ...why } = clean;
+  const rejected = "a key of the list holds a secret, or what looks like one; name the items by something else";
+  return { ...why, rejected, choice: { kind: "fail", reason: rejected } };
+}
+
+function keysOf({ choice }: NextDecision): readonly string[] {
+  return choice.kind === "fanOut" ? choice.siblings.flatMap(({ key }) => key ?? []) : [];
+}
+
 function targetOf({ choice }: NextDecision): JsonObject {
   switch (choice.kind) {
     case "to":
       return { to: choice.state };
     case "fanOut":
-      return { to: choice.siblings.map((sibling) => sibling.state), join: choice.join };
+      return choice.list === undefined
+        ? { to: choice.siblings.map((sibling) => sibling.state), join: choice.join }
+        : { to: [choice.list], join: choice.join, items: choice.siblings.length };
     case "done":
       return {};
     case "fail":

@@ -4,7 +4,8 @@ import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { decodeValue } from "../../journal/record.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
-import type { NextDecision, ResolvedChoice } from "../../machine/decide-next.ts";
+import type { NextDecision } from "../../machine/decide-next.ts";
+import { isDecision } from "../../machine/recorded-decision.ts";
 import type { LimitHit } from "../limits/limits.ts";
 import { type MissingAnswer, readPreconditionAnswer } from "./phases.ts";
 
@@ -109,7 +110,7 @@ function isCancelled(next: NextDecision | null): boolean {
 
 /** Replay asks the route after a failed fan-out again, unless a cancel interrupted it. */
 export function decidesRoute({ value }: RecordedOutcome): boolean {
-  return !isCancelled(decodeValue(value, isNextDecision, "that routes a failed fan-out"));
+  return !isCancelled(decodeValue(value, isDecision, "that routes a failed fan-out"));
 }
 
 export function leftIn({ value }: Pick<RecordedOutcome, "value">): Left {
@@ -120,7 +121,7 @@ function isLeft(value: Json): value is Left {
   if (field(value, "kind") === "retry") return hasText(value, "feedback");
   const next = field(value, "next") ?? null;
   return (
-    field(value, "kind") === "left" && isStageResult(field(value, "result")) && (next === null || isNextDecision(next))
+    field(value, "kind") === "left" && isStageResult(field(value, "result")) && (next === null || isDecision(next))
   );
 }
 
@@ -142,24 +143,6 @@ export function isStageResult(value: Json | undefined): value is StageResult<Jso
       return field(value, "request") !== undefined;
     default:
       return field(value, "status") === "skipped";
-  }
-}
-
-function isNextDecision(value: Json): value is NextDecision {
-  const by = field(value, "by");
-  return (by === "function" || by === "table" || by === "default") && isChoice(field(value, "choice"));
-}
-
-function isChoice(choice: Json | undefined): choice is ResolvedChoice {
-  switch (field(choice, "kind")) {
-    case "to":
-      return hasText(choice, "state") && field(choice, "input") !== undefined;
-    case "fanOut":
-      return hasText(choice, "join") && Array.isArray(field(choice, "siblings"));
-    case "done":
-      return field(choice, "output") !== undefined;
-    default:
-      return (field(choice, "kind") === "fail" || field(choice, "kind") === "cancel") && hasText(choice, "reason");
   }
 }
 

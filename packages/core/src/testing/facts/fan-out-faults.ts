@@ -147,7 +147,7 @@ export const fanOutFaultFacts: Facts = {
     connect,
   }) => {
     const { host } = await connect();
-    for (const [index, keys] of [["a", "a"], [""], ["a/b"]].entries()) {
+    for (const [index, keys] of [["a", "a"], [""], ["a\ud800"]].entries()) {
       const runId = `r${index}`;
       const task = await start(
         host,

@@ -230,6 +230,45 @@ export const fanOutFacts: Facts = {
     await expectWhole(host);
   },
 
+  "a key may be any text: each child has a run of its own, whose id names no other run and leaves no folder": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const keys = [
+      "a",
+      "a/b",
+      "a%2Fb",
+      "..",
+      ".",
+      "/",
+      "%",
+      " ",
+      "é",
+      "__proto__",
+      "constructor",
+      "10",
+      "9",
+      "x".repeat(200),
+    ];
+    const task = await start(host, async (steps, input) => {
+      if (steps.runId !== "r1") return completed(input);
+      const ends = await steps.runChildren(
+        "fan",
+        keys.map((key) => child(key)),
+        fanOutOptions(),
+      );
+      return completed(Object.entries(ends).map(([key, { value }]) => [key, value]));
+    });
+    const { value } = await endOf(task);
+    const byKey = (one: Json, other: Json): number => JSON.stringify(one).localeCompare(JSON.stringify(other));
+    const wanted: readonly Json[] = keys.map((key) => [key, key]);
+    assert.deepEqual(Array.isArray(value) ? value.toSorted(byKey) : value, wanted.toSorted(byKey));
+    const ids = (await host.journal("r1")).map(({ runId }) => runId);
+    assert.equal(new Set(ids).size, keys.length + 1);
+    for (const runId of ids.slice(1)) assert.match(runId, /^r1\/fan\/(?!\.)[\w.%-]+$/);
+    await expectWhole(host);
+  },
+
   "a fan-out without children joins at once": async ({ connect }) => {
     const { host } = await connect();
     assert.deepEqual((await endOf(await start(host, fanningOut({})))).value, []);

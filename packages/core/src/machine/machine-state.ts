@@ -1,0 +1,193 @@
+import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
+import type { ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
+import type { ResolvedChoice } from "./decide-next.ts";
+import { type OutputChange, Outputs } from "./outputs.ts";
+
+/** What decisions read of a run. Nothing in it is copied, and only `apply` changes it. */
+export interface MachineView {
+  readonly run: RunFacts;
+  /** The shared object that only routes change. Frozen. */
+  readonly context: JsonObject;
+  readonly outputs: Outputs;
+  /** Routes taken. */
+  readonly hops: number;
+  /** Fan-outs started. */
+  readonly fanOuts: number;
+  /** By state; a state that was never entered has no entry. */
+  readonly counts: ReadonlyMap<string, StateCount>;
+  /** The state that was entered last; undefined before the start. */
+  readonly at: Entered | undefined;
+  /** How the fan-out ended that this state joins; undefined in every other state. */
+  readonly joined: Joined | undefined;
+  /** The fan-out whose children run now. */
+  readonly pending: PendingFanOut | undefined;
+}
+export interface MachineState extends MachineView {
+  context: JsonObject;
+  outputs: Outputs;
+  hops: number;
+  fanOuts: number;
+  readonly counts: Map<string, StateCount>;
+  at: Entered | undefined;
+  joined: Joined | undefined;
+  pending: PendingFanOut | undefined;
+}
+
+/** What is the same during a whole run. */
+export interface RunFacts {
+  readonly id: string;
+  /** The absolute path of the run's folder. */
+  readonly workspace: string;
+  readonly input: Json;
+}
+export interface StateCount {
+  readonly visits: number;
+  /** Of all executions that have ended. */
+  readonly turns: number;
+}
+export interface Entered {
+  readonly state: string;
+  readonly input: Json;
+  /** Counted from 1. */
+  readonly visit: number;
+}
+/** `ctx.fork` or `ctx.items` of a join. */
+export interface Joined {
+  readonly fork?: Readonly<Record<string, SiblingOutcome>>;
+  readonly items?: Readonly<Record<string, readonly ListItem<Json>[]>>;
+}
+export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
+export interface PendingFanOut {
+  /** `fan-<n>`, counted over the run. */
+  readonly id: string;
+  readonly choice: FanOutChoice;
+  /** The result that led to it. */
+  readonly after: StageResult<Json>;
+}
+
+/** What a transition changes, as data. */
+export interface Patch {
+  /** In this order. */
+  readonly outputs?: readonly OutputChange[];
+  /** Turns to add. */
+  readonly turns?: readonly { readonly state: string; readonly turns: number }[];
+  /** Routes to count. */
+  readonly hops?: number;
+  /** Merged into the shared object, key by key. */
+  readonly context?: JsonObject;
+  /** Enters a state, which is one visit. */
+  readonly enter?: { readonly state: string; readonly input: Json; readonly joined?: Joined };
+  /** Starts a fan-out, which is one visit of each of its states. */
+  readonly fanOut?: PendingFanOut;
+}
+
+/** The state before a run's start. `id` and `workspace` are for user code, which reads them in its context. */
+export function initialState(
+  spec: PipelineSpec,
+  run: Pick<RunFacts, "input"> & Partial<Omit<RunFacts, "input">>,
+): MachineState {
+  const { id = "", workspace = "", input } = run;
+  return {
+    run: { id, workspace, input: deepFreeze(input) },
+    context: deepFreeze(spec.context),
+    outputs: Outputs.of({}),
+    hops: 0,
+    fanOuts: 0,
+    counts: new Map(),
+    at: undefined,
+    joined: undefined,
+    pending: undefined,
+  };
+}
+
+/** The state of a child's run, which reads what its parent had when it fanned out. `turns` are those of earlier visits. */
+export function childState(
+  parent: Pick<MachineView, "run" | "context" | "outputs">,
+  child: { readonly id: string; readonly entered: Entered; readonly turns: number },
+): MachineState {
+  const { id, entered, turns } = child;
+  return {
+    run: { ...parent.run, id },
+    context: parent.context,
+    outputs: parent.outputs,
+    hops: 0,
+    fanOuts: 0,
+    counts: new Map([[entered.state, { visits: entered.visit, turns }]]),
+    at: { ...entered, input: deepFreeze(entered.input) },
+    joined: undefined,
+    pending: undefined,
+  };
+}
+
+/** Changes a state as a transition says; the only writer. Judges nothing. */
+export function apply(state: MachineState, patch: Patch): void {
+  const { outputs = [], turns = [], hops = 0, context, enter, fanOut } = patch;
+  for (const { output } of outputs) deepFreeze(output);
+  state.outputs = state.outputs.with(outputs);
+  for (const added of turns) count(state, added.state, 0, added.turns);
+  state.hops += hops;
+  if (context !== undefined) state.context = deepFreeze({ ...state.context, ...context });
+  if (enter !== undefined) {
+    const { visits: visit } = count(state, enter.state, 1, 0);
+    state.at = { state: enter.state, input: deepFreeze(enter.input), visit };
+    state.joined = deepFreeze(enter.joined);
+    state.pending = undefined;
+  }
+  if (fanOut !== undefined) {
+    for (const visited of statesToVisit(fanOut.choice)) count(state, visited, 1, 0);
+    state.fanOuts += 1;
+    state.pending = fanOut;
+  }
+}
+
+function count(state: MachineState, id: string, visits: number, turns: number): StateCount {
+  const known = countOf(state, id);
+  const counted = { visits: known.visits + visits, turns: known.turns + turns };
+  state.counts.set(id, counted);
+  return counted;
+}
+
+export function countOf({ counts }: Pick<MachineView, "counts">, state: string): StateCount {
+  return counts.get(state) ?? { visits: 0, turns: 0 };
+}
+
+/** The states that a fan-out visits. A list is one visit of its state. */
+export function statesToVisit({ siblings, list }: FanOutChoice): readonly string[] {
+  return list === undefined ? siblings.map(({ state }) => state) : [list];
+}
+
+/** What an attempt adds to what user code reads. */
+export interface AttemptFacts {
+  readonly setup?: Json;
+  /** From 1, which is the default. */
+  readonly attempt?: number;
+  readonly feedback?: string | undefined;
+}
+
+/**
+ * The context of the state that was entered last, as prompts, hooks and routes read it. Frozen; it shows this moment, whatever
+ * happens later.
+ */
+export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = view.joined): StageContext {
+  const { setup = null, attempt = 1, feedback } = facts;
+  const { run, outputs, context, at } = view;
+  const task = field(run.input, "task");
+  const ctx = {
+    runId: run.id,
+    workspace: run.workspace,
+    task: typeof task === "string" ? task : "",
+    run: Object.freeze({ input: run.input }),
+    input: at?.input ?? null,
+    get upstream() {
+      return outputs.object;
+    },
+    context,
+    setup: deepFreeze(setup),
+    attempt,
+    visit: at?.visit ?? 0,
+  };
+  // Most contexts have none of these. A spread of `ctx` would read its outputs.
+  if (feedback === undefined && joined === undefined) return Object.freeze(ctx);
+  return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
+}

@@ -1,0 +1,44 @@
+import { field, type Json, textField } from "../base/json.ts";
+import type { NextDecision, ResolvedChoice } from "./decide-next.ts";
+
+/** Whether a recorded value is a decision, which `follow` turns into its effect and patch again. */
+export function isDecision(value: Json): value is NextDecision {
+  const by = field(value, "by");
+  return (by === "function" || by === "table" || by === "default") && isChoice(field(value, "choice"));
+}
+
+function isChoice(choice: Json | undefined): choice is ResolvedChoice {
+  switch (field(choice, "kind")) {
+    case "to":
+      return hasText(choice, "state") && field(choice, "input") !== undefined;
+    case "fanOut": {
+      const siblings = field(choice, "siblings");
+      return (
+        hasText(choice, "join") && Array.isArray(siblings) && siblings.every((each: Json) => hasText(each, "state"))
+      );
+    }
+    case "done":
+      return field(choice, "output") !== undefined;
+    default:
+      return (field(choice, "kind") === "fail" || field(choice, "kind") === "cancel") && hasText(choice, "reason");
+  }
+}
+
+function hasText(value: Json | undefined, key: string): boolean {
+  return textField(value, key) !== undefined;
+}
+
+/** What the step before the first state records: the initial state's input as its schema returns it, or why it does not fit. */
+export type RecordedStart =
+  | { readonly ok: true; readonly choice: ResolvedChoice }
+  | { readonly ok: false; readonly reason: string };
+
+export function toRecordedStart({ choice, rejected }: NextDecision): RecordedStart {
+  return rejected === undefined ? { ok: true, choice } : { ok: false, reason: rejected };
+}
+
+export function fromRecordedStart(start: RecordedStart): NextDecision {
+  if (start.ok) return { by: "default", choice: start.choice };
+  const { reason } = start;
+  return { by: "default", rejected: reason, choice: { kind: "fail", reason } };
+}

@@ -1,0 +1,43 @@
+import type { JsonObject } from "../base/json.ts";
+import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
+import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
+import type { Tool } from "../gate/tool.ts";
+import { sharedData } from "../journal/redaction.ts";
+import type { AvailableTools } from "./executor.ts";
+
+/** A state as every execution of it in a session finds it. */
+export interface PreparedState {
+  readonly state: StateSpec;
+  /** Undefined for a state without allowedTools. */
+  readonly envelope: Envelope | undefined;
+  readonly offer: AvailableTools;
+  /** Data of the event after Setup: the resolved tools. */
+  readonly leftSetup: JsonObject;
+}
+/** The states of a pipeline, prepared once for all its runs in a session. */
+export type PreparedStates = ReadonlyMap<string, PreparedState>;
+
+/** Resolves the states of a pipeline against the session's live tools. */
+export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Tool>): PreparedStates {
+  return new Map(
+    [...spec.states].map(([id, state]) => {
+      const envelope = state.patterns === undefined ? compileEnvelope(state.allowedTools) : envelopeOf(state.patterns);
+      const offer = availableTools(envelope, tools);
+      const names = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
+      return [id, { state, envelope, offer, leftSetup: sharedData({ phase: "left", tools: names }) }];
+    }),
+  );
+}
+
+function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): AvailableTools {
+  return {
+    allowedTools: envelope?.allowedTools,
+    tools: [...tools.values()].map(({ name, description, inputSchema, effect }) => ({
+      name,
+      description,
+      inputSchema,
+      effect,
+      allowed: envelope !== undefined && envelope.rulesFor(name).length > 0,
+    })),
+  };
+}

@@ -1,0 +1,527 @@
+import {
+  cancel,
+  done,
+  fail,
+  fanOut,
+  forEach,
+  type Guard,
+  type Json,
+  pipeline,
+  route,
+  type StageContext,
+  type StageResult,
+  to,
+} from "@sluice/core";
+import fc from "fast-check";
+import { describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
+import {
+  apply,
+  type ChildEnd,
+  contextOf,
+  decide,
+  type Effect,
+  follow,
+  initialState,
+  type MachineInput,
+  type MachineState,
+  type Transition,
+  transition,
+} from "../../packages/core/src/machine.ts";
+import { plainStage } from "../support/definition.ts";
+import { work } from "../support/run-kit.ts";
+
+const input = z.object({ task: z.string() });
+const BASE = { executionId: "x#1", attempts: 1, usage: { inputTokens: 1, outputTokens: 1 }, ms: 1 };
+const completed = (output: Json, turns = 1): MachineInput => ({
+  kind: "result",
+  result: { ...BASE, turns, status: "completed", output },
+});
+const failed = (message: string): MachineInput => ({
+  kind: "result",
+  result: { ...BASE, turns: 1, status: "failed", code: "tool", message },
+});
+const good = (key: string, output: Json, turns = 1): ChildEnd => ({ key, turns, status: "completed", output });
+const bad = (key: string, status: "failed" | "cancelled" = "failed"): ChildEnd => ({
+  key,
+  turns: 1,
+  status,
+  code: "tool",
+  message: `${key} broke`,
+});
+
+/** A pipeline of states that nothing runs, started, with a hand that gives the machine what happens. */
+async function started(definition: Pick<PipelineDefinition, "next" | "limits">) {
+  const stages = { a: work(), b: work(), c: work(), d: work() };
+  const { spec } = readDefinition({ id: "p", input, stages, initial: "a", ...definition });
+  const state = initialState(spec, { input: { task: "go" } });
+  const step = async (happened: MachineInput): Promise<Transition> => {
+    const next = await transition(spec, state, happened);
+    apply(state, next.patch);
+    return next;
+  };
+  return { spec, state, step, first: await step({ kind: "start" }) };
+}
+
+function entered({ effect }: Transition): string {
+  return effect.kind === "enter" ? effect.state : `${effect.kind}, not a state`;
+}
+function ended({ effect }: Transition): Extract<Effect, { kind: "end" }>["end"] {
+  if (effect.kind !== "end") throw new Error(`${effect.kind} is not an end`);
+  return effect.end;
+}
+
+test("a run is transitions and patches, and nothing else: no journal, no model, no clock", async () => {
+  const { state, step, first } = await started({
+    next: { a: () => to("b", { n: 1 }), b: (result) => done("output" in result ? result.output : null) },
+  });
+  expect(first.effect).toEqual({ kind: "enter", state: "a", input: { task: "go" } });
+  const second = await step(completed("from a", 3));
+  expect(second).toEqual({
+    effect: { kind: "enter", state: "b", input: { n: 1 } },
+    patch: {
+      outputs: [{ state: "a", output: "from a" }],
+      turns: [{ state: "a", turns: 3 }],
+      hops: 1,
+      enter: { state: "b", input: { n: 1 } },
+    },
+    trace: { by: "function", choice: { kind: "to", state: "b", input: { n: 1 } } },
+  });
+  expect(state).toMatchObject({ hops: 1, at: { state: "b", visit: 1, input: { n: 1 } } });
+  expect(state.counts.get("a")).toEqual({ visits: 1, turns: 3 });
+  expect(ended(await step(completed("from b")))).toEqual({ status: "completed", output: "from b" });
+});
+
+test("a transition changes nothing by itself, and the same view gives the same answer", async () => {
+  const { spec, state } = await started({ next: { a: () => to("b", null, { context: { seen: true } }) } });
+  const before = structuredClone({ ...state, outputs: state.outputs.object });
+  const [one, other] = [await transition(spec, state, completed(1)), await transition(spec, state, completed(1))];
+  expect(one).toEqual(other);
+  expect({ ...state, outputs: state.outputs.object }).toEqual(before);
+});
+
+test("an input that does not fit the initial state ends the run before it", async () => {
+  const { spec } = pipeline({
+    id: "p",
+    input: z.any(),
+    stages: { a: work({ inputSchema: z.object({ n: z.number() }) }) },
+    initial: "a",
+    next: { a: () => done(1) },
+  });
+  const state = initialState(spec, { input: { n: "one" } });
+  expect(ended(await transition(spec, state, { kind: "start" }))).toMatchObject({
+    status: "failed",
+    code: "input_invalid",
+    message: expect.stringContaining("the input of a does not fit its inputSchema"),
+  });
+});
+
+describe("ends", () => {
+  test.each<
+    readonly [string, () => ReturnType<typeof done> | ReturnType<typeof fail> | ReturnType<typeof cancel>, object]
+  >([
+    ["done", () => done({ ok: true }), { status: "completed", output: { ok: true } }],
+    ["fail", () => fail("enough"), { status: "failed", code: "failed", message: "enough" }],
+    ["cancel", () => cancel("no need"), { status: "cancelled", reason: "no need" }],
+  ])("%s", async (_name, route, wanted) => {
+    const { step } = await started({ next: { a: route } });
+    expect(ended(await step(completed(null)))).toEqual(wanted);
+  });
+
+  test("an unhandled failure gives its code to the run, a handled one does not", async () => {
+    const plain = await started({ next: { a: () => done(1) } });
+    expect(ended(await plain.step(failed("the disk is full")))).toEqual({
+      status: "failed",
+      code: "tool",
+      message: "a failed (tool): the disk is full",
+    });
+    const handled = await started({ next: { a: { completed: () => done(1), failed: () => fail("mine") } } });
+    expect(ended(await handled.step(failed("the disk is full")))).toMatchObject({ code: "failed", message: "mine" });
+  });
+
+  test("a cancel ends the run from any state, and its routes are not asked", async () => {
+    const { step } = await started({
+      next: {
+        a: () => {
+          throw new Error("asked");
+        },
+      },
+    });
+    expect(ended(await step({ kind: "cancelled", reason: "stopped by hand" }))).toEqual({
+      status: "cancelled",
+      reason: "stopped by hand",
+    });
+  });
+});
+
+describe("caps", () => {
+  test("a state is entered as often as maxVisits says, and the end names it", async () => {
+    const { state, step } = await started({ limits: { maxVisits: 2, maxHops: 100 }, next: { a: () => to("a") } });
+    expect(entered(await step(completed(1)))).toBe("a");
+    expect(ended(await step(completed(1)))).toEqual({
+      status: "failed",
+      code: "limit_visits",
+      limit: "maxVisits",
+      message: "state a was entered 2 times",
+    });
+    expect(state.counts.get("a")?.visits).toBe(2);
+  });
+
+  test("a run takes as many routes as maxHops says, and their count is known before the visits", async () => {
+    const { state, step } = await started({ limits: { maxVisits: 2, maxHops: 1 }, next: { a: () => to("a") } });
+    expect(entered(await step(completed(1)))).toBe("a");
+    expect(ended(await step(completed(1)))).toMatchObject({
+      code: "limit_hops",
+      message: "the run took 1 routes without an end",
+    });
+    expect(state.hops).toBe(1);
+  });
+
+  test("by default they are 10 visits, and 10 routes for each state", async () => {
+    const { step } = await started({ next: { a: () => to("a") } });
+    for (let visit = 2; visit <= 10; visit += 1) expect(entered(await step(completed(1)))).toBe("a");
+    expect(ended(await step(completed(1)))).toMatchObject({ code: "limit_visits" });
+    const round = await started({
+      limits: { maxVisits: 100 },
+      next: { a: () => to("b"), b: () => to("a") },
+    });
+    for (let hop = 1; hop <= 40; hop += 1)
+      expect(round.first && entered(await round.step(completed(1)))).toMatch(/^[ab]$/);
+    expect(ended(await round.step(completed(1)))).toMatchObject({ code: "limit_hops" });
+  });
+
+  test("children and their join count too", async () => {
+    const next = { a: () => fanOut(["b", "c"], { join: "d" }), d: () => fanOut(["b"], { join: "a" }) };
+    const { state, step } = await started({ limits: { maxVisits: 1 }, next });
+    await step(completed(1));
+    expect([...state.counts].map(([id, { visits }]) => [id, visits])).toEqual([
+      ["a", 1],
+      ["b", 1],
+      ["c", 1],
+    ]);
+    expect(entered(await step({ kind: "children", ended: [good("b", 1), good("c", 2)] }))).toBe("d");
+    expect(ended(await step(completed(1)))).toMatchObject({
+      code: "limit_visits",
+      message: "state b was entered 1 times",
+    });
+    const joined = await started({ limits: { maxVisits: 1 }, next: { a: () => fanOut(["b"], { join: "a" }) } });
+    await joined.step(completed(1));
+    expect(ended(await joined.step({ kind: "children", ended: [good("b", 1)] }))).toMatchObject({
+      message: "state a was entered 1 times",
+    });
+  });
+});
+
+describe("fan-outs", () => {
+  const fork = (onFailure: "cancel" | "settle", failure?: (ctx: StageContext) => ReturnType<typeof done>) =>
+    started({
+      next: {
+        a: {
+          completed: () => fanOut(["c", to("b", { n: 1 })], { join: "d", input: "joined", onFailure }),
+          failed: (result, ctx) => {
+            if (result.status !== "failed") return fail("a failure route got something else");
+            const { code, message, detail } = result;
+            return failure?.(ctx) ?? done({ code, message, detail: JSON.stringify(detail) });
+          },
+        },
+        d: () => to("a"),
+      },
+    });
+
+  test("children are data with keys, and the join sees their outputs last and in declared order", async () => {
+    const { state, step } = await fork("cancel");
+    const { effect } = await step(completed("a"));
+    expect(effect).toMatchObject({
+      kind: "fanOut",
+      fanOut: { id: "fan-1" },
+      children: [
+        { kind: "sibling", key: "c", state: "c", input: null },
+        { kind: "sibling", key: "b", state: "b", input: { n: 1 } },
+      ],
+    });
+    const join = await step({ kind: "children", ended: [good("c", "c", 2), good("b", "b", 3)] });
+    expect(join.effect).toEqual({ kind: "enter", state: "d", input: "joined" });
+    expect(Object.entries(contextOf(state).upstream)).toEqual([
+      ["a", "a"],
+      ["c", "c"],
+      ["b", "b"],
+    ]);
+    expect(contextOf(state).fork).toEqual({ c: { status: "completed" }, b: { status: "completed" } });
+    expect(state.counts.get("b")).toEqual({ visits: 1, turns: 3 });
+    expect(state.hops).toBe(1);
+    await step(completed("d"));
+    expect(contextOf(state)).not.toHaveProperty("fork");
+  });
+
+  test("an output of an earlier round is gone where a child has none now", async () => {
+    const { state, step } = await fork("settle");
+    await step(completed("a"));
+    await step({ kind: "children", ended: [good("c", "c"), good("b", "b")] });
+    await step(completed("d"));
+    await step(completed("a2"));
+    await step({ kind: "children", ended: [{ key: "c", turns: 0, status: "skipped" }, good("b", "b2")] });
+    expect(contextOf(state).upstream).toEqual({ a: "a2", d: "d", b: "b2" });
+  });
+
+  test("a failure is one of the state that started it: its failure route decides, and the outputs do not count", async () => {
+    const { state, step } = await fork("cancel");
+    await step(completed("a"));
+    const next = await step({ kind: "children", ended: [bad("c"), bad("b", "cancelled")] });
+    expect(ended(next)).toEqual({
+      status: "completed",
+      output: {
+        code: "fan_out",
+        message: "parallel stages failed: c: c broke",
+        detail: '{"fanOut":"fan-1","failed":["c"]}',
+      },
+    });
+    expect(contextOf(state).upstream).toEqual({ a: "a" });
+  });
+
+  test("the failure route reads in its context how each child ended", async () => {
+    const { step } = await fork("cancel", (ctx) => done(JSON.stringify(ctx.fork)));
+    await step(completed("a"));
+    expect(ended(await step({ kind: "children", ended: [good("c", 1), bad("b")] }))).toMatchObject({
+      output: '{"c":{"status":"completed"},"b":{"status":"failed","code":"tool","message":"b broke"}}',
+    });
+  });
+
+  test("under settle a failure is what the join reads", async () => {
+    const { state, step } = await fork("settle");
+    await step(completed("a"));
+    expect(entered(await step({ kind: "children", ended: [bad("c"), good("b", 1)] }))).toBe("d");
+    expect(contextOf(state).fork).toMatchObject({
+      c: { status: "failed", message: "c broke" },
+      b: { status: "completed" },
+    });
+  });
+});
+
+describe("lists", () => {
+  const listed = (items: readonly string[], onFailure: "cancel" | "settle" = "settle") =>
+    started({
+      limits: { maxVisits: 2 },
+      next: { a: () => forEach("b", items, { join: "c", key: (item) => `k-${item}`, onFailure }), c: () => to("a") },
+    });
+
+  test("one visit of the state, a child for each item, and the items in order for the join alone", async () => {
+    const { state, step } = await listed(["x", "y", "z"]);
+    const { effect } = await step(completed(null));
+    expect(effect.kind === "fanOut" && effect.children).toEqual(
+      ["x", "y", "z"].map((item) => ({ kind: "sibling", key: `k-${item}`, state: "b", input: item })),
+    );
+    expect(state.counts.get("b")).toEqual({ visits: 1, turns: 0 });
+    await step({ kind: "children", ended: [good("k-x", 1, 2), good("k-y", 2, 2), bad("k-z")] });
+    const ctx = contextOf(state);
+    expect(ctx.items).toEqual({
+      b: [
+        { key: "k-x", status: "completed", output: 1 },
+        { key: "k-y", status: "completed", output: 2 },
+        { key: "k-z", status: "failed", code: "tool", message: "k-z broke" },
+      ],
+    });
+    expect(ctx.upstream).toEqual({ a: null, b: 2 });
+    expect(ctx).not.toHaveProperty("fork");
+    expect(state.counts.get("b")).toEqual({ visits: 1, turns: 5 });
+    await step(completed(null));
+    expect(contextOf(state)).not.toHaveProperty("items");
+  });
+
+  test("an empty list enters the join at once, visits nothing, and an earlier output of its state is gone", async () => {
+    const items = ["x"];
+    const { state, step } = await listed(items);
+    await step(completed(null));
+    await step({ kind: "children", ended: [good("k-x", 1)] });
+    await step(completed(null));
+    items.pop();
+    const { effect } = await step(completed(null));
+    expect(effect).toEqual({ kind: "enter", state: "c", input: null });
+    expect(contextOf(state)).toMatchObject({ items: { b: [] }, upstream: { a: null, c: null } });
+    expect(contextOf(state).upstream).not.toHaveProperty("b");
+    expect([state.counts.get("b")?.visits, state.fanOuts, state.hops]).toEqual([1, 1, 3]);
+  });
+
+  test("a message lists no more than 20 failures and says how many more there are", async () => {
+    const { step } = await listed(
+      Array.from({ length: 30 }, (_, index) => String(index)),
+      "cancel",
+    );
+    await step(completed(null));
+    const end = ended(
+      await step({ kind: "children", ended: Array.from({ length: 30 }, (_, index) => bad(`k-${index}`)) }),
+    );
+    expect(end).toMatchObject({ code: "fan_out", message: expect.stringMatching(/k-19: k-19 broke; and 10 more$/) });
+  });
+});
+
+describe("a recorded decision", () => {
+  test("leads to the same transition, and no code of the pipeline runs again", async () => {
+    let asked = 0;
+    const { spec, state } = await started({
+      next: {
+        a: () => {
+          asked += 1;
+          return to("b", { asked });
+        },
+      },
+    });
+    const happened = completed("a");
+    const fresh = await transition(spec, state, happened);
+    const recorded = JSON.parse(JSON.stringify(fresh.trace));
+    expect(follow(spec, state, happened, recorded)).toEqual(fresh);
+    expect(asked).toBe(1);
+  });
+
+  test("is judged by the caps again, since only counts and limits matter to them", async () => {
+    const { spec, state } = await started({ limits: { maxVisits: 1 }, next: { a: () => to("a") } });
+    const trace = await decide(spec, state, completed("a"));
+    expect(trace.choice).toMatchObject({ kind: "to", state: "a" });
+    expect(ended(follow(spec, state, completed("a"), trace))).toMatchObject({ code: "limit_visits" });
+  });
+
+  test("that is missing fails the run, and after a cancel it is not missed", async () => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    expect(ended(follow(spec, state, completed(1), undefined))).toMatchObject({
+      message: "state a ended without a choice",
+    });
+    const cancelled: StageResult<Json> = { ...BASE, turns: 0, status: "cancelled", reason: "enough" };
+    expect(ended(follow(spec, state, { kind: "result", result: cancelled }, undefined))).toEqual({
+      status: "cancelled",
+      reason: "enough",
+    });
+  });
+});
+
+describe("what user code reads", () => {
+  test("is plain and frozen, and the same object for all who read at one moment", async () => {
+    const { state, step } = await started({
+      next: { a: () => to("b", null, { context: { n: 1 } }), b: () => to("c") },
+    });
+    await step(completed({ deep: { list: [1] } }));
+    const [one, other] = [contextOf(state), contextOf(state)];
+    expect(one.upstream).toBe(other.upstream);
+    const { upstream } = one;
+    expect([
+      { ...upstream },
+      structuredClone(upstream),
+      JSON.parse(JSON.stringify(upstream)),
+      Object.keys(upstream),
+    ]).toEqual([{ a: { deep: { list: [1] } } }, { a: { deep: { list: [1] } } }, { a: { deep: { list: [1] } } }, ["a"]]);
+    expect(Object.getPrototypeOf(upstream)).toBe(Object.prototype);
+    for (const part of [one, upstream, upstream.a, one.context, one.run, one.run.input])
+      expect(Object.isFrozen(part)).toBe(true);
+    expect({ ...one }).toEqual({ ...structuredClone(one) });
+  });
+
+  test("shows the moment it was made, however late it is read", async () => {
+    const { state, step } = await started({
+      next: { a: () => to("b", null, { context: { n: 1 } }), b: () => to("c") },
+    });
+    const first = contextOf(state);
+    await step(completed(1));
+    const second = contextOf(state);
+    await step(completed(2));
+    expect(contextOf(state).upstream).toEqual({ a: 1, b: 2 });
+    expect(second.upstream).toEqual({ a: 1 });
+    expect(first.upstream).toEqual({});
+    expect([first.context, second.context]).toEqual([{}, { n: 1 }]);
+  });
+
+  test("has the patches of all routes so far, merged key by key", async () => {
+    const next = {
+      a: () => to("b", null, { context: { n: 1, kept: true } }),
+      b: () => to("c", null, { context: { n: 2 } }),
+    };
+    const { state, step } = await started({ next });
+    await step(completed(1));
+    await step(completed(2));
+    expect(contextOf(state).context).toEqual({ n: 2, kept: true });
+  });
+
+  test("keeps outputs in the order of first completion, whatever is completed again, and whenever one reads", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    const changes = fc.array(
+      fc.record({
+        state: fc.constantFrom("a", "b", "c", "d"),
+        output: fc.option(fc.integer(), { nil: undefined }),
+        reads: fc.boolean(),
+      }),
+      { maxLength: 300, size: "max" },
+    );
+    fc.assert(
+      fc.property(changes, (all) => {
+        const state: MachineState = initialState(spec, { input: null });
+        const wanted = new Map<string, number>();
+        for (const { state: id, output, reads } of all) {
+          apply(state, { outputs: [output === undefined ? { state: id } : { state: id, output }] });
+          if (output === undefined) wanted.delete(id);
+          else wanted.set(id, output);
+          if (reads) expect(Object.entries(contextOf(state).upstream)).toEqual([...wanted]);
+        }
+        expect(Object.entries(contextOf(state).upstream)).toEqual([...wanted]);
+      }),
+    );
+  });
+});
+
+test("a declared route is held to what it declared for an empty list too", async () => {
+  const declared = route(["c"], vi.fn().mockReturnValue(forEach("b", [], { join: "c" })));
+  const { step } = await started({ next: { a: declared } });
+  expect(ended(await step(completed(1)))).toMatchObject({
+    message: "the completed route of a went to b, but was declared for c",
+  });
+});
+
+test("a condition of any maker fires on true alone, and says why it does not", async () => {
+  const { spec } = readDefinition({
+    id: "p",
+    input,
+    stages: { a: work() },
+    initial: "a",
+    transitions: [{ from: "a", on: "success", when: () => true, to: done("fired") }],
+  });
+  if (spec.routes.kind !== "table") throw new Error("not a table");
+  const [row] = spec.routes.rows;
+  if (row === undefined) throw new Error("no row");
+  const guarded = async (evaluate: Guard["evaluate"]): Promise<Transition> => {
+    const rows = [{ ...row, when: { text: "n > 1", evaluate } }];
+    const own = { ...spec, routes: { kind: "table", rows } } as const;
+    const state = initialState(own, { input: null });
+    apply(state, (await transition(own, state, { kind: "start" })).patch);
+    return await transition(own, state, completed(1));
+  };
+  expect(ended(await guarded(() => ({ fires: true, why: "n is 2" })))).toMatchObject({ output: "fired" });
+  const almost = vi.fn().mockReturnValue({ fires: "yes", why: "n is 1" });
+  expect((await guarded(almost)).trace.rejectedRows).toEqual([{ row: 0, why: "n is 1" }]);
+  const thrower = () => {
+    throw new Error("n is nothing");
+  };
+  expect((await guarded(thrower)).trace.rejectedRows).toEqual([{ row: 0, why: "its condition failed: n is nothing" }]);
+});
+
+describe("a long table", () => {
+  const rows = (count: number, last: boolean) => {
+    const never = { from: "a", on: "success", when: () => false, to: "a" } as const;
+    const { spec } = pipeline({
+      id: "p",
+      input,
+      stages: { a: work() },
+      initial: "a",
+      transitions: [
+        ...Array.from({ length: count }, () => never),
+        ...(last ? [{ from: "a", on: "success", to: done(1) } as const] : []),
+      ],
+    });
+    return spec;
+  };
+
+  test("records 20 rows that did not fire, and how many more there were", async () => {
+    const spec = rows(25, true);
+    const state = initialState(spec, { input: null });
+    apply(state, (await transition(spec, state, { kind: "start" })).patch);
+    const { trace } = await transition(spec, state, completed(1));
+    expect(trace).toMatchObject({ by: "table", row: 25, moreRejectedRows: 5 });
+    expect(trace.rejectedRows).toHaveLength(20);
+  });
+});
