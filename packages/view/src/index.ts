@@ -26,5 +26,4 @@ export {
   stateLabel,
   symbolOf,
   tokensOf,
-  widthOfLine,
 } from "./words/symbols.ts";

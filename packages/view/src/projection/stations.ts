@@ -22,7 +22,6 @@ function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">)
   return stops;
 }
 
-/** The states of a station. */
 export function stopsIn(station: Station): readonly StateStop[] {
   return station.kind === "stop" ? [station.stop] : station.stops;
 }

@@ -9,7 +9,7 @@ import {
   diffRows,
   type Segment,
 } from "./diff-compare.ts";
-import { moreLine } from "./fold.ts";
+import { moreCharacters, moreLine } from "./fold.ts";
 import type { Line, Span, Style } from "./line.ts";
 import { cut, wrap } from "./width.ts";
 
@@ -135,7 +135,7 @@ function contentOf(segments: readonly Segment[], style: Style, word: Style, room
     rest += part.length - shown.length;
     spans.push(...revealed(changed ? visibleBlanks(shown) : withoutTabs(shown), changed ? word : style));
   }
-  return rest === 0 ? spans : [...spans, { text: ` … ${rest} characters more`, style: "dim" }];
+  return [...spans, ...moreCharacters(rest)];
 }
 
 /** Makes a segment of only blanks visible. */
