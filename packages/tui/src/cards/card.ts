@@ -1,7 +1,6 @@
 import type { Json } from "@sluice/core";
 import { parseRequestId } from "@sluice/core/runtime";
 import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
-import type { FrameSize } from "../app/overlay/viewer.ts";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
 import { isQuestion } from "../user/send-answer.ts";
@@ -16,6 +15,11 @@ import {
   waitingCards,
 } from "./card-stack.ts";
 import { type Option, valueText } from "./form.ts";
+
+export interface CardSize {
+  readonly width: number;
+  readonly height: number;
+}
 
 /** A drawn card. `key` and `shown` go to the stack once the frame is on the screen. */
 export interface CardView {
@@ -50,7 +54,7 @@ export function cardHeight(stack: CardStack, body: readonly Line[]): number {
 }
 
 /** The open card in at most `height` rows: its head and its options, and as much of its body as fits. */
-export function cardLines(stack: CardStack, body: readonly Line[], { width, height }: FrameSize): CardView | undefined {
+export function cardLines(stack: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
   const current = openCardOf(stack);
   if (current === undefined || height < 1) return undefined;
   const { card, open } = current;
