@@ -187,14 +187,14 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "descriptors-inherited",
     file: "tools/bash/process.ts",
-    find: "options.inside === undefined ? undefined : coveredDescriptors",
-    replace: "options.inside !== null ? undefined : coveredDescriptors",
+    find: "covers ? coveredDescriptors",
+    replace: "covers === null ? coveredDescriptors",
   },
   {
     name: "environment-inherited",
     file: "tools/bash/process.ts",
-    find: "        env: options.env,\n",
-    replace: "        env: { ...process.env, ...options.env },\n",
+    find: "      cwd,\n      env,\n",
+    replace: "      cwd,\n      env: { ...process.env, ...env },\n",
   },
   { name: "output-unlimited", file: "tools/bash/process.ts", find: 'if (bytesLeft < 0) end("output");', replace: "" },
   {

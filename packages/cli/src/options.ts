@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { OUTPUT_FORMATS } from "./output/formats.ts";
 
-/** The version of this package. */
 export function ownVersion(): string {
   const { version }: { readonly version: string } = JSON.parse(
     readFileSync(new URL("../package.json", import.meta.url), "utf8"),

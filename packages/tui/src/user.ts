@@ -13,6 +13,8 @@ export { type Cleaner, LOOKS, secretMask } from "./user/secrets.ts";
 export {
   answerCommand,
   answerPayload,
+  answerWords,
+  isQuestion,
   maskAnswer,
   pastTense,
   refusalOf,

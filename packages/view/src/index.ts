@@ -1,4 +1,4 @@
-export { executionKey } from "./projection/execution-reducer.ts";
+export { executionKey, usageByModel } from "./projection/execution-reducer.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,
@@ -9,11 +9,12 @@ export type {
   Hop,
   LiveView,
   LogItem,
+  ModelUsage,
   RunEndItem,
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
-export { type StateStop, type Station, stationsOf } from "./projection/stations.ts";
+export { type StateStop, type Station, stationsFromInitial, stationsOf, stopsIn } from "./projection/stations.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export {
   CALL_SYMBOLS,
@@ -25,5 +26,4 @@ export {
   stateLabel,
   symbolOf,
   tokensOf,
-  widthOfLine,
 } from "./words/symbols.ts";

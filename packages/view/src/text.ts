@@ -1,8 +1,8 @@
 export { clean, cleanInline, headOf, revealed, spanOf, tailOf } from "./text/clean.ts";
 export { editDiff } from "./text/diff.ts";
-export { compareLines, type Kind, type Segment, type WordMarks, wordMarks } from "./text/diff-compare.ts";
+export { compareLines, DIFF_LOOKS, diffRows } from "./text/diff-compare.ts";
 export { fold, moreLine } from "./text/fold.ts";
-export { jsonRows, jsonWord } from "./text/json-rows.ts";
+export { jsonRows } from "./text/json-rows.ts";
 export type { Line, Span, Style } from "./text/line.ts";
 export { createMarkdownStream, type MarkdownStream, markdown } from "./text/markdown/markdown.ts";
 export { createPalette, type Palette, paint } from "./text/paint.ts";

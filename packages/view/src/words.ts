@@ -7,6 +7,6 @@ export {
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";
-export { forkedFrom, textAt } from "./words/fields.ts";
+export { forkedFrom, textAt, textsAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
 export { columns, count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";

@@ -7,7 +7,6 @@ import { count, oneLine } from "@sluice/view/words";
 import { usageError } from "./output.ts";
 import { fileNameOf, hasCode, writeWhole } from "./output-file.ts";
 
-/** A written export. */
 export interface WrittenExport {
   readonly runId: string;
   readonly file: string;

@@ -12,7 +12,6 @@ export function writeEvent(format: OutputFormat, terminal: Terminal, event: Slui
   if (format === "text" && !line.isDetail) terminal.out(`${lineOf(line, terminal)}\n`);
 }
 
-/** Writes the result of a run. */
 export function writeReport(format: OutputFormat, terminal: Terminal, report: RunReport): void {
   write(format, terminal, { json: report, text: () => [resultText(report, terminal)] });
 }
@@ -32,7 +31,6 @@ const TONES: ReadonlyMap<string, Tone> = new Map([
   ["suspended", "notice"],
 ]);
 
-/** The tone of a run's status. */
 export function toneOf(status: string): Tone {
   return TONES.get(status) ?? "plain";
 }

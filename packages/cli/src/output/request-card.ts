@@ -1,6 +1,7 @@
 import { field, isJsonObject, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { argsSummary } from "@sluice/core/gate";
 import { visible } from "@sluice/core/runtime";
+import { isQuestion } from "@sluice/tui/user";
 import { indented, textAt } from "@sluice/view/words";
 
 /** UTF-16 units of a call that is shown in one line. */
@@ -8,7 +9,7 @@ const MAX_SUMMARY = 100;
 
 /** A request as lines for a plain terminal. It is complete, since the answer applies to exactly this request. */
 export function requestCard(request: PersonRequest): string {
-  return request.kind === "askUser" || request.kind === "humanState" ? questionCard(request) : grantCard(request);
+  return isQuestion(request) ? questionCard(request) : grantCard(request);
 }
 
 function grantCard({ runId, kind, body }: PersonRequest): string {

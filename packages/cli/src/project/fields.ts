@@ -1,5 +1,6 @@
-import { field, isSluiceError, type Json, type Problem } from "@sluice/core";
+import { isSluiceError, type Json, type Problem } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
+import { textAt } from "@sluice/view/words";
 
 /** Reads one value of a config. For an invalid value it adds to `problems` and returns undefined. */
 export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T | undefined;
@@ -109,11 +110,7 @@ function problem(path: string, message: string, suggestion?: string): Problem {
 }
 
 function problemOf(value: Json): Problem {
-  const textAt = (key: string): string | undefined => {
-    const member = field(value, key);
-    return typeof member === "string" ? member : undefined;
-  };
-  return problem(textAt("path") ?? "", textAt("message") ?? "", textAt("suggestion"));
+  return problem(textAt(value, "path"), textAt(value, "message"), textAt(value, "suggestion") || undefined);
 }
 
 /** The defined members of a plain object; undefined for anything else. */

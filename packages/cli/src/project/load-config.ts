@@ -44,7 +44,6 @@ export interface ProjectSettings
   readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
 }
 
-/** A loaded and valid config. */
 export interface LoadedConfig {
   /** Absolute, links resolved. */
   readonly file: string;

@@ -119,7 +119,6 @@ interface FolderOptions {
 
 type Folder = ReturnType<typeof createFolder>;
 
-/** The code of one folder, and its trust. */
 function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOptions) {
   const { root } = code;
   let digests: CodeDigests | undefined;

@@ -1,6 +1,6 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
-import { answerCommand } from "@sluice/tui/user";
+import { answerWords } from "@sluice/tui/user";
 import { rootOf } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
@@ -76,8 +76,7 @@ const NO_TERMINAL =
   "this run accepts no more approvals from other processes: it has started processes without a sandbox, and there is no terminal here to show codes on. Run it in a terminal, where a sandbox can be built (sluice doctor), or with --answers any";
 
 function codeLine(request: OpenRequest, code: string, lineOf: (words: readonly string[]) => string): string {
-  const { runId, requestId, kind } = request;
-  const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
-  const line = lineOf([...answerCommand(request), "--code", code, ...answer]);
+  const { runId, requestId } = request;
+  const line = lineOf(answerWords(request, ["--code", code]));
   return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}. Answer from another terminal with its code: ${line}`;
 }

@@ -1,7 +1,7 @@
 import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
 import { messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult } from "@sluice/stages";
-import { answerCommand } from "@sluice/tui/user";
+import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, writeEvent, writeReport } from "../output/reporter.ts";
@@ -120,9 +120,9 @@ function announceNew({ type, data, runId }: SluiceEvent, around: FollowContext):
 
 type Asking = Pick<OpenRequest, "runId" | "requestId" | "digest"> & { readonly kind: string };
 
-function announce({ kind, ...asking }: Asking, { terminal, line }: FollowContext): void {
+function announce(asking: Asking, { terminal, line }: FollowContext): void {
   // A shell must refuse the line if it is pasted unchanged: `approve|deny` would approve.
-  const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "<approve, deny or defer>";
+  const answers = isQuestion(asking) ? "--value <text>" : "<approve, deny or defer>";
   terminal.err(`sluice: waiting for an answer: ${visible(line(answerCommand(asking)))} ${answers}\n`);
 }
 

@@ -1,6 +1,6 @@
 import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
-import { type TypedAnswer, typedValue } from "@sluice/tui/user";
+import { isQuestion, type TypedAnswer, typedValue } from "@sluice/tui/user";
 import { requestCard } from "../output/request-card.ts";
 import type { LinePrompt } from "./line-prompt.ts";
 
@@ -13,9 +13,9 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
     name: "terminal",
     async answer(request, signal) {
       await prompt.pause();
-      const isQuestion = request.kind === "askUser" || request.kind === "humanState";
+      const asksValue = isQuestion(request);
       output.write(requestCard(request));
-      const how = isQuestion
+      const how = asksValue
         ? "answer (an empty line declines): "
         : "approve, deny [reason] or defer (an empty line denies): ";
       for (;;) {
@@ -24,7 +24,7 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
           if (signal.aborted) output.write("no longer needed\n");
           return undefined;
         }
-        const read = isQuestion ? readValue(request, line) : readApproval(line);
+        const read = asksValue ? readValue(request, line) : readApproval(line);
         if (read.ok) return read.answer;
         output.write(`${visible(read.fault)}\n`);
       }

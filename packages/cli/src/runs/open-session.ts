@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { field, type RunHost } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
 import {
   createSession,
@@ -11,7 +11,7 @@ import {
 } from "@sluice/stages";
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
-import { readRunStarted, rootOf } from "@sluice/view/words";
+import { readRunStarted, rootOf, textsAt } from "@sluice/view/words";
 import { usageError } from "../output/output.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
 import { isWithin, type ProjectPaths, realPath } from "../project/project-paths.ts";
@@ -80,8 +80,7 @@ export function codeOptionsOf(config: LoadedConfig | undefined) {
  * The secrets to mask in messages to a run: the store keeps them as they are sent, before the filter of the run's session.
  */
 export async function secretsToward(host: RunHost, runId: string, env: Environment): Promise<SecretFilter> {
-  const named = field(await readRunStarted(host, rootOf(runId)), "secrets");
-  return environmentSecrets(env, Array.isArray(named) ? named.filter((name) => typeof name === "string") : []);
+  return environmentSecrets(env, textsAt(await readRunStarted(host, rootOf(runId)), "secrets"));
 }
 
 /** Recording or playback of model traffic. */

@@ -10,7 +10,7 @@ import {
 import type { SecurityMode } from "@sluice/core/gate";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { userName } from "@sluice/tui/user";
-import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
+import { eventsOf, readRunStarted, textAt, textsAt } from "@sluice/view/words";
 import { choiceOf, modelFor } from "../project/model.ts";
 import { findAgain, untrustedFile } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
@@ -148,8 +148,3 @@ function digestsAt(source: Json | undefined): readonly FileDigest[] {
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
 const SANDBOXES: readonly SandboxMode[] = ["require", "try", "off"];
-
-function textsAt(data: Json, key: string): readonly string[] {
-  const value = field(data, key);
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
-}

@@ -60,7 +60,6 @@ export async function journalsOf(host: RunHost, runId: string): Promise<readonly
   throw new SluiceError("Session", "run_is_child", message);
 }
 
-/** Reads the run's `run.started` event. */
 export async function readRunStarted(host: RunHost, runId: string): Promise<SluiceEvent> {
   for await (const event of host.events(runId)) if (event.type === "run.started") return event;
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);

@@ -21,7 +21,6 @@ interface OpenCall {
 /** The tool calls of one attempt, one span each, whether executed, denied or recovered. */
 export class CallSpans {
   readonly #shared: Attributes;
-  /** The span of the turn that requested a call. */
   readonly #turnOf: (callId: string, at: number) => OpenSpan;
   /** By call id. */
   readonly #open = new Map<string, OpenCall>();

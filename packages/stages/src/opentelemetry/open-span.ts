@@ -41,7 +41,6 @@ export class OpenSpan {
     this.#context = trace.setSpan(parent, this.#span);
   }
 
-  /** Opens a child span. */
   open(child: NewSpan): OpenSpan {
     return new OpenSpan(this.#tracer, this.#context, child);
   }

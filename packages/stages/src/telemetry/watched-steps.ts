@@ -62,7 +62,6 @@ export function watchedSteps(steps: StepRunner, run: RunTelemetry, guard: Guarde
   });
 }
 
-/** The same object with other members. */
 function withMembers<T extends object>(object: T, members: Partial<T>): T {
   return new Proxy(object, {
     get: (target, name) => {

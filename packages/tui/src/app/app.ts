@@ -1,4 +1,4 @@
-import { type Answer, isSluiceError, SluiceError } from "@sluice/core";
+import { type Answer, isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { type RunView, stateLabel } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
@@ -10,7 +10,7 @@ import { ARM_MS, isChord, type Key } from "../composer/keys.ts";
 import { secretMask } from "../user/secrets.ts";
 import type { AppExit, AppOptions, AppState } from "./app-state.ts";
 import { Choices } from "./choices.ts";
-import type { Command, NoticeTone, Steering } from "./command.ts";
+import { type Command, type NoticeTone, type Steering, usageError } from "./command.ts";
 import type { Engine, KnownRun } from "./engine.ts";
 import { FrameThrottle } from "./frame-throttle.ts";
 import { Input } from "./input.ts";
@@ -221,7 +221,7 @@ export class App implements Steering {
     if (runId !== "") return await this.find(runId);
     const run = this.#runs.focus?.run;
     if (run !== undefined) return run;
-    throw new SluiceError("Validation", "usage", "no run is on screen; name one, /runs lists them");
+    throw usageError("no run is on screen; name one, /runs lists them");
   }
 
   show(viewer: Viewer, onEnter?: (row: number) => void): void {

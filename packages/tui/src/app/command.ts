@@ -1,4 +1,4 @@
-import type { Answer } from "@sluice/core";
+import { type Answer, SluiceError } from "@sluice/core";
 import type { RunView } from "@sluice/view";
 import type { NamedCard } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
@@ -16,6 +16,11 @@ export interface Command extends CommandSpec {
 }
 
 export type NoticeTone = "plain" | "good" | "bad" | "notice";
+
+/** A command that cannot be run as it was typed. */
+export function usageError(message: string): SluiceError {
+  return new SluiceError("Validation", "usage", message);
+}
 
 /** The app, as commands use it. */
 export interface Steering {

@@ -19,17 +19,17 @@ export interface LeavingOptions {
 
 /** Quits the app: its runs are suspended and can be resumed. */
 export class Leaving {
-  readonly quitted: Promise<AppExit>;
   readonly #options: LeavingOptions;
-  #resolve: (quitted: AppExit) => void = () => undefined;
+  readonly #quitted = Promise.withResolvers<AppExit>();
   #interruptedAt: number | undefined;
   #begun = false;
 
   constructor(options: LeavingOptions) {
     this.#options = options;
-    this.quitted = new Promise((resolve) => {
-      this.#resolve = resolve;
-    });
+  }
+
+  get quitted(): Promise<AppExit> {
+    return this.#quitted.promise;
   }
 
   get begun(): boolean {
@@ -70,7 +70,7 @@ export class Leaving {
     }
     closed();
     runs.close();
-    this.#resolve({ exitCode, lines: working.map((run) => this.#resumeHint(run)) });
+    this.#quitted.resolve({ exitCode, lines: working.map((run) => this.#resumeHint(run)) });
   }
 
   /** The resume command needs the working directory, which may be deleted; the run is suspended anyway. */

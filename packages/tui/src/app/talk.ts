@@ -1,8 +1,7 @@
-import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import { stateLabel } from "@sluice/view";
 import { userName } from "../user/person.ts";
-import type { Steering } from "./command.ts";
+import { type Steering, usageError } from "./command.ts";
 import { confirmation } from "./overlay/question.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 
@@ -26,8 +25,7 @@ async function runCommand(
   app: Steering,
 ): Promise<void> {
   const command = app.commands.find((known) => known.name === name);
-  if (command === undefined)
-    throw new SluiceError("Validation", "usage", `there is no command /${name}; /help lists all`);
+  if (command === undefined) throw usageError(`there is no command /${name}; /help lists all`);
   await command.run(words, app);
 }
 

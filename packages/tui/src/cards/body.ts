@@ -2,6 +2,7 @@ import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } fro
 import type { Line } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
+import { isQuestion } from "../user/send-answer.ts";
 import type { Card } from "./card-stack.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import { choicesOf, valueText } from "./form.ts";
@@ -137,8 +138,9 @@ function fieldsOf(schema: Json | undefined, width: number): readonly Line[] {
 
 const SHORT_DIGEST = 12;
 
-function digestLines({ kind, digest }: OpenRequest, width: number, all: boolean): readonly Line[] {
-  if (kind === "askUser" || kind === "humanState") return [];
+function digestLines(request: OpenRequest, width: number, all: boolean): readonly Line[] {
+  if (isQuestion(request)) return [];
+  const { kind, digest } = request;
   const what = kind === "grantStageTool" ? "Digest of the arguments" : "Digest";
   return sentence(`${what}: ${all ? digest : digest.slice(0, SHORT_DIGEST)}`, width, "dim");
 }

@@ -3,6 +3,7 @@ import { parseRequestId } from "@sluice/core/runtime";
 import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
+import { isQuestion } from "../user/send-answer.ts";
 import {
   type Card,
   type CardStack,
@@ -205,10 +206,6 @@ function labelOf(kind: Exclude<Option["kind"], "value">, { request }: Card, shor
     all: "Show all, or less",
     write: "Write an answer",
   }[kind];
-}
-
-function isQuestion({ kind }: Card["request"]): boolean {
-  return kind === "askUser" || kind === "humanState";
 }
 
 /** Invisible characters are escaped: different answers must not look the same. */

@@ -1,14 +1,6 @@
 import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import {
-  compareLines,
-  type Kind,
-  type Line,
-  type Segment,
-  type Style,
-  type WordMarks,
-  wordMarks,
-} from "@sluice/view/text";
+import { compareLines, DIFF_LOOKS, diffRows, type Line, type Span } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { MOST_SHOWN } from "../user/approval-check.ts";
 import { BAR, sentence, verbatim, verbatimLine } from "./verbatim.ts";
@@ -111,12 +103,6 @@ function lf(text: string): string {
   return text.replaceAll("\r\n", "\n");
 }
 
-const DIFF_STYLES = {
-  same: { sign: "  ", style: "plain", word: "plain" },
-  removed: { sign: "- ", style: "removed", word: "removedWord" },
-  added: { sign: "+ ", style: "added", word: "addedWord" },
-} as const satisfies Record<Kind, { sign: string; style: Style; word: Style }>;
-
 const TOO_MUCH = "the change is too long";
 
 /**
@@ -131,45 +117,23 @@ function compared(before: string, after: string, width: number, hiding: Hiding):
   const digits = width < NUMBERED_FROM ? 0 : String(Math.max(old.lines.length, now.lines.length)).length;
   const rows: Line[] = [];
   let shown = 0;
-  let marks: WordMarks | undefined;
-  for (const [index, { kind, count, oldAt, newAt }] of runs.entries()) {
-    const next = runs[index + 1];
-    if (kind === "same") marks = undefined;
-    else if (kind === "removed" && next?.kind === "added")
-      marks = wordMarks(old.lines.slice(oldAt, oldAt + count), now.lines.slice(next.newAt, next.newAt + next.count));
-    const head = index > 0 ? CONTEXT : 0;
-    const tail = index < runs.length - 1 ? CONTEXT : 0;
-    for (let at = 0; at < count; at += 1) {
-      if (kind === "same" && at === head && count - head - tail > 1) {
-        const left = count - head - tail;
-        rows.push([BAR, { text: `⋯ ${left} same`, style: "dim" }]);
-        at += left - 1;
-        continue;
-      }
-      const [lines, from] = kind === "added" ? [now.lines, newAt] : [old.lines, oldAt];
-      const line = lines[from + at] ?? "";
-      const seen = kind === "added" ? hiding.known(line) : oldLine(from + at);
-      const marked = kind === "added" ? marks?.now(at) : kind === "removed" ? marks?.old(at) : undefined;
-      const segments = (seen === line ? marked : undefined) ?? [{ text: seen, changed: false }];
-      shown += line.length;
-      if (shown > MOST_SHOWN) return undefined;
-      rows.push(...diffRow(segments, kind, from + at + 1, digits, width));
+  for (const row of diffRows(runs, old.lines, now.lines, CONTEXT)) {
+    if (row.kind === "gap") {
+      rows.push([BAR, { text: `⋯ ${row.count} same`, style: "dim" }]);
+      continue;
     }
+    const { kind, number, text } = row;
+    shown += text.length;
+    if (shown > MOST_SHOWN) return undefined;
+    const seen = kind === "added" ? hiding.known(text) : oldLine(number - 1);
+    const segments = seen === text ? row.segments() : [{ text: seen, changed: false }];
+    const { sign, style, word } = DIFF_LOOKS[kind];
+    const gutter = digits === 0 ? "" : `${String(number).padStart(digits)} `;
+    const mark: Span = { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style };
+    const parts = segments.map((part) => ({ text: part.text, style: part.changed ? word : style }));
+    rows.push(...verbatimLine(parts, width, mark));
   }
   return [...rows, ...endNotes(old.ended, now.ended, width)];
-}
-
-function diffRow(
-  segments: readonly Segment[],
-  kind: Kind,
-  number: number,
-  digits: number,
-  width: number,
-): readonly Line[] {
-  const { sign, style, word } = DIFF_STYLES[kind];
-  const gutter = digits === 0 ? "" : `${String(number).padStart(digits)} `;
-  const parts = segments.map(({ text, changed }) => ({ text, style: changed ? word : style }));
-  return verbatimLine(parts, width, { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style });
 }
 
 function linesOf(text: string): { readonly lines: readonly string[]; readonly ended: boolean } {
@@ -185,7 +149,7 @@ function endNotes(before: boolean, after: boolean, width: number): readonly Line
 
 /** Lines without a comparison. */
 function signed(text: string, kind: "added" | "removed", width: number): readonly Line[] {
-  const { sign, style } = DIFF_STYLES[kind];
+  const { sign, style } = DIFF_LOOKS[kind];
   return verbatim(text, width, style, { text: sign, style });
 }
 

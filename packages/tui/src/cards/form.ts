@@ -9,7 +9,6 @@ export type Option =
   | { readonly kind: "defer" }
   /** Toggles the arguments as JSON, the whole digest and the ids. */
   | { readonly kind: "all" }
-  /** Answers with this value. */
   | { readonly kind: "value"; readonly value: Json }
   /** Opens the line for an answer in words or JSON. */
   | { readonly kind: "write" };

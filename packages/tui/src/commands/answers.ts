@@ -1,5 +1,4 @@
-import { SluiceError } from "@sluice/core";
-import type { Command, Steering } from "../app/command.ts";
+import { type Command, type Steering, usageError } from "../app/command.ts";
 import { cardNamed } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
 import { typedValue } from "../user/send-answer.ts";
@@ -12,8 +11,7 @@ export const approve: Command = {
   usage: "<digest>",
   run: (words, app) => {
     const card = cardFor(words, app);
-    if (card.fault !== undefined)
-      throw new SluiceError("Validation", "usage", `it cannot be approved here: ${card.fault}`);
+    if (card.fault !== undefined) throw usageError(`it cannot be approved here: ${card.fault}`);
     app.answer(card, { kind: "approve" });
   },
 };
@@ -37,7 +35,7 @@ export const answer: Command = {
     const [, digest = "", text = ""] = /^(\S*)\s*(.*)$/s.exec(words) ?? [];
     const card = cardFor(digest, app);
     const typed = typedValue(card.request, text.trim());
-    if (!typed.ok) throw new SluiceError("Validation", "usage", typed.fault);
+    if (!typed.ok) throw usageError(typed.fault);
     app.answer(card, typed.answer);
   },
 };
@@ -48,5 +46,5 @@ function cardFor(name: string, app: Steering): Card {
   if (card !== undefined) return card;
   const names = waiting.map((one) => one.name).join(", ");
   const fault = name === "" ? "name a request by its digest" : `no waiting request has the digest ${name}`;
-  throw new SluiceError("Validation", "usage", `${fault}; ${names === "" ? "no request waits" : `waiting: ${names}`}`);
+  throw usageError(`${fault}; ${names === "" ? "no request waits" : `waiting: ${names}`}`);
 }

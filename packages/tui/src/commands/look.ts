@@ -1,4 +1,4 @@
-import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
+import type { RunHost, RunSummary } from "@sluice/core";
 import type { RunView } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
@@ -11,7 +11,7 @@ import {
   textAt,
   type Verdict,
 } from "@sluice/view/words";
-import type { Command, Steering } from "../app/command.ts";
+import { type Command, type Steering, usageError } from "../app/command.ts";
 import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
 import { findRow } from "../run/find-row.ts";
@@ -35,15 +35,11 @@ export const runs: Command = {
     const listed = newest.slice(0, MAX_RUNS);
     const cells = await Promise.all(listed.map((run) => cellsOf(run, store.host)));
     const rows = fixedRows(() => columns(cells));
-    app.show(
-      createViewer(newest.length > MAX_RUNS ? `The newest ${MAX_RUNS} runs` : `Runs (${newest.length})`, rows, {
-        selectable: true,
-      }),
-      (row) => {
-        const chosen = listed[row];
-        if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.runId)));
-      },
-    );
+    const title = newest.length > MAX_RUNS ? `The newest ${MAX_RUNS} runs` : `Runs (${newest.length})`;
+    app.show(createViewer(title, rows, { selectable: true }), (row) => {
+      const chosen = listed[row];
+      if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.runId)));
+    });
   },
 };
 
@@ -103,16 +99,11 @@ export const audit: Command = {
     const startedAt = events[0]?.at ?? 0;
     const filtered = rest === "" ? "" : ` · ${rest}`;
     const lines = timelineRows(rows, startedAt);
-    app.show(
-      createViewer(`Audit of ${run.runId} · ${rows.length} of ${events.length} boundaries${filtered}`, lines, {
-        selectable: true,
-      }),
-      (row) => {
-        const key = rows[row]?.key;
-        if (app.focus()?.run.runId !== run.runId) app.turnTo(run);
-        app.showTranscript(key);
-      },
-    );
+    const title = `Audit of ${run.runId} · ${rows.length} of ${events.length} boundaries${filtered}`;
+    app.show(createViewer(title, lines, { selectable: true }), (row) => {
+      if (app.focus()?.run.runId !== run.runId) app.turnTo(run);
+      app.showTranscript(rows[row]?.key);
+    });
   },
 };
 
@@ -155,12 +146,8 @@ export const graph: Command = {
   usage: "",
   run: (_words, app) => {
     const { view } = runOnScreen(app);
-    app.show(
-      createViewer(
-        `${cleanInline(view.pipeline)} · ${view.runId}`,
-        fixedRows((width) => graphLines(view, { width })),
-      ),
-    );
+    const rows = fixedRows((width) => graphLines(view, { width }));
+    app.show(createViewer(`${cleanInline(view.pipeline)} · ${view.runId}`, rows));
   },
 };
 
@@ -171,12 +158,8 @@ export const cost: Command = {
   run: (_words, app) => {
     const { view } = runOnScreen(app);
     const now = app.now();
-    app.show(
-      createViewer(
-        `Cost of ${view.runId}`,
-        fixedRows((width) => costLines(view, { width, now })),
-      ),
-    );
+    const rows = fixedRows((width) => costLines(view, { width, now }));
+    app.show(createViewer(`Cost of ${view.runId}`, rows));
   },
 };
 
@@ -230,7 +213,6 @@ export const tools: Command = {
 
 function runOnScreen(app: Steering): { readonly view: RunView } {
   const focus = app.focus();
-  if (focus === undefined)
-    throw new SluiceError("Validation", "usage", "no run is on screen; /run starts one, /runs lists them");
+  if (focus === undefined) throw usageError("no run is on screen; /run starts one, /runs lists them");
   return focus;
 }

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { Command, Steering } from "../app/command.ts";
+import { type Command, type Steering, usageError } from "../app/command.ts";
 import { userName } from "../user/person.ts";
 
 const ALLOW_CHANGED = "--allow-changed";
@@ -12,11 +12,7 @@ export const run: Command = {
   run: async (words, app) => {
     const [, pipeline, task = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
     if (pipeline === undefined)
-      throw new SluiceError(
-        "Validation",
-        "usage",
-        "write /run <pipeline> <task>, such as /run codeReview fix the parser",
-      );
+      throw usageError("write /run <pipeline> <task>, such as /run codeReview fix the parser");
     app.turnTo(await app.engine.start(pipeline, task.trim()));
   },
 };

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import { MODEL_PROVIDERS } from "@sluice/stages";
-import type { Command } from "../app/command.ts";
+import { type Command, usageError } from "../app/command.ts";
 
 export const model: Command = {
   name: "model",
@@ -42,8 +42,7 @@ export const mode: Command = {
       return;
     }
     const chosen = MODES.find((known) => known === words);
-    if (chosen === undefined)
-      throw new SluiceError("Validation", "usage", `${words} is not a mode; the modes are ${MODES.join(", ")}`);
+    if (chosen === undefined) throw usageError(`${words} is not a mode; the modes are ${MODES.join(", ")}`);
     app.engine.set({ mode: chosen });
     app.say(`later runs use mode ${chosen}; stages with an envelope are not affected`, "good");
   },

@@ -1,21 +1,21 @@
 import type { Usage } from "@sluice/core";
-import { addUsage } from "@sluice/core/runtime";
 import {
   type CapView,
   type ExecutionView,
   elapsed,
   isUnfinished,
+  type ModelUsage,
   moneyOf,
   type RunView,
   shortCount,
   span,
   stateLabel,
   symbolOf,
+  usageByModel,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
 import { columns, count, spending } from "@sluice/view/words";
 
-const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
 const MAX_MESSAGE = 1_000;
 
 /** The usage of a run by stage and by model, and the caps that it reached or is near. At most `width` columns. */
@@ -30,7 +30,7 @@ export function costLines(
     ...columns([HEAD, ...executions.map((execution) => stageCells(execution, now))], 2),
     [],
     [span("model", "strong"), span("  usage of its turns", "dim")],
-    ...columns([["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...modelCells(executions)], 1),
+    ...columns([["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...usageByModel(executions).map(modelCells)], 1),
     [],
     [span("total  ", "strong"), span(spending(usage))],
     ...unknown(usage),
@@ -57,17 +57,8 @@ function stageCells(execution: ExecutionView, now: number): readonly Line[] {
   ];
 }
 
-function modelCells(executions: readonly ExecutionView[]): readonly (readonly Line[])[] {
-  const models = new Map<string, { usage: Usage; turns: number }>();
-  for (const { model, usage, turns } of executions.flatMap(({ spent }) => spent)) {
-    const before = models.get(model) ?? { usage: NOTHING, turns: 0 };
-    models.set(model, { usage: addUsage(before.usage, usage), turns: before.turns + turns });
-  }
-  return [...models].map(([model, { usage, turns }]) => [
-    [span(stateLabel(model))],
-    [span(String(turns))],
-    ...amounts(usage),
-  ]);
+function modelCells({ model, usage, turns }: ModelUsage): readonly Line[] {
+  return [[span(stateLabel(model))], [span(String(turns))], ...amounts(usage)];
 }
 
 function amounts(usage: Usage): readonly Line[] {

@@ -5,7 +5,8 @@ import {
   type Station,
   span,
   stateLabel,
-  stationsOf,
+  stationsFromInitial,
+  stopsIn,
   symbolOf,
 } from "@sluice/view";
 import { cut, type Line, type Style } from "@sluice/view/text";
@@ -17,7 +18,7 @@ import { count } from "@sluice/view/words";
  */
 export function graph(view: RunView, { width }: { readonly width: number }): readonly Line[] {
   if (width < 1) return [];
-  const stations = inOrder(stationsOf(view), view.initial);
+  const stations = stationsFromInitial(view);
   const order = new Map<string, number>();
   for (const [index, station] of stations.entries()) for (const { id } of stopsIn(station)) order.set(id, index);
   const lines = stations.flatMap((station, index): readonly Line[] => {
@@ -38,7 +39,7 @@ function forkLines(
     const corner = row === 0 ? "┌ " : row === stops.length - 1 ? "└ " : "│ ";
     return [span(corner, "dim"), ...stateLine(stop, view)];
   });
-  if (stopsIn(next).some(({ id }) => id === fork.join)) return [...branches, down(fork.joined, "joined")];
+  if (isIn(next, fork.join)) return [...branches, down(fork.joined, "joined")];
   const arrow = `${fork.joined ? "  ┗━▶" : "  └┄▷"} joined in ${stateLabel(fork.join)}`;
   return [...branches, [span(arrow, fork.joined ? "accent" : "dim")]];
 }
@@ -72,7 +73,7 @@ interface Position {
 function routesOf({ view, order, index, next }: Position, { id, execution }: StateStop): readonly Line[] {
   const hops = view.path.filter((hop) => hop.from === id);
   const { targets } = view.states.find((state) => state.id === id) ?? {};
-  const isNext = (to: string): boolean => stopsIn(next).some((stop) => stop.id === to);
+  const isNext = (to: string): boolean => isIn(next, to);
   const lines: Line[] = [];
   const forks = hops.filter((hop) => hop.choice === "fanOut");
   const forked = new Set(forks.flatMap((hop) => [...hop.to, ...(hop.join === undefined ? [] : [hop.join])]));
@@ -118,13 +119,6 @@ function down(taken: boolean, word: string): Line {
   return [span(taken ? "  ▼" : "  ▽", style), ...(word === "" ? [] : [span(` ${word}`, "dim")])];
 }
 
-function inOrder(stations: readonly Station[], initial: string | undefined): readonly Station[] {
-  const first = stations.findIndex((station) => stopsIn(station).some(({ id }) => id === initial));
-  const start = stations[first];
-  return start === undefined ? stations : [start, ...stations.filter((station) => station !== start)];
-}
-
-function stopsIn(station: Station | undefined): readonly StateStop[] {
-  if (station === undefined) return [];
-  return station.kind === "stop" ? [station.stop] : station.stops;
+function isIn(station: Station | undefined, state: string): boolean {
+  return station !== undefined && stopsIn(station).some(({ id }) => id === state);
 }

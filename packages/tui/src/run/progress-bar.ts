@@ -10,6 +10,7 @@ import {
   span,
   stateLabel,
   stationsOf,
+  stopsIn,
   symbolOf,
   tokensOf,
 } from "@sluice/view";
@@ -212,7 +213,7 @@ function isActive({ execution }: StateStop): boolean {
 /** The index of the active station, else of the chosen one, else of the last one. */
 function nearest(stations: readonly Station[], { executions }: RunView, chosen: string | undefined): number {
   const indexOf = (matches: (stop: StateStop) => boolean): number =>
-    stations.findIndex((station) => (station.kind === "stop" ? matches(station.stop) : station.stops.some(matches)));
+    stations.findIndex((station) => stopsIn(station).some(matches));
   const chosenAt = chosen === undefined ? -1 : indexOf(({ execution }) => execution?.key === chosen);
   const activeAt = indexOf(isActive);
   const last = executions.at(-1);

@@ -63,7 +63,6 @@ export async function showApp(
   }
 }
 
-/** The app as frames. */
 function mountFrames(
   start: AppStart,
   { clock, stdin, stdout }: TerminalIo,

@@ -56,7 +56,6 @@ export class TerminalStream extends Writable {
   readonly #onLost: ((error: Error) => void) | undefined;
   /** The last stable size, which the app uses. */
   #size: Size;
-  /** The current size of the terminal. */
   #actual: Size;
   #painted: Painted = nothingPainted;
   /** The screen row of the frame's first row, if known, and its minimum. */

@@ -23,6 +23,11 @@ export function shortDigest(digest: string): string {
   return digest.slice(0, SHOWN_DIGITS);
 }
 
+/** Whether a request takes a value instead of an approval. */
+export function isQuestion({ kind }: { readonly kind: string }): boolean {
+  return kind === "askUser" || kind === "humanState";
+}
+
 /** The arguments of `sluice` that answer exactly this request, without the answer itself. */
 export function answerCommand({
   runId,
@@ -30,6 +35,11 @@ export function answerCommand({
   digest,
 }: Pick<OpenRequest, "runId" | "requestId" | "digest">): readonly string[] {
   return ["answer", rootOf(runId), requestId, "--digest", shortDigest(digest)];
+}
+
+/** The same with an answer to complete. `proof` is what proves that a person gives it. */
+export function answerWords(request: OpenRequest, proof: readonly string[]): readonly string[] {
+  return [...answerCommand(request), ...proof, ...(isQuestion(request) ? ["--value", "…"] : ["approve"])];
 }
 
 /** The text as JSON if that fits the request, else as a string. */
@@ -77,7 +87,6 @@ export function pastTense({ kind }: Answer): string {
   return { approve: "approved", deny: "denied", defer: "deferred", value: "answered" }[kind];
 }
 
-/** Why an answer was not accepted. */
 export function refusalOf(outcome: Exclude<SignalOutcome, "accepted">, requestId: string): string {
   switch (outcome) {
     case "already_answered":

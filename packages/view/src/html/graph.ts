@@ -1,5 +1,5 @@
 import type { Hop, RunView } from "../projection/run-view.ts";
-import { type StateStop, type Station, stationsOf } from "../projection/stations.ts";
+import { type StateStop, stationsFromInitial, stopsIn } from "../projection/stations.ts";
 import { headOf } from "../text/clean.ts";
 import { cut } from "../text/width.ts";
 import { count } from "../words/words.ts";
@@ -82,12 +82,9 @@ export function hopTarget({ choice, to, join = "?" }: Hop): string {
 
 /** Rows of states in declared order, the initial state first, and the ends of the run; and the number of states left out. */
 function rowsOf(view: RunView): { readonly rows: readonly (readonly GraphNode[])[]; readonly left: number } {
-  const stopsIn = (station: Station): readonly StateStop[] =>
-    station.kind === "stop" ? [station.stop] : station.stops;
-  const isFirst = (station: Station): boolean => stopsIn(station).some(({ id }) => id === view.initial);
   const rows: GraphNode[][] = [];
   let states = 0;
-  for (const station of stationsOf(view).toSorted((a, b) => Number(isFirst(b)) - Number(isFirst(a)))) {
+  for (const station of stationsFromInitial(view)) {
     const stops = stopsIn(station);
     for (let at = 0; at < stops.length; at += MOST_BESIDE) {
       const row = stops.slice(at, at + MOST_BESIDE);

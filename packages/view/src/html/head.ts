@@ -97,7 +97,6 @@ export function inputMarkup({ input = null, task }: RunView): Markup {
   return input === null || isTaskOnly ? NOTHING : html`<h3>Input</h3>${value(input, LONGEST_VALUE)}`;
 }
 
-/** The run's output or error. */
 export function resultMarkup({ status, output, error }: RunView): Markup {
   if (error !== undefined)
     return html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>${textBlock(error.message, LONGEST_ERROR)}`;
@@ -105,7 +104,6 @@ export function resultMarkup({ status, output, error }: RunView): Markup {
   return html`<p>${status === "completed" ? "The run has no output." : "There is no result yet."}</p>`;
 }
 
-/** The open requests. */
 export function requestsMarkup({ requests }: RunView): Markup {
   if (requests.length === 0) return NOTHING;
   const items = requests.map(({ requestId, body: whole, digest, openedAt }) => {

@@ -1,7 +1,6 @@
 import type { Usage } from "@sluice/core";
-import { addUsage } from "@sluice/core/runtime";
-import { NO_USAGE } from "../projection/execution-reducer.ts";
-import type { ExecutionView, RunView } from "../projection/run-view.ts";
+import { usageByModel } from "../projection/execution-reducer.ts";
+import type { RunView } from "../projection/run-view.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
@@ -23,8 +22,8 @@ export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, strin
     ...amounts(execution.usage),
     html`${milliseconds((execution.endedAt ?? updatedAt) - execution.startedAt)}`,
   ]);
-  const models = table("Usage by model", ["model", "#turns", ...USAGE], byModel(executions), ([model, spent]) => [
-    exact(model),
+  const models = table("Usage by model", ["model", "#turns", ...USAGE], usageByModel(executions), (spent) => [
+    exact(spent.model),
     html`${spent.turns}`,
     ...amounts(spent.usage),
   ]);
@@ -34,20 +33,6 @@ export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, strin
     unmeteredCalls > 0 ? `${count(unmeteredCalls, "call")} of unknown usage.` : "",
   ].filter((one) => one !== "");
   return html`${stages}${models}${notes.length === 0 ? NOTHING : html`<p class="notice">${notes.join(" ")}</p>`}`;
-}
-
-interface ModelSum {
-  readonly usage: Usage;
-  readonly turns: number;
-}
-
-function byModel(executions: readonly ExecutionView[]): readonly (readonly [model: string, spent: ModelSum])[] {
-  const models = new Map<string, ModelSum>();
-  for (const { model, usage, turns } of executions.flatMap(({ spent }) => spent)) {
-    const sum = models.get(model) ?? { usage: NO_USAGE, turns: 0 };
-    models.set(model, { usage: addUsage(sum.usage, usage), turns: sum.turns + turns });
-  }
-  return [...models];
 }
 
 function amounts(usage: Usage): readonly Markup[] {

@@ -7,7 +7,6 @@ export interface Stretch {
 /** Maps times to positions on a line of `WIDTH` units, with long idle stretches shortened. */
 export interface TimeScale {
   at(moment: number): number;
-  /** The time at a position. */
   moment(position: number): number;
   /** The shortened stretches. */
   readonly cut: readonly Stretch[];

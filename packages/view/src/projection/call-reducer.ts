@@ -16,7 +16,6 @@ export class CallReducer {
   readonly #open = new Map<string, number>();
   /** Whether the result in the transcript is ok, for calls that no event has finished. */
   readonly #results = new Map<string, boolean>();
-  /** The call of each open request. */
   readonly #requested = new Map<string, string>();
 
   constructor(items: ListBuilder<TranscriptItem>) {

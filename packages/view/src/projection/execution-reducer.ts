@@ -245,8 +245,7 @@ export class ExecutionReducer {
     const usage = usageAt(data);
     this.#usage = addUsage(this.#usage, usage);
     this.#logTurn(attempt, turn, { to: at, usage }, at);
-    const { usage: earlier, turns } = this.#spent.get(this.#model) ?? { usage: NO_USAGE, turns: 0 };
-    this.#spent.set(this.#model, { model: this.#model, usage: addUsage(earlier, usage), turns: turns + 1 });
+    addSpent(this.#spent, { model: this.#model, usage, turns: 1 });
   }
 
   #attemptFinished({ data, attempt = 1 }: SluiceEvent): void {
@@ -276,6 +275,18 @@ export class ExecutionReducer {
     this.#feedback = undefined;
     this.#fault = status === "completed" ? undefined : fault;
   }
+}
+
+/** The usage of all executions by model, in the order of first use. */
+export function usageByModel(executions: readonly ExecutionView[]): readonly ModelUsage[] {
+  const models = new Map<string, ModelUsage>();
+  for (const { spent } of executions) for (const one of spent) addSpent(models, one);
+  return [...models.values()];
+}
+
+function addSpent(models: Map<string, ModelUsage>, { model, usage, turns }: ModelUsage): void {
+  const sum = models.get(model) ?? { usage: NO_USAGE, turns: 0 };
+  models.set(model, { model, usage: addUsage(sum.usage, usage), turns: sum.turns + turns });
 }
 
 export function executionKey(runId: string, executionId: string): string {

@@ -22,6 +22,16 @@ function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">)
   return stops;
 }
 
+export function stopsIn(station: Station): readonly StateStop[] {
+  return station.kind === "stop" ? [station.stop] : station.stops;
+}
+
+/** The stations as a graph shows them: the one with the initial state first. */
+export function stationsFromInitial(view: RunView): readonly Station[] {
+  const isFirst = (station: Station): boolean => stopsIn(station).some(({ id }) => id === view.initial);
+  return stationsOf(view).toSorted((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
+}
+
 /** The stations in declared order; the siblings of a state's latest fan-out are one station. */
 export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks">): readonly Station[] {
   const stops = stopsOf(view);

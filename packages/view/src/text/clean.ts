@@ -1,4 +1,5 @@
 import { replaceUnseen } from "@sluice/core/runtime";
+import { moreCharacters } from "./fold.ts";
 import type { Line, Span, Style } from "./line.ts";
 
 /** Marks kept on one letter. Real text needs no more, and more would cover the rows around it. */
@@ -60,9 +61,7 @@ export function revealed(text: string, style: Style = "plain", most = MOST_REVEA
     end = run.at + run.character.length * run.times;
   }
   if (end < shown.length) spans.push({ text: shown.slice(end), style });
-  const left = text.length - shown.length;
-  if (left > 0) spans.push({ text: ` … ${left} characters more`, style: "dim" });
-  return spans;
+  return [...spans, ...moreCharacters(text.length - shown.length)];
 }
 
 /** The beginning of a text in at most that many UTF-16 units, never half of a surrogate pair. */

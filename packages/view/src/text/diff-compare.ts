@@ -1,4 +1,5 @@
 import { diffArrays } from "diff";
+import type { Style } from "./line.ts";
 
 /** Maximum changed lines, and lines times changed lines, of an exact comparison. */
 const MOST_EDITS = 1_000;
@@ -58,6 +59,13 @@ function run(kind: Kind, count: number): Pick<Run, "kind" | "count"> {
   return { kind, count };
 }
 
+/** How each kind of line, and its changed words, are shown. */
+export const DIFF_LOOKS = {
+  same: { sign: "  ", style: "plain", word: "plain" },
+  removed: { sign: "- ", style: "removed", word: "removedWord" },
+  added: { sign: "+ ", style: "added", word: "addedWord" },
+} as const satisfies Record<Kind, { sign: string; style: Style; word: Style }>;
+
 /** A part of a line; `changed` if the other line lacks it. */
 export interface Segment {
   readonly text: string;
@@ -65,13 +73,13 @@ export interface Segment {
 }
 
 /** The changed words of removed lines and the added lines that replace them; undefined for lines without a counterpart. */
-export interface WordMarks {
+interface WordMarks {
   old(at: number): readonly Segment[] | undefined;
   now(at: number): readonly Segment[] | undefined;
 }
 
 /** Few lines are paired by similarity; many only by position, each on demand. */
-export function wordMarks(old: readonly string[], now: readonly string[]): WordMarks {
+function wordMarks(old: readonly string[], now: readonly string[]): WordMarks {
   if (old.length * now.length > MOST_PAIRS) {
     const pair = (at: number): Likeness | undefined => likeness(old[at], now[at]);
     return { old: (at) => pair(at)?.old, now: (at) => pair(at)?.now };
@@ -151,10 +159,15 @@ function isLowSurrogate(text: string, at: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** A row of a diff. `number` is the line's in its own text, from 1; `segments` are computed on demand. */
-export type DiffRow =
-  | { readonly kind: "gap"; readonly count: number }
-  | { readonly kind: Kind; readonly number: number; readonly segments: () => readonly Segment[] };
+/** A line of a diff. `number` is that in its own text, from 1; `segments` are computed on demand. */
+interface DiffLine {
+  readonly kind: Kind;
+  readonly number: number;
+  readonly text: string;
+  readonly segments: () => readonly Segment[];
+}
+
+export type DiffRow = { readonly kind: "gap"; readonly count: number } | DiffLine;
 
 /** The rows of a comparison, with `context` equal lines around each change and gaps for the others. */
 export function* diffRows(
@@ -180,7 +193,7 @@ export function* diffRows(
       }
       const marked = (): readonly Segment[] | undefined => (kind === "added" ? current?.now(at) : current?.old(at));
       const text = lines[from + at] ?? "";
-      yield { kind, number: from + at + 1, segments: () => marked() ?? [{ text, changed: false }] };
+      yield { kind, number: from + at + 1, text, segments: () => marked() ?? [{ text, changed: false }] };
     }
   }
 }

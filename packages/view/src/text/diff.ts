@@ -3,13 +3,13 @@ import { headOf, revealed, tailOf, withoutTabs } from "./clean.ts";
 import {
   type Comparison,
   compareLines,
+  DIFF_LOOKS,
   type DiffRow,
   diffRowCount,
   diffRows,
-  type Kind,
   type Segment,
 } from "./diff-compare.ts";
-import { moreLine } from "./fold.ts";
+import { moreCharacters, moreLine } from "./fold.ts";
 import type { Line, Span, Style } from "./line.ts";
 import { cut, wrap } from "./width.ts";
 
@@ -102,23 +102,17 @@ function header({ path, added, removed, notes }: CallChange, width: number): rea
   return wrap([...revealed(path, "strong"), ...counts, ...dimmed], width, 6);
 }
 
-const LOOKS = {
-  same: { mark: "  ", style: "plain", word: "plain" },
-  removed: { mark: "- ", style: "removed", word: "removedWord" },
-  added: { mark: "+ ", style: "added", word: "addedWord" },
-} as const satisfies Record<Kind, { mark: string; style: Style; word: Style }>;
-
 /** A row of the diff. `digits` is the width of its number; 0 without numbers. */
 function rowLines(row: DiffRow, digits: number, width: number): readonly Line[] {
   if (row.kind === "gap") return [cut([{ text: `⋯ ${row.count} unchanged lines`, style: "dim" }], width)];
-  const { mark, style, word } = LOOKS[row.kind];
+  const { sign, style, word } = DIFF_LOOKS[row.kind];
   const number = digits === 0 ? "" : `${String(row.number).padStart(digits)} `;
-  const gutter = Math.min(number.length + mark.length, Math.max(0, width - 2));
+  const gutter = Math.min(number.length + sign.length, Math.max(0, width - 2));
   const inner = Math.max(2, width - gutter);
   const rows = wrap(contentOf(row.segments(), style, word, inner * MOST_ROWS), inner);
   const head: readonly Span[] = [
     { text: number, style: "dim" },
-    { text: mark, style },
+    { text: sign, style },
   ];
   const below: Span = { text: " ".repeat(gutter) };
   return rows.map((content, at) => cut([...(at === 0 ? head : [below]), ...content], width));
@@ -141,7 +135,7 @@ function contentOf(segments: readonly Segment[], style: Style, word: Style, room
     rest += part.length - shown.length;
     spans.push(...revealed(changed ? visibleBlanks(shown) : withoutTabs(shown), changed ? word : style));
   }
-  return rest === 0 ? spans : [...spans, { text: ` … ${rest} characters more`, style: "dim" }];
+  return [...spans, ...moreCharacters(rest)];
 }
 
 /** Makes a segment of only blanks visible. */

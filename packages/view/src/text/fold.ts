@@ -16,11 +16,15 @@ export function fold(lines: readonly Line[], max: number, key?: string, unshown 
   return [...lines.slice(0, head), moreLine(left, key), ...(tail === 0 ? [] : lines.slice(-tail))];
 }
 
-/** The number of line breaks in a text. */
 export function lineEnds(text: string): number {
   let ends = 0;
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) ends += 1;
   return ends;
+}
+
+/** ` … 12 characters more`; nothing if there are none. */
+export function moreCharacters(left: number): Line {
+  return left === 0 ? [] : [{ text: ` … ${left} characters more`, style: "dim" }];
 }
 
 /** `… 12 lines more (Ctrl+O)` */

@@ -1,5 +1,6 @@
 import type { Json } from "@sluice/core";
 import { headOf, revealed } from "./clean.ts";
+import { moreCharacters } from "./fold.ts";
 import type { Line } from "./line.ts";
 import { wrap } from "./width.ts";
 
@@ -55,7 +56,5 @@ function* members(tree: Tree, indent: string): Generator<Line> {
 function scalar(value: Exclude<Json, Tree>): Line {
   if (typeof value !== "string") return [{ text: String(value), style: "accent" }];
   const shown = headOf(value, LONGEST_STRING);
-  const left = value.length - shown.length;
-  const rest: Line = left === 0 ? [] : [{ text: ` … ${left} characters more`, style: "dim" }];
-  return [...revealed(JSON.stringify(shown)), ...rest];
+  return [...revealed(JSON.stringify(shown)), ...moreCharacters(value.length - shown.length)];
 }

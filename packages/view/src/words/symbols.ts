@@ -1,8 +1,7 @@
 import type { Usage } from "@sluice/core";
 import { usdText } from "@sluice/core/runtime";
 import { cleanInline, headOf } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { widthOf } from "../text/width.ts";
+import type { Span, Style } from "../text/line.ts";
 
 export type ExecutionStatus =
   | "running"
@@ -56,11 +55,6 @@ export const CALL_SYMBOLS: Readonly<Record<CallState, StatusSymbol>> = {
   abandoned: { sign: "⊘", word: "abandoned", style: "notice" },
   outcome_unknown: { sign: "✖", word: "outcome unknown", style: "bad" },
 };
-
-/** Columns of a line. */
-export function widthOfLine(line: Line): number {
-  return widthOf(line);
-}
 
 export function symbolOf(status: ExecutionStatus | undefined): StatusSymbol {
   return status === undefined ? PENDING : EXECUTION_SYMBOLS[status];

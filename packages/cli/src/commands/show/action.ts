@@ -1,6 +1,6 @@
 import type { Json, JsonObject, OpenRequest, RunHost } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
-import { type AnswerRoute, answerCommand, answerRouteOf, requestFault } from "@sluice/tui/user";
+import { type AnswerRoute, answerRouteOf, answerWords, requestFault } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
 import {
   eventsOf,
@@ -169,9 +169,7 @@ function requestLines({ request, fault }: ShownRequest, route: AnswerRoute, line
 }
 
 function answerLine(request: OpenRequest, route: AnswerRoute, line: Line): string {
-  const { kind } = request;
-  const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
   // The terminal of the run shows the code; without such a process, the answer resumes the run.
   const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[route];
-  return line([...answerCommand(request), ...proof, ...answer]);
+  return line(answerWords(request, proof));
 }

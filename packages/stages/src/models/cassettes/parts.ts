@@ -1,4 +1,5 @@
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { word } from "../reply/provider-values.ts";
 import type { Mask } from "./mask.ts";
 
 type TimedPart = readonly [ms: number, part: Json];
@@ -92,6 +93,5 @@ function deltaOf(part: Json | undefined): Json | undefined {
 }
 
 function typeOf(part: Json): string {
-  const type = field(part, "type");
-  return typeof type === "string" ? type : "";
+  return word(field(part, "type"));
 }

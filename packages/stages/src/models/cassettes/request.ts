@@ -148,7 +148,6 @@ export function clip(text: string, around: number): string {
   return `${start > 0 ? "…" : ""}${part.replaceAll("\n", "\\n").toWellFormed()}${start + LONGEST_LINE < text.length ? "…" : ""}`;
 }
 
-/** A message as readable text. */
 function messageText(message: LanguageModelV4Message): string {
   if (typeof message.content === "string") return message.content;
   return message.content.map(partText).join("\n");

@@ -96,14 +96,21 @@ export function withDefaults(
 
 /** Loads a provider package. Throws Session `provider_not_installed`, which names the package to install. */
 export async function loadProvider<T>(name: string, load: () => Promise<T>): Promise<T> {
+  return await loadPackage(name, load, "provider_not_installed", `the package ${name} is not installed`);
+}
+
+/** Loads a package that may not be installed; then throws a Session error with this code, which says how to install it. */
+export async function loadPackage<T>(name: string, load: () => Promise<T>, code: string, why: string): Promise<T> {
   try {
     return await load();
   } catch (cause) {
-    const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
     // If an installed package lacks one of its dependencies, the error names that dependency.
-    if (code !== "ERR_MODULE_NOT_FOUND" || !(cause instanceof Error) || !cause.message.includes(`'${name}'`))
-      throw cause;
-    const message = `the package ${name} is not installed; run: npm install ${name}`;
-    throw new SluiceError("Session", "provider_not_installed", message, { detail: { package: name }, cause });
+    const isMissing =
+      cause instanceof Error &&
+      "code" in cause &&
+      cause.code === "ERR_MODULE_NOT_FOUND" &&
+      cause.message.includes(`'${name}'`);
+    if (!isMissing) throw cause;
+    throw new SluiceError("Session", code, `${why}; run: npm install ${name}`, { detail: { package: name }, cause });
   }
 }

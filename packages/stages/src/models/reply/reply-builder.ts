@@ -355,7 +355,6 @@ interface Block {
   metadata: ProviderData | undefined;
 }
 
-/** A part of an unfinished reply. */
 type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 
 /** The message for the transcript. Providers reject messages of only reasoning or custom parts, and those that end with reasoning. */

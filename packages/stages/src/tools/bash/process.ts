@@ -1,4 +1,4 @@
-import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { type Clock, systemClock } from "@sluice/core";
@@ -117,36 +117,48 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   }
 }
 
-function start(options: ProcessOptions): Promise<ChildProcess> {
-  return new Promise((resolve, reject) => {
-    const failed = (thrown: unknown): void =>
-      reject(
-        fault("spawn_failed", `${options.file} could not be started: ${systemCode(thrown) ?? messageOf(thrown)}.`),
-      );
-    const covered = options.inside === undefined ? undefined : coveredDescriptors(options.status === undefined ? 3 : 4);
-    const stdio: StdioOptions = [
-      options.stdin ?? "ignore",
-      "pipe",
-      "pipe",
-      ...(options.status === undefined ? [] : (["pipe"] as const)),
-      ...(covered?.stdio ?? []),
-    ];
-    try {
-      const child = spawn(options.file, options.args, {
-        cwd: options.cwd,
-        env: options.env,
-        detached: process.platform !== "win32",
-        stdio,
-        windowsHide: true,
-      });
-      child.on("error", failed);
-      child.once("spawn", () => resolve(child));
-    } catch (thrown) {
-      failed(thrown);
-    } finally {
-      covered?.close();
-    }
-  });
+async function start({ file, args, cwd, env, stdin, status, inside }: ProcessOptions): Promise<ChildProcess> {
+  const own: readonly ("ignore" | "pipe" | number)[] = [
+    stdin ?? "ignore",
+    "pipe",
+    "pipe",
+    ...(status === undefined ? [] : (["pipe"] as const)),
+  ];
+  try {
+    return await spawnLeader(file, args, { cwd, env, stdio: own, covers: inside !== undefined });
+  } catch (thrown) {
+    throw fault("spawn_failed", `${file} could not be started: ${systemCode(thrown) ?? messageOf(thrown)}.`);
+  }
+}
+
+interface LeaderOptions extends Pick<ProcessOptions, "cwd" | "env"> {
+  readonly stdio: readonly ("ignore" | "pipe" | number)[];
+  /** Whether it gets no further descriptor of this process. */
+  readonly covers: boolean;
+}
+
+/** Starts a process as the leader of its own group. Rejects with the system's error if it cannot be started. */
+export async function spawnLeader(
+  file: string,
+  args: readonly string[],
+  { cwd, env, stdio, covers }: LeaderOptions,
+): Promise<ChildProcess> {
+  const covered = covers ? coveredDescriptors(stdio.length) : undefined;
+  const started = Promise.withResolvers<ChildProcess>();
+  try {
+    const child = spawn(file, args, {
+      cwd,
+      env,
+      detached: process.platform !== "win32",
+      stdio: [...stdio, ...(covered?.stdio ?? [])],
+      windowsHide: true,
+    });
+    child.on("error", started.reject);
+    child.once("spawn", () => started.resolve(child));
+  } finally {
+    covered?.close();
+  }
+  return await started.promise;
 }
 
 function listen(

@@ -6,7 +6,6 @@ const LONGEST_KEPT = 2 * KEPT_HALF;
 const LONGEST_WORD = 300;
 /** Values of a structured answer that are compared with its text. */
 const MOST_LEAVES = 200;
-/** Ends the line about a part that is not text. */
 /** A part of an answer as a model reads it. */
 interface Shown {
   readonly text: string;

@@ -14,7 +14,6 @@ export function serverNameFault(name: string): string | undefined {
   return name.includes("__") || name.endsWith("_") ? "must not contain __ or end with _" : undefined;
 }
 
-/** The prefix of the names of a server's tools. */
 export function prefixOf(server: string): string {
   return `mcp__${server}__`;
 }

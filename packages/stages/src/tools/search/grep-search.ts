@@ -18,7 +18,6 @@ export interface GrepHit {
   readonly path: string;
   /** What separates the parts of a line: `:` in a match and a count, `-` in a line of context, "" after a path alone. */
   readonly mark: ":" | "-" | "";
-  /** The number of the line. */
   readonly line?: number;
   readonly text: string;
 }

@@ -79,7 +79,6 @@ function choiceOf(command: CommandSpec): Choice {
   return { value: command.name, description: command.description };
 }
 
-/** The text of a choice. */
 export function wordFor(completion: Completion, choice: Choice): string {
   if (completion.kind === "command") return `/${choice.value}`;
   const name = quotedName(choice.value);

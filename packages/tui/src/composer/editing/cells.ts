@@ -27,7 +27,6 @@ export function cellOf(grapheme: string, room: number): Cell {
   return fitted(isPlain ? [{ text: shown }] : revealed(short), room);
 }
 
-/** The label of a paste. */
 export function labelCell(text: string, room: number): Cell {
   return fitted([{ text, style: "accent" }], room);
 }

@@ -186,7 +186,6 @@ function targetOffset({ cursor, text }: Editor, to: CursorTarget, words: WordKin
   }
 }
 
-/** Deletes from the cursor to a target. */
 export function erase(editor: Editor, to: CursorTarget): Editor {
   const target = targetOffset(editor, to);
   return change(editor, Math.min(target, editor.cursor), Math.max(target, editor.cursor), "");

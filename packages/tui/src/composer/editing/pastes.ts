@@ -52,7 +52,6 @@ export function keepPastes(pastes: readonly string[], kept: ReadonlySet<number>)
   return pastes.map((paste, number) => (kept.has(number) ? paste : FREE));
 }
 
-/** The text with its pastes. */
 export function wholeText({ text, pastes }: FoldedText): string {
   return pastes.length === 0 ? text : text.replaceAll(MARK, (mark) => pastes[numberOf(mark)] ?? "");
 }

@@ -46,7 +46,6 @@ function recalled(text: string, before: Editor): Editor {
   return { ...(made.ok ? made.editor : EMPTY_EDITOR), killed: before.killed };
 }
 
-/** A history search. */
 export interface Search {
   readonly query: string;
   /** Index of the matching entry; undefined if none matches. */

@@ -46,7 +46,6 @@ export function linkTo(anchor: string | undefined, shown: Markup): Markup {
   return anchor === undefined ? shown : html`<a href="#${anchor}">${shown}</a>`;
 }
 
-/** The HTML itself. */
 export function textOf(markup: Markup): string {
   return markup[MADE];
 }

@@ -38,9 +38,13 @@ export function cutNote(what: string): Markup {
 
 /** The beginning of a text on one line, with a note if there is more. */
 export function shortText(text: string, most: number): Markup {
+  return beginning(text, most, exact);
+}
+
+function beginning(text: string, most: number, show: (text: string) => Markup): Markup {
   const head = headOf(text, most);
   const left = text.length - head.length;
-  return left === 0 ? exact(head) : html`${exact(head)} ${cutNote(count(left, "character"))}`;
+  return left === 0 ? show(head) : html`${show(head)} ${cutNote(count(left, "character"))}`;
 }
 
 const BREAK = html`
@@ -54,12 +58,8 @@ function printedLine(line: string): Markup {
 }
 
 function linesOf(text: string, line: (text: string) => Markup): Markup {
-  const lines = text.split("\n").map((one) => {
-    const shown = headOf(one, LONGEST_LINE);
-    const left = one.length - shown.length;
-    const cells = joined(shown.split("\t").map(line), TAB);
-    return left === 0 ? cells : html`${cells} ${cutNote(count(left, "character"))}`;
-  });
+  const cells = (shown: string): Markup => joined(shown.split("\t").map(line), TAB);
+  const lines = text.split("\n").map((one) => beginning(one, LONGEST_LINE, cells));
   return joined(lines, BREAK);
 }
 

@@ -29,7 +29,6 @@ function plainLines(text: string, width: number): readonly Line[] {
   return textLines(text).flatMap((line) => wrap(line, width));
 }
 
-/** The head of a code block. */
 export function codeHead(language: string, width: number): readonly Line[] {
   return language === "" ? [] : [cut([{ text: `┌ ${cleanInline(language)}`, style: "dim" }], width)];
 }

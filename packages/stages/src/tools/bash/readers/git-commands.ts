@@ -1,4 +1,4 @@
-import type { OptionSpec, Options } from "./options.ts";
+import { type OptionSpec, type Options, valuesOf } from "./options.ts";
 
 /** The argument spec of one subcommand. */
 export interface GitCommand extends OptionSpec {
@@ -44,24 +44,20 @@ function shows(names: ReadonlySet<string>, { seen }: Options): boolean {
   return [...seen.keys()].some((name) => names.has(name));
 }
 
-function values({ seen }: Options, ...names: readonly string[]): readonly string[] {
-  return names.flatMap((name) => seen.get(name) ?? []);
-}
-
 /** Fields that are read from refs alone: no content, no signatures. */
 const FIELD =
   /^\*?(?:refname|objectname|objecttype|objectsize|upstream|push|HEAD|symref|worktreepath|subject|contents:subject|numparent|parent|tree|(?:author|committer|tagger)(?:name|email|date)?|creator(?:date)?|version:refname|v:refname|align|end|if|then|else|color)(?::[^()%]*)?$/;
 
 /** Refuses formats and sort keys that verify signatures, print content or start git again. */
 function formats(options: Options): string | undefined {
-  for (const format of values(options, "pretty"))
+  for (const format of valuesOf(options, "pretty"))
     if (/%[-+ ]?[G(]/.test(format)) return `--pretty=${format} may start programs`;
-  for (const format of values(options, "format")) {
+  for (const format of valuesOf(options, "format")) {
     if (/%[-+ ]?G/.test(format)) return "--format with %G verifies signatures";
     const fields = [...format.matchAll(/%[-+ ]?\(([^)]*)\)?/g)].map(([, field = ""]) => field);
     if (fields.some((field) => !FIELD.test(field))) return "--format with a %(field) that is not on the list";
   }
-  const keys = values(options, "sort").map((key) => key.replace(/^-/, ""));
+  const keys = valuesOf(options, "sort").map((key) => key.replace(/^-/, ""));
   return keys.every((key) => FIELD.test(key)) ? undefined : "--sort with a key that is not on the list";
 }
 
@@ -69,8 +65,8 @@ const MERGES = /^(?:off|none|on|m|first-parent|1|separate|combined|c|dense-combi
 const LINES = /^(?:[0-9]+,\+?[0-9]+|:[\w.]+):[^:]+$/;
 
 function walkFault(options: Options): string | undefined {
-  if (!values(options, "diff-merges").every((how) => MERGES.test(how))) return "--diff-merges=remerge writes objects";
-  if (!values(options, "L").every((lines) => LINES.test(lines))) return "-L takes START,END:FILE or :NAME:FILE";
+  if (!valuesOf(options, "diff-merges").every((how) => MERGES.test(how))) return "--diff-merges=remerge writes objects";
+  if (!valuesOf(options, "L").every((lines) => LINES.test(lines))) return "-L takes START,END:FILE or :NAME:FILE";
   return formats(options);
 }
 

@@ -122,6 +122,11 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
   return { operands, afterDashes, hasDashes, files, seen, words, rewritten };
 }
 
+/** The values of an option under all its names. */
+export function valuesOf({ seen }: Options, ...names: readonly string[]): readonly string[] {
+  return names.flatMap((name) => seen.get(name) ?? []);
+}
+
 function whyNot({ refuses = {} }: OptionSpec, name: string): string {
   const bare = name.replace(/^--?/, "");
   const why = Object.entries(refuses).find(([, names]) => names.split(" ").includes(bare))?.[0];

@@ -1,4 +1,4 @@
-import type { OptionSpec, Options } from "./options.ts";
+import { type OptionSpec, type Options, valuesOf } from "./options.ts";
 
 /** The argument spec of a program that is described by its options alone. */
 export interface Reader extends OptionSpec {
@@ -30,9 +30,9 @@ const LISTS = "reads files that a file lists";
 const FOLLOWS = "follows links out of the workspace";
 const HANGS = "does not end on its own";
 
-function recurses({ seen }: Options): boolean {
-  const how = [...(seen.get("d") ?? []), ...(seen.get("directories") ?? [])];
-  return seen.has("r") || seen.has("recursive") || how.includes("recurse");
+function recurses(options: Options): boolean {
+  const { seen } = options;
+  return seen.has("r") || seen.has("recursive") || valuesOf(options, "d", "directories").includes("recurse");
 }
 
 const GREP: Reader = {
@@ -51,8 +51,8 @@ const GREP: Reader = {
   folder: recurses,
   opensTree: recurses,
   leaveOut: "--exclude-dir=",
-  why: ({ seen }) =>
-    [...(seen.get("d") ?? []), ...(seen.get("directories") ?? [])].every((how) => /^(?:read|skip|recurse)$/.test(how))
+  why: (options) =>
+    valuesOf(options, "d", "directories").every((how) => /^(?:read|skip|recurse)$/.test(how))
       ? undefined
       : "-d takes read, skip or recurse",
 };
@@ -74,7 +74,6 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
         "group-directories-first no-group human-readable si hide: hyperlink? indicator-style: inode ignore: kibibytes " +
         "numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size " +
         "sort: time: time-style: tabsize: width: context zero",
-
       folder: true,
       why: ({ seen }) => (seen.has("L") && seen.has("R") ? `-L with -R ${FOLLOWS}` : undefined),
     },
@@ -88,7 +87,6 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       long: "lines: bytes: quiet silent verbose zero-terminated",
       numeric: true,
       refuses: { [HANGS]: "f F follow retry pid sleep-interval s" },
-
       // The old form `tail +5f` also follows.
       why: ({ operands }) => (operands.some((word) => /^\+[0-9]*[^0-9]/.test(word)) ? `+…f ${HANGS}` : undefined),
     },
@@ -136,7 +134,6 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       short: "0abcDhHklmPsxSd:B:t:X@",
       long: "null all apparent-size block-size: bytes total human-readable si max-depth: summarize one-file-system separate-dirs count-links no-dereference dereference-args threshold: time? time-style: exclude: exclude-from@ inodes",
       refuses: { [LISTS]: "files0-from", [FOLLOWS]: "L dereference" },
-
       folder: true,
     },
     df: {
@@ -175,7 +172,6 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
     uniq: {
       short: "cdDiuzf:s:w:",
       long: "count repeated all-repeated? skip-fields: group? ignore-case skip-chars: unique zero-terminated check-chars:",
-
       max: 1,
     },
     cut: {
@@ -186,11 +182,8 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
     nl: {
       short: "pb:d:f:h:i:l:n:s:v:w:",
       long: "body-numbering: number-format: number-separator: number-width:",
-
-      why: ({ seen }) =>
-        (seen.get("w") ?? []).concat(seen.get("number-width") ?? []).some((width) => width.length > 3)
-          ? "-w is too wide"
-          : undefined,
+      why: (options) =>
+        valuesOf(options, "w", "number-width").some((width) => width.length > 3) ? "-w is too wide" : undefined,
     },
     tac: { short: "brs:", long: "before regex separator:" },
     rev: { short: "0" },
@@ -205,7 +198,6 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
         "speed-large-files color? exclude-from@ exclude: starting-file:",
       numeric: true,
       refuses: { [RUNS]: "l paginate", "compares with files of a folder": "from-file to-file" },
-
       noFollow: "--no-dereference",
       opensTree: ({ seen }) => seen.has("r") || seen.has("recursive"),
       leaveOut: "--exclude=",
@@ -226,7 +218,6 @@ export const READERS: ReadonlyMap<string, Reader> = new Map(
       short: "afown:t:",
       long: "all print-file-name bytes: radix: include-all-whitespace",
       numeric: true,
-
       // Its parser replaces `@file` with the words in that file.
       why: (_options, args) => (args.some((word) => word.startsWith("@")) ? "@… reads options from a file" : undefined),
     },

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { realPath } from "../../files/paths.ts";
 import { isPlainAwk, isReservedAwkName } from "./awk.ts";
-import { ownWords, parseOptions } from "./options.ts";
+import { ownWords, parseOptions, valuesOf } from "./options.ts";
 import { type Reading, reads, unknown } from "./reading.ts";
 import { isPlainSed } from "./sed.ts";
 
@@ -16,7 +16,7 @@ export function readSed(args: readonly string[]): Reading {
     },
   });
   if (typeof options === "string") return unknown(`sed ${options}`);
-  const given = [...(options.seen.get("e") ?? []), ...(options.seen.get("expression") ?? [])];
+  const given = valuesOf(options, "e", "expression");
   const scripts = given.length > 0 ? given : options.operands.slice(0, 1);
   const mixed = options.seen.has("e") && options.seen.has("expression");
   // A backslash at the end of one script continues in the next.

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { loadPackage } from "../../../models/providers/settings.ts";
 
 /** The used part of the package. */
 export type McpSdk = Pick<
@@ -8,16 +8,6 @@ export type McpSdk = Pick<
 
 /** Loads the MCP package, only if a server is needed. */
 export async function loadMcpSdk(): Promise<McpSdk> {
-  try {
-    return await import("@ai-sdk/mcp");
-  } catch (cause) {
-    const missing =
-      cause instanceof Error &&
-      "code" in cause &&
-      cause.code === "ERR_MODULE_NOT_FOUND" &&
-      cause.message.includes("'@ai-sdk/mcp'");
-    if (!missing) throw cause;
-    const message = "MCP servers need the package @ai-sdk/mcp, which is not installed; run: npm install @ai-sdk/mcp";
-    throw new SluiceError("Session", "mcp_not_installed", message, { detail: { package: "@ai-sdk/mcp" }, cause });
-  }
+  const why = "MCP servers need the package @ai-sdk/mcp, which is not installed";
+  return await loadPackage("@ai-sdk/mcp", () => import("@ai-sdk/mcp"), "mcp_not_installed", why);
 }

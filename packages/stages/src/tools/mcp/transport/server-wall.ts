@@ -11,7 +11,6 @@ export interface ServerWall {
   readonly plan: () => Pick<SandboxPlan, "absent" | "readOnly">;
 }
 
-/** The process of a server. */
 export interface ServerProcess {
   readonly file: string;
   readonly args: readonly string[];

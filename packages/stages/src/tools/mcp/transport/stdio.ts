@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { JSONRPCMessage, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { type Clock, systemClock } from "@sluice/core";
@@ -11,9 +11,9 @@ import {
   killSurvivors,
   RUN_VARIABLE,
   signalGroup,
+  spawnLeader,
   within,
 } from "../../bash/process.ts";
-import { coveredDescriptors } from "../../files/descriptors.ts";
 import { systemCode } from "../../files/results.ts";
 import { createLines } from "./bytes.ts";
 import type { ServerProcess } from "./server-wall.ts";
@@ -134,27 +134,13 @@ export class StdioTransport extends Transport {
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
   }
 
-  #spawn(): Promise<ChildProcess> {
+  async #spawn(): Promise<ChildProcess> {
     const { file, args, cwd, env, runId } = this.#options;
-    return new Promise((resolve, reject) => {
-      const failed = (thrown: unknown): void =>
-        reject(new Error(`${file} could not be started in ${cwd}: ${systemCode(thrown) ?? messageOf(thrown)}`));
-      const covered = coveredDescriptors(3);
-      try {
-        const child = spawn(file, args, {
-          cwd,
-          env: { ...env, [RUN_VARIABLE]: runId, [CALL_VARIABLE]: this.#mark },
-          detached: process.platform !== "win32",
-          stdio: ["pipe", "pipe", "pipe", ...covered.stdio],
-          windowsHide: true,
-        });
-        child.on("error", failed);
-        child.once("spawn", () => resolve(child));
-      } catch (thrown) {
-        failed(thrown);
-      } finally {
-        covered.close();
-      }
-    });
+    const marked = { ...env, [RUN_VARIABLE]: runId, [CALL_VARIABLE]: this.#mark };
+    try {
+      return await spawnLeader(file, args, { cwd, env: marked, stdio: ["pipe", "pipe", "pipe"], covers: true });
+    } catch (thrown) {
+      throw new Error(`${file} could not be started in ${cwd}: ${systemCode(thrown) ?? messageOf(thrown)}`);
+    }
   }
 }
