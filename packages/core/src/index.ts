@@ -70,6 +70,7 @@ export type {
   StateCommon,
   StateOptions,
 } from "./definition/types.ts";
+export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
   CallScene,
   Reach,
@@ -135,7 +136,6 @@ export type {
   AvailableTool,
   AvailableTools,
   CallOutcome,
-  CallRequest,
   ScopedSteps,
   StateExecutor,
 } from "./run/executor.ts";
