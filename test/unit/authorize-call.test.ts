@@ -327,7 +327,7 @@ describe("a call that does not get as far as its tool", () => {
 describe("a call that an earlier process decided about", () => {
   const file = path("/ws/src/a.ts", "write");
   const before: EarlierVerdict = { kind: "allow", by: "envelope", subjects: [file] };
-  const asked: EarlierVerdict = { kind: "prompt", subjects: [file] };
+  const asked: EarlierVerdict = { kind: "prompt", body: { input: {} }, subjects: [file] };
   const touching = (...subjects: readonly (typeof file)[]) => watched({ subjects: () => subjects });
   const scoped = (rule: string): Partial<Policy> => ({ envelope: compileEnvelope([rule]) });
   const again = async (tool: Tool, earlier: EarlierVerdict, policy: Partial<Policy>) =>
@@ -373,6 +373,13 @@ describe("a call that an earlier process decided about", () => {
     expect(await again(tool, asked, inside)).toMatchObject({ kind: "deny", cause: "limit" });
     const builtin = await again(tool, asked, { ...inside, builtins: new Set(["Echo"]) });
     expect(builtin).toMatchObject({ kind: "prompt", subjects: [file] });
+  });
+
+  test("is denied where its tool makes other arguments of it than were shown", async () => {
+    const { tool } = watched({ subjects: () => [file], input: z.object({ force: z.boolean().default(true) }) });
+    const shown = { ...asked, body: { input: { force: false } } };
+    expect(await again(tool, shown, inside)).toMatchObject({ kind: "deny", cause: "limit" });
+    expect(await again(tool, { ...shown, body: { input: { force: true } } }, inside)).toMatchObject({ kind: "prompt" });
   });
 
   test("is put before the guard hooks again", async () => {

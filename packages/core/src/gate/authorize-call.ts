@@ -143,7 +143,8 @@ export interface Policy extends HardLimits {
 /** What an earlier process recorded about a call that did not begin. It allows nothing: the call can only be narrowed. */
 export type EarlierVerdict =
   | { readonly kind: "allow"; readonly by: "envelope" | "mode"; readonly subjects: readonly Subject[] }
-  | { readonly kind: "prompt"; readonly subjects: readonly Subject[] };
+  /** `body` is what the person was shown. */
+  | { readonly kind: "prompt"; readonly body: JsonObject; readonly subjects: readonly Subject[] };
 
 export type ApprovedBy = "envelope" | "grant" | "mode";
 export type Authorization = AllowedCall | PromptedCall | DeniedCall;
@@ -224,6 +225,7 @@ async function authorizeAgain(call: SealedCall, policy: Policy, earlier: Earlier
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
   const known: CheckedCall = { call, policy, bound, subjects };
   if (earlier.kind === "allow") return verdict.kind === "allow" ? await allowed(known, earlier.by) : stale(verdict.why);
+  if (!sameJson(bound.input, earlier.body.input)) return stale(OTHER_INPUT);
   if (!policy.builtins.has(call.tool) && !sameJson(now, subjects)) return stale("it now touches something else");
   // Never allowed by the envelope, even a wider one: a person was asked about this call.
   return prompted(known, "");

@@ -62,14 +62,16 @@ export async function settleCall(
 ): Promise<DecidedCall> {
   const { id, tool } = call;
   const { journal, execution } = of.attempt;
+  // The run's signal, since creating a signal for the step costs more than a verdict.
+  const { signal } = execution.steps;
   const before = readRecordedVerdict(step, id, tool);
   const work = async () => {
     const authorization = await authorize();
-    if (authorization.kind !== "allow") return { authorization, intent: undefined };
+    // After a cancel nothing waits for this any more.
+    if (authorization.kind !== "allow" || signal.aborted) return { authorization, intent: undefined };
     return { authorization, intent: before === undefined ? await intentOf(of, call, authorization) : before.intent };
   };
-  // The run's signal, since creating a signal for the step costs more than a verdict.
-  const settled = await raceAbort(execution.steps.signal, work());
+  const settled = await raceAbort(signal, work());
   if (settled === undefined) return cancelledCall(of, call, step);
   const { authorization, intent } = settled.value;
   const { subjects } = authorization;

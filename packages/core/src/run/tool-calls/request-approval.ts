@@ -124,7 +124,7 @@ export async function authorizeGranted(
   authorization: Authorization | undefined,
 ): Promise<Authorization> {
   const here = authorization?.kind === "prompt" ? authorization : undefined;
-  const prompt = here ?? (await authorizeCall(call, of.policy, { kind: "prompt", subjects }));
+  const prompt = here ?? (await authorizeCall(call, of.policy, { kind: "prompt", body, subjects }));
   if (prompt.kind !== "prompt") return prompt;
   return await prompt.granted({ approve: answer?.kind === "approve", digest: answer?.digest ?? "" }, body);
 }

@@ -50,7 +50,7 @@ export function verdictOf(authorization: Authorization): CallVerdict {
 
 /** The verdict of an earlier process, for the gate to decide again; undefined for a refusal, which is final, and for a grant. */
 export function earlierVerdict({ verdict, subjects }: RecordedVerdict): EarlierVerdict | undefined {
-  if (verdict.kind === "ask") return { kind: "prompt", subjects };
+  if (verdict.kind === "ask") return { kind: "prompt", body: verdict.body, subjects };
   if (verdict.kind !== "approved" || verdict.by === "grant") return undefined;
   return { kind: "allow", by: verdict.by, subjects };
 }
