@@ -1,14 +1,17 @@
+import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
-import type { Authorization, DeniedCall, PromptedCall } from "../../gate/authorize-call.ts";
+import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
+import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
-import type { RecoverAnswer, ToolCall, ToolResult } from "../../gate/subjects.ts";
+import { fileReach } from "../../gate/envelope.ts";
+import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { Tool } from "../../gate/tool.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
-import { type ApprovedCall, type ToolCallContext, toolCall } from "./tool-call.ts";
+import type { ToolCallContext } from "./tool-call.ts";
 
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
 const LONGEST_OUTPUT = 100_000;
@@ -24,6 +27,14 @@ export type ExecutedCall = {
   readonly facts?: JsonObject;
 };
 
+/** An approved call, as its tool is told about it. */
+export interface ApprovedCall {
+  readonly call: SealedCall;
+  readonly by: ApprovedBy;
+  readonly subjects: readonly Subject[];
+  readonly intent?: Json;
+}
+
 /** An approved call with what this process needs to run it. */
 export interface ExecutableCall extends ApprovedCall {
   /** Undefined if the session has no such tool any more. */
@@ -37,6 +48,44 @@ export interface CallStep extends Pick<StepCall, "hold"> {
   readonly signal: AbortSignal;
   readonly opened: StepCall["opened"];
   readonly incarnation: string;
+}
+
+/** What a tool gets beside its input. */
+export function toolCall(approved: ApprovedCall, of: ToolCallContext, signal: AbortSignal): ToolCall {
+  const { call, by, subjects, intent } = approved;
+  const { runId, executionId, attempt } = call.scope;
+  const { policy, notes } = of;
+  const { state, deps } = of.attempt.execution;
+  const { atWork } = deps;
+  const granted = by === "grant";
+  // In mode allowlist, the session's list is the envelope of stages without one.
+  const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
+  const before = { count: atWork.count, started: atWork.started };
+  return {
+    runId,
+    executionId,
+    attempt,
+    proposalId: call.id,
+    // The same on every execution of a call, and safe in an environment variable.
+    idempotencyKey: hash("sha256", JSON.stringify([runId, executionId, attempt, call.id])).slice(0, 32),
+    workspace: deps.workspace,
+    signal,
+    env: deps.env,
+    notes,
+    mayWrite: policy.scene.mayWrite,
+    reach: {
+      ...fileReach(granted ? undefined : envelope, call.tool),
+      scratch: state.sandbox?.scratch ?? [],
+      network: state.sandbox?.network === true,
+      readOnly: deps.protectedPaths ?? [],
+    },
+    // A granted command line was approved as a whole.
+    anyLine: granted || mayBeAnyLine(call.tool, envelope, subjects, deps),
+    startsUnwalled: deps.answers.startsUnwalled,
+    othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
+    judged: subjects,
+    ...(intent === undefined ? {} : { intent }),
+  };
 }
 
 /** Runs a call, or recovers one that an earlier process began. Failures of the tool become results. */

@@ -7,7 +7,8 @@ import { maskSecrets, redactJson } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepIds, stepNames } from "../../journal/step-id.ts";
 import { raceAbort } from "../limits/limits.ts";
-import { type DecidedCall, type ToolCallContext, toolCall, type WaitingCall } from "./tool-call.ts";
+import { toolCall } from "./execute-tool-call.ts";
+import type { DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
 import {
   decidesVerdict,
   isUndecided,

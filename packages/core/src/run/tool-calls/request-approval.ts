@@ -57,7 +57,6 @@ export async function recordApprovals(
   const asking = group.flatMap(({ call, verdict: { verdict, subjects }, authorization }) =>
     verdict.kind === "ask" ? [{ call, authorization, body: verdict.body, subjects }] : [],
   );
-  if (asking.length === 0) return group;
   for (const { call } of asking) of.openRequests.add(requestIdOf(call));
   const answered: AnsweredCall[] = [];
   for (const one of asking) {

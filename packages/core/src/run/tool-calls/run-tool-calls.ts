@@ -66,7 +66,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
         if (isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
         const groupId = { turn, group };
         const decided = await recordVerdicts(of, groupId, nextGroup(of, waiting), waiting);
-        const settled = await recordApprovals(of, groupId, decided);
+        const settled = decided.some(isAsked) ? await recordApprovals(of, groupId, decided) : decided;
         const results = isCancelled(of) ? NO_RESULTS : await executeApproved(of, groupId, settled);
         for (const one of settled) outcomes.push(outcomeOf(of, one, results.get(one.call.id)));
         waiting = waiting.slice(decided.length);
@@ -232,6 +232,10 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
 
 function notRun({ id, tool }: SealedCall): CallOutcome {
   return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage ended before this call" } };
+}
+
+function isAsked({ verdict }: DecidedCall): boolean {
+  return verdict.verdict.kind === "ask";
 }
 
 function isCancelled({ attempt }: ToolCallContext): boolean {

@@ -1,9 +1,6 @@
-import { hash } from "node:crypto";
 import type { Json, JsonObject } from "../../base/json.ts";
-import type { ApprovedBy, Authorization, CallUsage, Policy, SealedCall } from "../../gate/authorize-call.ts";
-import { mayBeAnyLine } from "../../gate/decide.ts";
-import { fileReach } from "../../gate/envelope.ts";
-import type { Subject, ToolCall } from "../../gate/subjects.ts";
+import type { Authorization, CallUsage, Policy, SealedCall } from "../../gate/authorize-call.ts";
+import type { Subject } from "../../gate/subjects.ts";
 import type { AnswerProof } from "../../people/answer-proof.ts";
 import type { Attempt } from "../attempt.ts";
 import type { RecordedVerdict } from "./verdict.ts";
@@ -49,50 +46,4 @@ export interface JournaledAnswer {
   /** Who answered. */
   readonly by: string;
   readonly proof: AnswerProof | undefined;
-}
-
-/** An approved call, as its tool is told about it. */
-export interface ApprovedCall {
-  readonly call: SealedCall;
-  readonly by: ApprovedBy;
-  readonly subjects: readonly Subject[];
-  readonly intent?: Json;
-}
-
-/** What a tool gets beside its input. */
-export function toolCall(approved: ApprovedCall, of: ToolCallContext, signal: AbortSignal): ToolCall {
-  const { call, by, subjects, intent } = approved;
-  const { runId, executionId, attempt } = call.scope;
-  const { policy, notes } = of;
-  const { state, deps } = of.attempt.execution;
-  const { atWork } = deps;
-  const granted = by === "grant";
-  // In mode allowlist, the session's list is the envelope of stages without one.
-  const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
-  const before = { count: atWork.count, started: atWork.started };
-  return {
-    runId,
-    executionId,
-    attempt,
-    proposalId: call.id,
-    // The same on every execution of a call, and safe in an environment variable.
-    idempotencyKey: hash("sha256", JSON.stringify([runId, executionId, attempt, call.id])).slice(0, 32),
-    workspace: deps.workspace,
-    signal,
-    env: deps.env,
-    notes,
-    mayWrite: policy.scene.mayWrite,
-    reach: {
-      ...fileReach(granted ? undefined : envelope, call.tool),
-      scratch: state.sandbox?.scratch ?? [],
-      network: state.sandbox?.network === true,
-      readOnly: deps.protectedPaths ?? [],
-    },
-    // A granted command line was approved as a whole.
-    anyLine: granted || mayBeAnyLine(call.tool, envelope, subjects, deps),
-    startsUnwalled: deps.answers.startsUnwalled,
-    othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
-    judged: subjects,
-    ...(intent === undefined ? {} : { intent }),
-  };
 }
