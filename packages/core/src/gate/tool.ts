@@ -75,7 +75,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
       question,
       subjects: (workspace: Workspace, scene: CallScene = NO_SCENE): readonly Subject[] => {
         try {
-          return deepFreeze([...spec.subjects(value, workspace, scene)]);
+          return [...spec.subjects(value, workspace, scene)];
         } catch (thrown) {
           const reason = `${name} failed to determine what this call would touch: ${messageOf(thrown)}`;
           return [{ kind: "refused", reason }];

@@ -201,8 +201,8 @@ function raceAbortGrace(
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
   const { ok, output, full, notes, facts } = result;
-  for (const part of [output, full ?? null, notes ?? null, facts ?? null]) {
-    const fault = jsonFault(part);
+  for (const [index, part] of [output, full, notes, facts].entries()) {
+    const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
   const masked = deps.secrets.json(output);
