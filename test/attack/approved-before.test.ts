@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { approving, eventData } from "../support/attack.ts";
 import { handClock } from "../support/hand-clock.ts";
+import { changed, turns } from "../support/journal.ts";
 import { completed, eventsOf, noModel, session, type TestSessionOptions, tool, work } from "../support/run-kit.ts";
 import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
@@ -217,6 +218,30 @@ test("a question that was approved and not asked: is never asked where the envel
   const { result, finished } = await takenUp(/\/question$/, { ...life, allowedTools: ["Deploy"] }, second);
   expect([result.status, asked]).toEqual(["completed", []]);
   expect(finished[0]).toMatchObject({ tool: "Deploy", outcome: "error" });
+});
+
+test("a call that was granted before a cancel and did not begin: never runs, and its grant expires", async () => {
+  const ran: Json[] = [];
+  const clock = handClock();
+  const store = createMemoryJournals().connect();
+  let cancel = (): void => undefined;
+  const append: typeof store.append = async (commit) => {
+    if (SETTLE.test(commit.record.stepId)) {
+      cancel();
+      await turns();
+    }
+    return await store.append(commit);
+  };
+  const host = createHost(changed(store, { append }), { clock });
+  const live = session({ model, clock, tools: deploy(ran), interactors: [approving()], host: () => host });
+  const handle = live.start(pipelineOf(["Read"]), { task: "x" });
+  cancel = () => void handle.cancel("enough");
+  expect((await handle).status).toBe("cancelled");
+  const events = await eventsOf(host, handle.runId);
+  expect(ran).toEqual([]);
+  expect(eventData(events, "grant.answered")).toMatchObject([{ answer: "approve" }]);
+  expect(eventData(events, "grant.consumed")).toEqual([]);
+  expect(eventData(events, "grant.expired")).toMatchObject([{ cause: "cancelled" }]);
 });
 
 test("a call that was at work when its process died: never runs again because its tool calls itself a reader by now", async () => {

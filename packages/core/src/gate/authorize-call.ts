@@ -124,9 +124,9 @@ export interface Policy extends HardLimits {
   /** The list for mode `allowlist`. */
   readonly allow: Envelope;
   readonly scene: CallScene;
-  /** What a denial tells the model that it can do instead. */
+  /** What the model can do instead, as part of a denial. */
   readonly alternatives: Alternatives;
-  /** Asked about every allowed call; see `runGuardHooks`. */
+  /** Checks every allowed call; see `runGuardHooks`. */
   readonly hooks?: (call: GuardedCall) => Promise<GuardVerdict>;
   /** With this call; omitted, no call is a repeated one. */
   readonly usage?: CallUsage;

@@ -27,7 +27,7 @@ export type ExecutedCall = {
   readonly facts?: JsonObject;
 };
 
-/** An approved call, as its tool is told about it. */
+/** An approved call, as its tool sees it. */
 export interface ApprovedCall {
   readonly call: SealedCall;
   readonly by: ApprovedBy;
