@@ -90,8 +90,9 @@ export class SealedCall {
     return this.#input;
   }
 
+  /** A class that extends this one could answer with other arguments, so its objects do not count. */
   static isSealed(value: object): value is SealedCall {
-    return #input in value;
+    return #input in value && Object.getPrototypeOf(value) === SealedCall.prototype;
   }
 }
 
