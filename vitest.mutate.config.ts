@@ -5,7 +5,7 @@ const source = (name: string): string => new URL(`packages/${name}`, import.meta
 // The tests that say what a verdict, a route and a record are, by the part that is mutated: few, so that all is done in an
 // hour. They import the sources of this folder, mutated or not, and not those that node_modules links to.
 const TESTS: Readonly<Record<string, readonly string[]>> = {
-  gate: ["test/unit/{gate-*,grants,hooks,tool}.test.ts"],
+  gate: ["test/unit/{authorize-call,gate-*,hooks,tool}.test.ts"],
   machine: ["test/unit/{choices,routing}.test.ts"],
   records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
   journal: [

@@ -1,6 +1,16 @@
 // `npm run bugs [name…]`: inserts each seeded bug into a copy of the sources, and checks that a test fails that passed without it.
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { environment, install, root, tool } from "./setup.mjs";
@@ -57,8 +67,16 @@ function copySources() {
     cpSync(join(root, name), join(folder, name), { recursive: true, filter });
   for (const name of ["package.json", "tsconfig.base.json", "vitest.config.ts"])
     cpSync(join(root, name), join(folder, name));
-  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  for (const name of readdirSync(join(root, "packages")))
-    symlinkSync(join(root, "packages", name, "node_modules"), join(folder, "packages", name, "node_modules"));
+  for (const place of [".", ...readdirSync(join(root, "packages")).map((name) => join("packages", name))])
+    linkModules(join(root, place, "node_modules"), join(folder, place, "node_modules"), folder);
   return folder;
+}
+
+/** The installed modules; our own packages are those of the copy, by whatever name a test loads them. */
+function linkModules(from, to, copy) {
+  if (!existsSync(from)) return;
+  mkdirSync(join(to, "@sluice"), { recursive: true });
+  for (const name of readdirSync(from)) if (name !== "@sluice") symlinkSync(join(from, name), join(to, name));
+  for (const name of readdirSync(join(copy, "packages")))
+    symlinkSync(join(copy, "packages", name), join(to, "@sluice", name));
 }

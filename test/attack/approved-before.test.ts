@@ -1,11 +1,12 @@
-import type { AllowedTool, Json, RunHost, Tool } from "@sluice/core";
+import { type AllowedTool, done, type Json, pipeline, type RunHost, type Tool } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import type { RunResult } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { approving, eventData } from "../support/attack.ts";
 import { handClock } from "../support/hand-clock.ts";
-import { eventsOf, session, type TestSessionOptions, tool } from "../support/run-kit.ts";
+import { changed, turns } from "../support/journal.ts";
+import { completed, eventsOf, noModel, session, type TestSessionOptions, tool, work } from "../support/run-kit.ts";
 import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
 // A call that one process approved and did not begin, and that another one finds: what approved it may be gone.
@@ -158,6 +159,89 @@ describe("a call that a person granted before a kill", () => {
     const { result, ran } = await found(stopsAt, change);
     expect([result.status, ran]).toEqual(["completed", []]);
   });
+});
+
+describe("the calls of a turn, where their tools came to read or to write in between", () => {
+  const effects = ["read", "write"] as const;
+  test.each(effects)(
+    "where they came to %s: each has one verdict, one outcome, and runs at most once",
+    async (effect) => {
+      const ran: Json[] = [];
+      const was = effect === "read" ? "write" : "read";
+      const turn = ["t1.c0", "t1.c1", "t1.c2"];
+      const made = (effect: "read" | "write") => deploy(ran, { effect });
+      const state = work({
+        allowedTools: ["Deploy"],
+        act: async (scope) => {
+          const calls = turn.map((id, n) => ({ id, tool: "Deploy", input: { n } }));
+          return completed((await scope.calls(1, calls)).map(({ id }) => id));
+        },
+      });
+      const pipe = pipeline({
+        id: "turn",
+        input: z.object({}),
+        stages: { state },
+        initial: "state",
+        next: { state: ({ output }) => done(output) },
+      });
+      const memory = createMemoryJournals();
+      const clock = handClock();
+      const first = createHost(failingAt(memory.connect(), CALL), { clock });
+      const dies = session({ model: noModel, clock, tools: made(was), host: () => first });
+      const handle = dies.start(pipe, {});
+      await expect(handle).rejects.toMatchObject({ code: "store_io" });
+      await first.close();
+      // What ran before the disk failed ran for reads, which may run again.
+      ran.length = 0;
+      const next = session({
+        model: noModel,
+        clock,
+        tools: made(effect),
+        host: () => createHost(memory.connect(), { clock }),
+      });
+      const result = await next.resume(pipe, handle.runId, { allowChanged: true });
+      expect(result).toMatchObject({ status: "completed", output: turn });
+      const decided = eventData(await eventsOf(next.host, handle.runId), "call.decided");
+      expect(decided.map(({ callId }) => callId)).toEqual(turn);
+      // Calls that were approved to read beside each other never write beside each other.
+      expect(ran).toEqual(effect === "read" ? [{ n: 0 }, { n: 1 }, { n: 2 }] : []);
+    },
+  );
+});
+
+test("a question that was approved and not asked: is never asked where the envelope does not hold it any more", async () => {
+  const asked: string[] = [];
+  const interactor = { name: "me", answer: async () => ({ kind: "value" as const, value: asked.push("me") }) };
+  const tools = [tool("Deploy", { effect: "ask", question: () => ({ question: "Really?", answer: {} }) })];
+  const life: Life = { tools, interactors: [interactor] };
+  const second: Life = { ...life, allowedTools: ["Read"] };
+  const { result, finished } = await takenUp(/\/question$/, { ...life, allowedTools: ["Deploy"] }, second);
+  expect([result.status, asked]).toEqual(["completed", []]);
+  expect(finished[0]).toMatchObject({ tool: "Deploy", outcome: "error" });
+});
+
+test("a call that was granted before a cancel and did not begin: never runs, and its grant expires", async () => {
+  const ran: Json[] = [];
+  const clock = handClock();
+  const store = createMemoryJournals().connect();
+  let cancel = (): void => undefined;
+  const append: typeof store.append = async (commit) => {
+    if (SETTLE.test(commit.record.stepId)) {
+      cancel();
+      await turns();
+    }
+    return await store.append(commit);
+  };
+  const host = createHost(changed(store, { append }), { clock });
+  const live = session({ model, clock, tools: deploy(ran), interactors: [approving()], host: () => host });
+  const handle = live.start(pipelineOf(["Read"]), { task: "x" });
+  cancel = () => void handle.cancel("enough");
+  expect((await handle).status).toBe("cancelled");
+  const events = await eventsOf(host, handle.runId);
+  expect(ran).toEqual([]);
+  expect(eventData(events, "grant.answered")).toMatchObject([{ answer: "approve" }]);
+  expect(eventData(events, "grant.consumed")).toEqual([]);
+  expect(eventData(events, "grant.expired")).toMatchObject([{ cause: "cancelled" }]);
 });
 
 test("a call that was at work when its process died: never runs again because its tool calls itself a reader by now", async () => {

@@ -8,14 +8,15 @@ const MAKERS: Readonly<Record<string, string>> = {
   storeError: "Host",
   misuse: "Host",
   fault: "ToolTerminal",
+  loadPackage: "Session",
 };
 /** Where a code comes from a parameter: the bodies of the makers, and an error that is handed on. */
 const OPEN_CALLS = [
   'packages/core/src/base/errors.ts: "Validation", code',
-  'packages/core/src/gate/grants.ts: "Host", code',
   'packages/core/src/journal/host/step-runner.ts: "Host", code',
   'packages/sqlite/src/faults.ts: "Host", code',
   "packages/stages/src/models/cassettes/values.ts: errorClass, code",
+  'packages/stages/src/models/providers/settings.ts: "Session", code',
   'packages/stages/src/tools/files/results.ts: "ToolTerminal", code',
   "packages/cli/src/project/load.ts: thrown.class, thrown.code",
 ];

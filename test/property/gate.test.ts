@@ -2,114 +2,102 @@ import type { Json } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { digestOf } from "../../packages/core/src/base/canonical.ts";
-import { createGrants, type Grants, type Permit, type Proposal } from "../../packages/core/src/gate/grants.ts";
-import { bound, echoTool, attempt as first, judge, path, toolCall, word } from "../support/gate.ts";
+import {
+  type AllowedCall,
+  authorizeCall,
+  type PromptedCall,
+  SealedCall,
+} from "../../packages/core/src/gate/authorize-call.ts";
+import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
+import { echoTool, judge, path, policyOf, scopeOf, toolCall, word } from "../support/gate.ts";
 
-const ids = Array.from({ length: 8 }, (_, at) => `t${at >> 1}.c${at & 1}`);
 const inputs: readonly Json[] = [{}, { a: 1 }, { a: 2 }, { b: [1, { c: "x" }], a: 1 }];
-const wrongDigest = "0".repeat(64);
+const policies = [
+  { envelope: compileEnvelope(["Echo"]) },
+  { envelope: compileEnvelope([]) },
+  { envelope: compileEnvelope([]) },
+  { envelope: undefined, mode: "yolo" },
+] as const;
 
 const step = fc.record({
   do: fc.oneof(
-    { arbitrary: fc.constantFrom("propose", "request", "answer", "admit", "redeem", "run"), weight: 150 },
-    { arbitrary: fc.constant("expire"), weight: 1 },
+    { arbitrary: fc.constantFrom("authorize", "answer", "run"), weight: 150 },
+    { arbitrary: fc.constant("end"), weight: 1 },
   ),
   attempt: fc.integer({ min: 0, max: 1 }),
-  id: fc.constantFrom(...ids),
+  id: fc.constantFrom("t1.c0", "t1.c1", "t2.c0"),
   input: fc.integer({ min: 0, max: inputs.length - 1 }),
+  policy: fc.integer({ min: 0, max: policies.length - 1 }),
   approve: fc.boolean(),
-  rightDigest: fc.boolean(),
-  by: fc.constantFrom("envelope", "grant", "grant", "grant", "mode"),
+  /** Whose digest and whose body the answer names: mostly those of the request itself. */
+  digestOf: fc.option(fc.nat(), { freq: 2 }),
+  bodyOf: fc.option(fc.nat(), { freq: 2 }),
   other: fc.nat(),
-  straight: fc.integer({ min: 0, max: 3 }).map((dice) => dice > 0),
 });
 
-interface Approval {
-  readonly proposal: Proposal;
-  answer: "approved" | "denied" | undefined;
+interface Asked {
+  readonly call: SealedCall;
+  readonly prompt: PromptedCall;
+  answered: boolean;
+}
+interface Held {
+  readonly call: SealedCall;
+  readonly allowed: AllowedCall;
+  runs: number;
 }
 
-test("in any order of requests, answers, permits and attempts, what runs was approved for exactly this and runs once", async () => {
+test("in any order of requests, answers, runs and attempts, what runs was allowed for exactly this and runs once", async () => {
   const seen = { grant: 0, envelope: 0, mode: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 200, size: "max" }), async (steps) => {
       const ran: Json[] = [];
-      const echo = echoTool({
+      const tool = echoTool({
         execute: async (input) => {
           ran.push(input);
           return { ok: true, output: null };
         },
       });
-      const registries: readonly Grants[] = [createGrants(first), createGrants({ ...first, attempt: 2 })];
-      const ended = new Set<Grants>();
-      const proposals: Proposal[] = [];
-      const permits: Permit[] = [];
-      const works: { readonly permit: Permit; readonly run: () => Promise<unknown> }[] = [];
-      const requests = new Map<Proposal, Approval>();
-      const executed = new Map<Proposal, number>();
+      const scopes = [scopeOf(1), scopeOf(2)] as const;
+      const asked: Asked[] = [];
+      const held: Held[] = [];
+      const pick = <T>(items: readonly T[], index: number): T | undefined => items[index % Math.max(1, items.length)];
 
-      for (const { do: action, attempt, id, input, approve, rightDigest, by, other, straight } of steps) {
-        const proposal = proposals[other % Math.max(1, proposals.length)];
-        const permit = permits[other % Math.max(1, permits.length)];
-        const subject = action === "redeem" ? permit?.proposal : proposal;
-        // Mostly where it belongs, sometimes anywhere.
-        const at = straight && action !== "propose" && subject !== undefined ? subject.attempt - 1 : attempt;
-        const grants = registries[at] ?? createGrants(first);
-        try {
-          if (action === "propose") {
-            const made = grants.propose({ id, tool: "Echo", input: inputs[input] ?? null });
-            expect(made.argsDigest).toBe(digestOf(inputs[input] ?? null));
-            proposals.push(made);
-          } else if (action === "expire") {
-            grants.expireAll();
-            ended.add(grants);
-          } else if (action === "request" && proposal !== undefined) {
-            grants.request(proposal);
-            if (!requests.has(proposal)) requests.set(proposal, { proposal, answer: undefined });
-          } else if (action === "answer" && proposal !== undefined) {
-            const request = requests.get(proposal);
-            const requestId = `plan#1/a${proposal.attempt}/${proposal.id}`;
-            const minted = grants.answer(requestId, {
-              approve,
-              digest: rightDigest ? proposal.argsDigest : wrongDigest,
-            });
-            const inTime = !ended.has(grants) && proposal.attempt === at + 1;
-            const counts = inTime && request !== undefined && request.answer === undefined && rightDigest;
-            expect(minted).toBe(counts && approve);
-            if (counts) request.answer = approve ? "approved" : "denied";
-          } else if (action === "admit" && proposal !== undefined) {
-            const made = grants.admit(proposal, await bound(echo, proposal.input ?? null), by);
-            if (made === undefined) continue;
-            expect(proposal.attempt).toBe(at + 1);
-            expect(ended.has(grants)).toBe(false);
-            if (by === "grant") expect(requests.get(proposal)?.answer).toBe("approved");
-            else expect(requests.has(proposal)).toBe(false);
-            permits.push(made);
-          } else if (action === "redeem" && proposal !== undefined && permit !== undefined) {
-            const about = straight ? permit.proposal : proposal;
-            const work = grants.redeem(approve ? permit : { ...permit }, about);
-            if (work === undefined) continue;
-            expect([approve, permit.proposal]).toEqual([true, about]);
-            works.push({ permit, run: () => work.execute(toolCall()) });
-          } else if (action === "run") {
-            const work = works[other % Math.max(1, works.length)];
-            if (work === undefined) continue;
-            const before = ran.length;
-            await work.run().catch(() => undefined);
-            if (ran.length === before) continue;
-            const { proposal: approved, by: approvedBy } = work.permit;
-            executed.set(approved, (executed.get(approved) ?? 0) + 1);
-            expect(digestOf(ran.at(-1) ?? null)).toBe(approved.argsDigest);
-            seen[approvedBy] += 1;
-          }
-        } catch (thrown) {
-          expect(thrown).toMatchObject({
-            code: expect.stringMatching(/^(proposal_conflict|proposal_unknown|grants_closed)$/),
-          });
+      for (const { do: action, attempt, id, input, policy, approve, digestOf: digest, bodyOf: body, other } of steps) {
+        const scope = scopes[attempt === 0 ? 0 : 1];
+        if (action === "end") {
+          scope.end();
+        } else if (action === "authorize") {
+          const call = new SealedCall(scope, { id, tool: "Echo", input: inputs[input] ?? null });
+          const authorization = await authorizeCall(call, policyOf(tool, policies[policy] ?? {}));
+          if (authorization.kind === "prompt") asked.push({ call, prompt: authorization, answered: false });
+          else if (authorization.kind === "allow") held.push({ call, allowed: authorization, runs: 0 });
+          expect(authorization.kind).toBe(policies[policy]?.envelope?.allowedTools.length === 0 ? "prompt" : "allow");
+        } else if (action === "answer") {
+          const one = pick(asked, other);
+          if (one === undefined) continue;
+          const named = digest === null ? one : (pick(asked, digest) ?? one);
+          const shown = body === null ? one : (pick(asked, body) ?? one);
+          const counts = !one.answered && one.call.scope.isOpen() && named.prompt.digest === one.prompt.digest;
+          const settled = await one.prompt
+            .granted({ approve, digest: named.prompt.digest }, shown.prompt.body)
+            .catch(() => undefined);
+          const fits = digestOf(shown.call.input ?? null) === one.call.argsDigest;
+          expect(settled?.kind === "allow").toBe(counts && approve && fits);
+          if (counts) one.answered = true;
+          if (settled?.kind === "allow") held.push({ call: one.call, allowed: settled, runs: 0 });
+        } else {
+          const one = pick(held, other);
+          if (one === undefined) continue;
+          const [before, allowed] = [ran.length, approve ? one.allowed : { ...one.allowed }];
+          const mayRun = one.runs === 0 && one.call.scope.isOpen();
+          await allowed.execute(toolCall()).catch(() => undefined);
+          expect(ran.length - before).toBe(mayRun ? 1 : 0);
+          if (!mayRun) continue;
+          one.runs += 1;
+          expect(digestOf(ran.at(-1) ?? null)).toBe(one.call.argsDigest);
+          seen[allowed.by] += 1;
         }
       }
-      for (const times of executed.values()) expect(times).toBe(1);
-      expect(ran).toHaveLength(executed.size);
     }),
     { numRuns: 300 },
   );

@@ -1,8 +1,8 @@
-import type { AllowedTool, Json, Subject, ToolCall, ToolSpec, Workspace } from "@sluice/core";
+import type { AllowedTool, CallRequest, Json, Subject, ToolCall, ToolSpec, Workspace } from "@sluice/core";
+import { type CallScope, type Policy, SealedCall } from "../../packages/core/src/gate/authorize-call.ts";
 import { decide, type GateState, type LiveTool, type Verdict } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
-import { createGrants, type Grants, type Proposal } from "../../packages/core/src/gate/grants.ts";
-import { type BoundCall, defineTool, type Tool } from "../../packages/core/src/gate/tool.ts";
+import { type BoundInput, defineTool, type Tool } from "../../packages/core/src/gate/tool.ts";
 
 export const workspace: Workspace = { root: "/ws", store: "/ws/.sluice/store" };
 
@@ -29,10 +29,31 @@ export function words(argv: readonly string[], options: CommandOptions = {}): Su
   return { kind: "command", argv, dynamic: unknown, readOnly, assignments, via, ...known };
 }
 
-export const attempt = { runId: "r1", executionId: "plan#1", attempt: 1 };
+const attempt = { runId: "r1", executionId: "plan#1", attempt: 1 };
 
-export function propose(tool: string, input: Json = {}, grants: Grants = createGrants(attempt)): Proposal {
-  return grants.propose({ id: "t1.c0", tool, input });
+/** An attempt that goes on until it is ended. */
+export function scopeOf(number = 1): CallScope & { end(): void } {
+  let open = true;
+  return { ...attempt, attempt: number, isOpen: () => open, end: () => (open = false) };
+}
+
+export function sealed(request: Partial<CallRequest> = {}, scope: CallScope = scopeOf()): SealedCall {
+  return new SealedCall(scope, { id: "t1.c0", tool: "Echo", ...request });
+}
+
+/** A policy of one tool and of an envelope, without a session's mode. */
+export function policyOf(tool: Tool, policy: Partial<Policy> = {}): Policy {
+  return {
+    tools: new Map([[tool.name, tool]]),
+    builtins: new Set(),
+    envelope: compileEnvelope([]),
+    mode: "ask",
+    allow: compileEnvelope([]),
+    workspace,
+    scene: { env: {}, mayWrite: false },
+    alternatives: { allowedTools: [], completionTool: "finish" },
+    ...policy,
+  };
 }
 
 export interface Judged extends Partial<Omit<GateState, "tool" | "allow">> {
@@ -45,7 +66,7 @@ export interface Judged extends Partial<Omit<GateState, "tool" | "allow">> {
 /** What the gate says of one call of a live tool. */
 export function judge(tool: string, given: Judged = {}): Verdict {
   const { allowedTools, subjects = [], allow = [], tool: live, ...state } = given;
-  return decide(propose(tool), compileEnvelope(allowedTools), {
+  return decide({ tool }, compileEnvelope(allowedTools), {
     mode: "ask",
     workspace,
     ...state,
@@ -56,8 +77,8 @@ export function judge(tool: string, given: Judged = {}): Verdict {
 
 /** The verdict in one word: `envelope`, `mode`, `ask`, or the cause of a refusal. */
 export function word(verdict: Verdict): string {
-  if (verdict.kind === "approved") return verdict.by;
-  return verdict.kind === "ask" ? "ask" : verdict.cause;
+  if (verdict.kind === "allow") return verdict.by;
+  return verdict.kind === "prompt" ? "ask" : verdict.cause;
 }
 
 export function echoTool(spec: Partial<ToolSpec> = {}): Tool {
@@ -72,10 +93,10 @@ export function echoTool(spec: Partial<ToolSpec> = {}): Tool {
   });
 }
 
-export async function bound(tool: Tool, input: Json): Promise<BoundCall> {
+export async function bound(tool: Tool, input: Json): Promise<BoundInput> {
   const result = await tool.bind(input);
   if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.issues)}`);
-  return result.call;
+  return result;
 }
 
 export function toolCall(): ToolCall {

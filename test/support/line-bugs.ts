@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: texts of the sources
 import type { WallBug } from "./wall-bugs.ts";
 
-/** A bug put on purpose into what reads, judges and writes command lines; some test has to fail then. */
+/** A bug put on purpose into the gate, the tool calls of a run, or what reads, judges and writes command lines; some test has to fail then. */
 export interface LineBug extends Omit<WallBug, "file"> {
   /** Below packages. */
   readonly file: string;
@@ -16,6 +16,11 @@ const WORDS = ["test/property/plain-words.test.ts"];
 const LINES = ["test/property/line-judging.test.ts", "test/unit/plain-lines.test.ts"];
 const SPECS = ["test/unit/argument-specs.test.ts"];
 const GATE = ["test/unit/gate-commands.test.ts"];
+const AUTHORIZE = "core/src/gate/authorize-call.ts";
+const AUTHORIZED = ["test/unit/authorize-call.test.ts"];
+const RUN_CALLS = "core/src/run/tool-calls/run-tool-calls.ts";
+const APPROVED_BEFORE = ["test/attack/approved-before.test.ts"];
+const RANDOM_CALLS = ["test/property/tool-calls.test.ts"];
 
 export const LINE_BUGS: readonly LineBug[] = [
   {
@@ -192,5 +197,103 @@ export const LINE_BUGS: readonly LineBug[] = [
     find: "if (!envelope.rulesFor(tool).some(isPlain)) return false;",
     replace: "if (envelope.rulesFor(tool).length === 0) return false;",
     tests: GATE,
+  },
+  {
+    name: "allowed-calls-run-again",
+    file: AUTHORIZE,
+    find: "if (ran || !scope.isOpen()) throw",
+    replace: "if (!scope.isOpen()) throw",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "allowed-calls-run-after-their-attempt",
+    file: AUTHORIZE,
+    find: "if (ran || !scope.isOpen()) throw",
+    replace: "if (ran) throw",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "requests-are-granted-twice",
+    file: AUTHORIZE,
+    find: "if (used || !scope.isOpen()) throw",
+    replace: "if (!scope.isOpen()) throw",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "approvals-name-any-digest",
+    file: AUTHORIZE,
+    find: 'if (digest !== argsDigest) return denied(call, policy, "denied", OTHER_ARGUMENTS);',
+    replace: "",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "approvals-cover-what-was-not-shown",
+    file: AUTHORIZE,
+    find: "if (!sameJson(input, recordedBody.input)) return",
+    replace: "if (recordedBody.input === undefined) return",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "hooks-are-not-asked-about-grants",
+    file: AUTHORIZE,
+    find: "if (policy.hooks !== undefined) {",
+    replace: 'if (policy.hooks !== undefined && by !== "grant") {',
+    tests: AUTHORIZED,
+  },
+  {
+    name: "wider-envelopes-allow-what-was-asked-about",
+    file: AUTHORIZE,
+    find: 'return prompted(known, "");',
+    replace: 'return await allowed(known, "envelope");',
+    tests: AUTHORIZED,
+  },
+  {
+    name: "recorded-subjects-are-forgotten",
+    file: AUTHORIZE,
+    find: "subjects: [...(before ?? NOTHING), ...subjects] }",
+    replace: "subjects }",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "anything-is-a-sealed-call",
+    file: AUTHORIZE,
+    find: "if (!SealedCall.isSealed(call)) throw",
+    replace: "if (call === undefined) throw",
+    tests: AUTHORIZED,
+  },
+  {
+    name: "writing-calls-have-no-open-record",
+    file: RUN_CALLS,
+    find: 'effect === "write" ? { open: { events: startEvents, intent }, graceMs: WRITE_GRACE_MS } : {},',
+    replace: "{},",
+    tests: RANDOM_CALLS,
+  },
+  {
+    name: "consumed-grants-expire-too",
+    file: RUN_CALLS,
+    find: "    of.openRequests.delete(requestId);\n",
+    replace: "",
+    tests: RANDOM_CALLS,
+  },
+  {
+    name: "writes-run-beside-others",
+    file: RUN_CALLS,
+    find: 'if (beside && tools.get(call.tool)?.effect !== "read") {',
+    replace: "if (beside && tools.size === 0) {",
+    tests: APPROVED_BEFORE,
+  },
+  {
+    name: "calls-of-a-recorded-group-are-lost",
+    file: RUN_CALLS,
+    find: "waiting = waiting.slice(decided.length);",
+    replace: "waiting = waiting.slice(nextGroup(of, waiting).length);",
+    tests: APPROVED_BEFORE,
+  },
+  {
+    name: "begun-calls-are-not-recovered",
+    file: "core/src/run/tool-calls/execute-tool-call.ts",
+    find: "if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {",
+    replace: 'if (step.opened?.incarnation === "never") {',
+    tests: APPROVED_BEFORE,
   },
 ];

@@ -26,11 +26,11 @@ export const BUGS: readonly Bug[] = [
     name: "decided-again",
     shows: { at: "Ledger acted" },
     rule: "2",
-    file: "core/src/run/tool-calls/run-tool-calls.ts",
+    file: "core/src/run/tool-calls/record-verdicts.ts",
     changes: [
       [
-        'const first = await of.journal.run(\n    stepNames.calls(groupId, "verdicts"),\n    (step) => authorizer.decide(group, step),\n    JUDGED,\n  );',
-        'let mine = false; let first = await of.journal.run(stepNames.calls(groupId, "verdicts"), (step) => { mine = true; return authorizer.decide(group, step); }, JUDGED); if (!mine) first = await authorizer.decide(group, { event: () => undefined } as never);',
+        'const recorded = await journal.run(stepNames.calls(groupId, "verdicts"), decide, { decides: decidesVerdict });',
+        'let recorded = await journal.run(stepNames.calls(groupId, "verdicts"), decide, { decides: decidesVerdict }); if (decidedHere.length === 0) recorded = await decide({ event: () => undefined } as never);',
       ],
     ],
   },
@@ -67,8 +67,8 @@ export const BUGS: readonly Bug[] = [
     file: RUN_CALL,
     changes: [
       [
-        "=> work.execute(call);",
-        '=> (runnable.tool.name === "Post" ? (setImmediate(() => void work.execute(call)), Promise.resolve({ ok: true, output: "sent" })) : work.execute(call));',
+        "=> authorization.execute(call);",
+        '=> (runnable.call.tool === "Post" ? (setImmediate(() => void authorization.execute(call)), Promise.resolve({ ok: true, output: "sent" })) : authorization.execute(call));',
       ],
     ],
   },
@@ -107,8 +107,8 @@ export const BUGS: readonly Bug[] = [
     file: RUN_CALL,
     changes: [
       [
-        'if (tool.recover === undefined || intent === undefined) return "unknown";',
-        'if (tool.recover === undefined || intent === undefined) return "done";',
+        'if (tool?.recover === undefined || intent === undefined) return "unknown";',
+        'if (tool?.recover === undefined || intent === undefined) return "done";',
       ],
     ],
   },

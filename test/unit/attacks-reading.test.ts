@@ -1,14 +1,13 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
 import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
-import { decide } from "../../packages/core/src/gate/decide.ts";
+import { decide, type Verdict } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
 import { bashTool } from "../../packages/stages/src/tools/bash/bash-tool.ts";
-import { propose } from "../support/gate.ts";
 import { lineIn } from "../support/lines.ts";
 import { stageIn, tempFolder } from "../support/tools.ts";
 
-function verdictOn(line: string, root: string): string {
+function verdictOn(line: string, root: string): Verdict["kind"] {
   const bound = { ok: true, subjects: lineIn(root, line) } as const;
   const state = {
     workspace: { root },
@@ -16,7 +15,7 @@ function verdictOn(line: string, root: string): string {
     allow: compileEnvelope([]),
     tool: { effect: "write", builtin: true, bound },
   } as const;
-  return decide(propose("Bash", { command: line }), compileEnvelope(["Bash"]), state).kind;
+  return decide({ tool: "Bash" }, compileEnvelope(["Bash"]), state).kind;
 }
 
 describe("names outside the workspace are not shown without a grant", () => {
@@ -31,21 +30,21 @@ describe("names outside the workspace are not shown without a grant", () => {
     "echo ${PWD%ws}*",
     "for f in $(echo '../*'); do echo $f; done",
   ])("%s", (line) => {
-    expect(verdictOn(line, tempFolder().root)).not.toBe("approved");
+    expect(verdictOn(line, tempFolder().root)).not.toBe("allow");
   });
 });
 
 test.each(["CI=1; echo x", "echo {a,b}", "echo *.ts", 'printf "%s" "$PATH"'])("%s needs no grant", (line) => {
-  expect(verdictOn(line, tempFolder().root)).toBe("approved");
+  expect(verdictOn(line, tempFolder().root)).toBe("allow");
 });
 
 test("git in a repository whose settings are only data needs no grant", () => {
   const folder = tempFolder();
   execFileSync("git", ["init", "-q"], { cwd: folder.root });
   folder.put(".git/config", '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://h/x\n');
-  expect(verdictOn("git log -1", folder.root)).toBe("approved");
+  expect(verdictOn("git log -1", folder.root)).toBe("allow");
   folder.put(".git/config", "[include]\n\tpath = ../settings\n");
-  expect(verdictOn("git log -1", folder.root)).not.toBe("approved");
+  expect(verdictOn("git log -1", folder.root)).not.toBe("allow");
 });
 
 describe("settings of a repository start no program of its own in a reading command", () => {
@@ -65,7 +64,7 @@ describe("settings of a repository start no program of its own in a reading comm
       ["-c", `printf '#!/bin/sh\\ntouch ${folder.root}/PWN\\ncat\\n' > evil.sh; chmod +x evil.sh`],
       { cwd: folder.root },
     );
-    if (verdictOn(line, folder.root) !== "approved") return;
+    if (verdictOn(line, folder.root) !== "allow") return;
     const tool = bashTool();
     await tool.ready?.();
     await stageIn(folder, { mayWrite: false }).use(tool, { command: line });

@@ -3,10 +3,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { decide } from "../../packages/core/src/gate/decide.ts";
+import { decide, type Verdict } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
 
-import { propose } from "../support/gate.ts";
 import { lineIn, printedLine } from "../support/lines.ts";
 import { tempFolder } from "../support/tools.ts";
 
@@ -215,17 +214,17 @@ function scene(): { readonly outer: string; readonly root: string } {
   return { outer, root };
 }
 
-function verdictOn(line: string, root: string, allowedTools: readonly string[]): string {
+function verdictOn(line: string, root: string, allowedTools: readonly string[]): Verdict["kind"] {
   const bound = { ok: true, subjects: lineIn(root, line) } as const;
   const tool = { effect: "write", builtin: true, bound } as const;
   const state = { workspace: { root }, mode: "ask", allow: compileEnvelope([]), tool } as const;
-  return decide(propose("Bash", { command: line }), compileEnvelope(allowedTools), state).kind;
+  return decide({ tool: "Bash" }, compileEnvelope(allowedTools), state).kind;
 }
 
 /** What bash does with a line that needs no grant: what runs is what was written from it. */
 function effectOf(line: string, allowedTools: readonly string[]) {
   const { outer, root } = scene();
-  if (verdictOn(line, root, allowedTools) !== "approved") return undefined;
+  if (verdictOn(line, root, allowedTools) !== "allow") return undefined;
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin", HOME: outer, PWD: root, GIT_OPTIONAL_LOCKS: "0" };
   const { stdout } = spawnSync(
     "/bin/bash",
@@ -258,7 +257,7 @@ describe("a line that runs without a grant where nothing may be written", () => 
 
   test("most of these lines need a grant or are refused", () => {
     const { root } = scene();
-    const free = ATTACKS.filter((line) => verdictOn(line, root, ["Bash", "Read(src/**)"]) === "approved");
+    const free = ATTACKS.filter((line) => verdictOn(line, root, ["Bash", "Read(src/**)"]) === "allow");
     expect(free.length).toBeLessThan(ATTACKS.length / 10);
   });
 });
@@ -272,6 +271,6 @@ describe("a run that tries to answer itself where every command is allowed", () 
     "node_modules/.bin/sluice resume r1",
     "SLUICE cancel r1",
   ])("is refused with a reason, and nobody can grant it: %s", (line) => {
-    expect(verdictOn(line, scene().root, ["Bash", "Edit", "Write"])).toBe("refused");
+    expect(verdictOn(line, scene().root, ["Bash", "Edit", "Write"])).toBe("deny");
   });
 });

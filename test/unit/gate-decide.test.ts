@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decide } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
-import { createGrants } from "../../packages/core/src/gate/grants.ts";
-import { attempt, command, judge, path, propose, word, workspace } from "../support/gate.ts";
+import { command, judge, path, word, workspace } from "../support/gate.ts";
 
 const refusedSubject = [{ kind: "refused", reason: "no" }] as const;
 const badInput = { bound: { ok: false, issues: [{ path: "$.path", message: "is required" }] } } as const;
@@ -10,17 +9,16 @@ const badInput = { bound: { ok: false, issues: [{ path: "$.path", message: "is r
 describe("the order of the machine's word", () => {
   test("an unknown tool is refused before anything else is looked at", () => {
     const state = { mode: "yolo", allow: compileEnvelope(["Foo"]), workspace } as const;
-    const verdict = decide(propose("Foo"), compileEnvelope(["Foo"]), state);
+    const verdict = decide({ tool: "Foo" }, compileEnvelope(["Foo"]), state);
     expect(word(verdict)).toBe("unknown_tool");
-    expect(verdict).toEqual({ kind: "refused", cause: "unknown_tool", reason: "no live tool has this name" });
+    expect(verdict).toEqual({ kind: "deny", cause: "unknown_tool", reason: "no live tool has this name" });
   });
 
   test("arguments that could not be read are invalid input, and nobody is asked", () => {
-    const proposal = createGrants(attempt).propose({ id: "t1.c0", tool: "Edit", inputFault: "not JSON" });
     const tool = { effect: "write", builtin: true } as const;
     const state = { mode: "ask", allow: compileEnvelope([]), workspace, tool } as const;
-    expect(decide(proposal, compileEnvelope([]), state)).toMatchObject({
-      kind: "refused",
+    expect(decide({ tool: "Edit", inputFault: "not JSON" }, compileEnvelope([]), state)).toMatchObject({
+      kind: "deny",
       cause: "invalid_tool_input",
       issues: [{ path: "$", message: "not JSON" }],
     });
@@ -40,7 +38,7 @@ describe("the order of the machine's word", () => {
       workspace,
       tool: { effect: "read", builtin: true },
     } as const;
-    expect(decide(propose("Read"), compileEnvelope(["Read"]), state)).toMatchObject({
+    expect(decide({ tool: "Read" }, compileEnvelope(["Read"]), state)).toMatchObject({
       cause: "invalid_tool_input",
       issues: [{ path: "$", message: expect.stringMatching(/./) }],
     });
@@ -51,7 +49,7 @@ describe("the order of the machine's word", () => {
     (mode) => {
       for (const allowedTools of [["Edit"], [], undefined]) {
         expect(judge("Edit", { allowedTools, mode, allow: ["Edit"], subjects: refusedSubject })).toEqual({
-          kind: "refused",
+          kind: "deny",
           cause: "limit",
           reason: "no",
         });
@@ -62,7 +60,7 @@ describe("the order of the machine's word", () => {
   test.each(["ask", "allowlist", "yolo"] as const)(
     "inside the envelope the machine approves, whatever the mode (%s)",
     (mode) => {
-      expect(judge("Edit", { allowedTools: ["Edit"], mode })).toEqual({ kind: "approved", by: "envelope" });
+      expect(judge("Edit", { allowedTools: ["Edit"], mode })).toEqual({ kind: "allow", by: "envelope" });
     },
   );
 
@@ -76,7 +74,7 @@ describe("the order of the machine's word", () => {
 
   test("who asks for a grant says why", () => {
     expect(judge("Edit", { allowedTools: ["Read", "Grep"] })).toEqual({
-      kind: "ask",
+      kind: "prompt",
       why: "Edit is not in the envelope (Read, Grep)",
     });
   });
@@ -85,7 +83,7 @@ describe("the order of the machine's word", () => {
 describe("without an envelope the session's mode decides", () => {
   test("yolo approves what no limit forbids", () => {
     expect(judge("Bash", { mode: "yolo", subjects: [command("rm -rf src")] })).toEqual({
-      kind: "approved",
+      kind: "allow",
       by: "mode",
     });
   });
@@ -104,13 +102,13 @@ describe("without an envelope the session's mode decides", () => {
     ["another path", [path("/ws/docs/a.md", "write")], "mode refused"],
   ])("allowlist judges %s with the rules of an envelope", (_, subjects, expected) => {
     const verdict = judge("Edit", { mode: "allowlist", allow: ["Edit(src/**)"], subjects });
-    expect(verdict.kind === "refused" ? `${verdict.cause} refused` : word(verdict)).toBe(expected);
-    if (verdict.kind === "refused") expect(verdict.reason).toContain("docs/a.md is outside Edit(src/**)");
+    expect(verdict.kind === "deny" ? `${verdict.cause} refused` : word(verdict)).toBe(expected);
+    if (verdict.kind === "deny") expect(verdict.reason).toContain("docs/a.md is outside Edit(src/**)");
   });
 
   test("allowlist gives reading tools of ours no leave of its own", () => {
     expect(judge("Read", { mode: "allowlist", tool: { effect: "read" } })).toMatchObject({
-      kind: "refused",
+      kind: "deny",
       cause: "mode",
     });
   });
@@ -163,7 +161,7 @@ describe("scopes of paths", () => {
   test("what cannot be known before it runs is outside, with its reason", () => {
     const subjects = [{ kind: "opaque", reason: "eval of a variable" }] as const;
     expect(judge("Bash", { allowedTools: ["Bash", "Edit"], subjects })).toEqual({
-      kind: "ask",
+      kind: "prompt",
       why: "eval of a variable",
     });
   });

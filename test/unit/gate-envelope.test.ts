@@ -10,7 +10,7 @@ function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]):
 /** What a person is told of a call that is outside. */
 function why(tool: string, allowedTools: readonly AllowedTool[], ...subjects: readonly Subject[]): string {
   const verdict = judge(tool, { allowedTools, subjects });
-  return verdict.kind === "ask" ? verdict.why : `not asked: ${word(verdict)}`;
+  return verdict.kind === "prompt" ? verdict.why : `not asked: ${word(verdict)}`;
 }
 const ls = command("ls -la", { readOnly: true });
 const cat = command("cat docs/a.md", { readOnly: true });

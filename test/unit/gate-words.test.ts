@@ -15,7 +15,6 @@ import {
   visible,
   visibleJson,
 } from "../../packages/core/src/gate/summary.ts";
-import { propose } from "../support/gate.ts";
 
 const wayOut = { allowedTools: ["Read", "Grep"], completionTool: "submit_plan" };
 
@@ -151,10 +150,12 @@ describe("what a person is shown", () => {
     for (const character of ["\n", "\u001b", "\u202e"]) expect(hostile).not.toContain(character);
   });
 
-  test("a grant is asked for with the whole identity of the proposal and the reason it is needed", () => {
-    const proposal = propose("Edit", { path: "a" });
+  const call = { executionId: "plan#1", attempt: 1, id: "t1.c0", tool: "Edit", argsDigest: "d" };
+
+  test("a grant is asked for with the whole identity of the call and the reason it is needed", () => {
     const asked = {
-      proposal,
+      ...call,
+      given: { path: "a" },
       input: { path: "a" },
       summary: 'Edit(path: "a")',
       why: "not\u001b in the envelope",
@@ -167,7 +168,7 @@ describe("what a person is shown", () => {
       tool: "Edit",
       input: { path: "a" },
       argsSummary: 'Edit(path: "a")',
-      argsDigest: proposal.argsDigest,
+      argsDigest: "d",
       why: "not\\u{1b} in the envelope",
     });
   });
@@ -175,21 +176,19 @@ describe("what a person is shown", () => {
   test("a person is told where links lead, each path once", () => {
     const path = { kind: "path", real: "/work/src/a.ts", access: "write" } as const;
     const subjects = [path, { ...path, access: "read" } as const, path, { kind: "host", host: "a.example" } as const];
-    const proposal = propose("Edit", { path: "a" });
-    expect(grantRequestBody({ proposal, input: { path: "a" }, summary: "", why: "", subjects }).touches).toEqual([
+    const [given, input] = [{ path: "a" }, { path: "a" }];
+    expect(grantRequestBody({ ...call, given, input, summary: "", why: "", subjects }).touches).toEqual([
       { access: "write", path: "/work/src/a.ts" },
       { access: "read", path: "/work/src/a.ts" },
     ]);
   });
 
   test("arguments that a tool's schema filled in stand beside those that were digested", () => {
-    const proposal = propose("Edit", { path: "a", all: true });
-    const asked = { proposal, summary: "", why: "", subjects: [] };
+    const given = { path: "a", all: true };
+    const asked = { ...call, given, argsDigest: digestOf(given), summary: "", why: "", subjects: [] };
     const filled = grantRequestBody({ ...asked, input: { path: "a", all: true, times: 1 } });
     expect(filled.input).toEqual({ path: "a", all: true, times: 1 });
     expect(digestOf(filled.proposed ?? null)).toBe(filled.argsDigest);
     expect(grantRequestBody({ ...asked, input: { all: true, path: "a" } })).not.toHaveProperty("proposed");
-    const { input: _input, ...unread } = proposal;
-    expect(grantRequestBody({ ...asked, proposal: unread, input: {} })).not.toHaveProperty("proposed");
   });
 });

@@ -2,7 +2,6 @@ import type { Json, JsonObject, RunJournal, Tool, ToolSpec } from "@sluice/core"
 import { GENESIS } from "@sluice/core/host";
 import { digestOf, replayClock, replayTools } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
-import { executeOf } from "../../packages/core/src/gate/tool.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { tool } from "../support/run-kit.ts";
@@ -71,14 +70,12 @@ describe("the tools of a replay", () => {
     const given = { to: "a" };
     const bound = await replayed.bind(given);
     if (!bound.ok) return expect.fail("not bound");
-    expect(bound.call).toMatchObject({ tool: "Ask", given, input: given, question: { question: 'To {"to":"a"}?' } });
-    expect(bound.call.given).toBe(given);
+    expect(bound).toMatchObject({ input: given, question: { question: 'To {"to":"a"}?' } });
     const folder = tempFolder();
-    expect(bound.call.subjects(folder, { env: {}, mayWrite: false })).toEqual([]);
-    const work = executeOf(bound.call);
-    expect(work).not.toHaveProperty("prepare");
+    expect(bound.subjects(folder, { env: {}, mayWrite: false })).toEqual([]);
+    expect(bound).not.toHaveProperty("prepare");
     const { call } = stageIn(folder).judge(NOTHING, given);
-    await expect(work.execute(call)).rejects.toMatchObject({ class: "Host", code: "replay_acted" });
+    await expect(bound.execute(call)).rejects.toMatchObject({ class: "Host", code: "replay_acted" });
     expect(await replayed.bind({})).toMatchObject({ ok: false, issues: [{ path: "$.to" }] });
     expect(await replayed.bind({})).toEqual(await live.bind({}));
   });
@@ -89,7 +86,7 @@ describe("the tools of a replay", () => {
     const replayed = replayTools(new Map([["Trim", live]]), ["Trim"], []).get("Trim") ?? expect.fail();
     expect(await replayed.bind({ to: " a " })).toMatchObject({
       ok: true,
-      call: { given: { to: " a " }, input: { to: "a" } },
+      input: { to: "a" },
     });
   });
 });
@@ -107,8 +104,8 @@ describe("a tool that is not here", () => {
     expect(Object.isFrozen(push)).toBe(true);
     const bound = await push.bind({ to: "a" });
     if (!bound.ok) return expect.fail("not bound");
-    expect(bound.call).toMatchObject({ tool: "Push", given: { to: "a" }, input: { to: "a" } });
-    expect(bound.call.question).toBeUndefined();
+    expect(bound).toMatchObject({ input: { to: "a" } });
+    expect(bound.question).toBeUndefined();
   });
 
   test("is known to read where it was called in a group, or without a record before its call", () => {

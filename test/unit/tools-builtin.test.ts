@@ -18,7 +18,7 @@ async function verdict(
   const bound = await tool?.bind(input);
   if (tool === undefined || bound?.ok !== true) throw new Error(`${name} does not take ${JSON.stringify(input)}`);
   const workspace = { root: folder.root, store: folder.path(".sluice/store") };
-  const subjects = bound.call.subjects(workspace, { env: {}, mayWrite: false });
+  const subjects = bound.subjects(workspace, { env: {}, mayWrite: false });
   return word(judge(name, { allowedTools, subjects, workspace, tool: { effect: tool.effect } }));
 }
 
@@ -62,7 +62,7 @@ test.each([
 test("AskUser asks for one of the options, or for text", async () => {
   const asked = async (input: Json) => {
     const bound = await tools.get("AskUser")?.bind(input);
-    return bound?.ok === true ? bound.call.question : undefined;
+    return bound?.ok === true ? bound.question : undefined;
   };
   expect(await asked({ question: "Which?", options: ["a", "b"] })).toEqual({
     question: "Which?",

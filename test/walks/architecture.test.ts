@@ -40,7 +40,7 @@ describe.each(SECTIONS)("the section `### $heading` of docs/architecture.md", ({
 
 describe("paths of a section", () => {
   const text =
-    "## Walks\n\n### A route\n\n`core/run/stage/leave.ts` -> `core/run/stage/leave.ts`, `tui/screen/screen.tsx`; `run/x.ts`, `core/run`\n\n### A grant\n\n`core/gate/grants.ts`\n";
+    "## Walks\n\n### A route\n\n`core/run/stage/leave.ts` -> `core/run/stage/leave.ts`, `tui/screen/screen.tsx`; `run/x.ts`, `core/run`\n\n### A grant\n\n`core/gate/tool.ts`\n";
 
   test("end where the next section begins, each once", () => {
     expect(pathsIn(sectionOf(text, "A route") ?? "")).toEqual([

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { BUDGETS } from "./budgets.ts";
 import { budgeted, measure, WALKS } from "./measure.ts";
+import { figuresOf } from "./share.ts";
 
 const limited = WALKS.filter((name) => Object.hasOwn(BUDGETS, name));
 
@@ -8,6 +9,14 @@ test.each(limited)("the walk %s takes no more source files than its budget", asy
   const measured = await measure(name);
   expect(budgeted(measured)).toBeGreaterThan(0);
   expect(budgeted(measured), `npm run walks -- --list ${name}`).toBeLessThanOrEqual(measured.budget?.atMost ?? 0);
+});
+
+test.each(limited)("the walk %s makes no more calls than its budget", async (name) => {
+  const { share, budget } = await measure(name);
+  if (budget?.calls === undefined || share === undefined) return;
+  const { calls } = figuresOf(share.more);
+  expect(calls).toBeGreaterThan(0);
+  expect(calls, `npm run walks -- --list ${name}`).toBeLessThanOrEqual(budget.calls);
 });
 
 test("two measurements of a walk have the same figures", async () => {

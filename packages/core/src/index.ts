@@ -85,6 +85,7 @@ export type {
   StateCommon,
   StateOptions,
 } from "./definition/types.ts";
+export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
   CallScene,
   Reach,
@@ -152,7 +153,6 @@ export type {
   AvailableTool,
   AvailableTools,
   CallOutcome,
-  CallRequest,
   ScopedSteps,
   StateExecutor,
 } from "./run/executor.ts";

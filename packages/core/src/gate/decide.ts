@@ -1,13 +1,19 @@
 import type { Issue } from "../schema/schema.ts";
 import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
-import type { Proposal } from "./grants.ts";
 import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
 
 /** How calls of a stage without an envelope are decided: by a person, by the session's list, or always approved. */
 export type SecurityMode = "ask" | "allowlist" | "yolo";
 
-/** The live tool that a proposal names, with its subjects or the issues of its input. */
+/** What the gate compares of a call, besides what it would touch. */
+export interface NamedCall {
+  readonly tool: string;
+  /** Why the arguments could not be read; absent if they were. */
+  readonly inputFault?: string;
+}
+
+/** The live tool that a call names, with its subjects or the issues of its input. */
 export interface LiveTool {
   readonly effect: ToolEffect;
   /** Mode `ask` approves built-in tools that do not write. */
@@ -18,38 +24,38 @@ export interface LiveTool {
     | { readonly ok: false; readonly issues: readonly Issue[] };
 }
 
-/** What the gate checks a proposal against, besides the envelope. */
+/** What the gate checks a call against, besides the envelope. */
 export interface GateState extends HardLimits {
   /** Absent when no live tool has the name. */
-  readonly tool?: LiveTool;
+  readonly tool?: LiveTool | undefined;
   readonly mode: SecurityMode;
   /** The session's list for mode `allowlist`. */
   readonly allow: Envelope;
 }
 
 export type Verdict =
-  | { readonly kind: "approved"; readonly by: "envelope" | "mode" }
+  | { readonly kind: "allow"; readonly by: "envelope" | "mode" }
   /** Outside the envelope: a person has to grant it, and is shown `why`. */
-  | { readonly kind: "ask"; readonly why: string }
-  | Refused;
-export type Refused =
-  | { readonly kind: "refused"; readonly cause: "unknown_tool" | "limit" | "mode"; readonly reason: string }
+  | { readonly kind: "prompt"; readonly why: string }
+  | DeniedVerdict;
+export type DeniedVerdict =
+  | { readonly kind: "deny"; readonly cause: "unknown_tool" | "limit" | "mode"; readonly reason: string }
   | {
-      readonly kind: "refused";
+      readonly kind: "deny";
       readonly cause: "invalid_tool_input";
       readonly reason: string;
       readonly issues: readonly Issue[];
     };
 
 /**
- * Whether a proposal may run. Unknown tools, invalid input and hard limits are refused; calls inside the envelope are approved, and
+ * Whether a call may run. Unknown tools, invalid input and hard limits are denied; calls inside the envelope are allowed, and
  * all others need a grant. The security mode applies only to stages without an envelope (`undefined`). Guard hooks run afterwards,
- * see `runGuardHooks`.
+ * see `authorizeCall`.
  */
-export function decide(proposal: Proposal, envelope: Envelope | undefined, state: GateState): Verdict {
-  const { tool: name, inputFault } = proposal;
+export function decide(call: NamedCall, envelope: Envelope | undefined, state: GateState): Verdict {
+  const { tool: name, inputFault } = call;
   const { tool } = state;
-  if (tool === undefined) return { kind: "refused", cause: "unknown_tool", reason: "no live tool has this name" };
+  if (tool === undefined) return { kind: "deny", cause: "unknown_tool", reason: "no live tool has this name" };
 
   if (inputFault !== undefined) return invalid([{ path: "$", message: inputFault }]);
   if (tool.bound === undefined) return invalid([{ path: "$", message: "the input was not checked" }]);
@@ -61,12 +67,12 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   for (const subject of subjects) {
     if (sandboxed && subject.kind !== "command") continue;
     const reason = hardLimitOn(subject, state);
-    if (reason !== undefined) return { kind: "refused", cause: "limit", reason };
+    if (reason !== undefined) return { kind: "deny", cause: "limit", reason };
   }
 
   if (envelope === undefined) return byMode(name, tool, subjects, state);
   const why = whyOutside(envelope, name, subjects, state.workspace);
-  return why === undefined ? { kind: "approved", by: "envelope" } : { kind: "ask", why };
+  return why === undefined ? { kind: "allow", by: "envelope" } : { kind: "prompt", why };
 }
 
 /** Whether a call that envelope or mode approves may be any command line. */
@@ -83,20 +89,20 @@ export function mayBeAnyLine(
 function byMode(name: string, tool: LiveTool, subjects: readonly Subject[], state: GateState): Verdict {
   switch (state.mode) {
     case "yolo":
-      return { kind: "approved", by: "mode" };
+      return { kind: "allow", by: "mode" };
     case "ask":
-      if (tool.builtin && tool.effect !== "write") return { kind: "approved", by: "mode" };
-      return { kind: "ask", why: `the stage has no envelope and the security mode is ask` };
+      if (tool.builtin && tool.effect !== "write") return { kind: "allow", by: "mode" };
+      return { kind: "prompt", why: `the stage has no envelope and the security mode is ask` };
     case "allowlist": {
       const why = whyOutside(state.allow, name, subjects, state.workspace);
-      if (why === undefined) return { kind: "approved", by: "mode" };
-      return { kind: "refused", cause: "mode", reason: `not on the session's allowlist: ${why}` };
+      if (why === undefined) return { kind: "allow", by: "mode" };
+      return { kind: "deny", cause: "mode", reason: `not on the session's allowlist: ${why}` };
     }
   }
 }
 
 function invalid(issues: readonly Issue[]): Verdict {
-  return { kind: "refused", cause: "invalid_tool_input", reason: "the input does not fit the tool's schema", issues };
+  return { kind: "deny", cause: "invalid_tool_input", reason: "the input does not fit the tool's schema", issues };
 }
 
 /** A redirect to /dev/null touches nothing. */

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
-import type { Proposal } from "./grants.ts";
 import type { Subject } from "./subjects.ts";
 
 /**
@@ -45,9 +44,15 @@ export function argsSummary(tool: string, input: Json): string {
   return `${name}(${shown.join(", ")})`.replaceAll("\n", "\\n");
 }
 
-/** A call outside its envelope. */
-export interface PromptedCall {
-  readonly proposal: Proposal;
+/** A call outside its envelope, as a person is shown it. */
+export interface ShownCall {
+  readonly executionId: string;
+  readonly attempt: number;
+  readonly id: string;
+  readonly tool: string;
+  readonly argsDigest: string;
+  /** The arguments as the model sent them. */
+  readonly given: Json;
   /** The arguments as returned by the tool's schema, which is what would run. */
   readonly input: Json;
   /** The `argsSummary` of redacted arguments. */
@@ -58,12 +63,11 @@ export interface PromptedCall {
 }
 
 /**
- * The request for a grant, as shown to a person. `input` is what would run, `proposed` the original arguments if they differ from it,
+ * The request for a grant, as shown to a person. `input` is what would run, `proposed` the model's arguments if they differ from it,
  * and `touches` the paths that the gate checked, after links are resolved.
  */
-export function grantRequestBody({ proposal, input, summary, why, subjects }: PromptedCall): JsonObject {
-  const { executionId, attempt, id, tool, argsDigest } = proposal;
-  const filled = proposal.input !== undefined && !isDeepStrictEqual(input, proposal.input);
+export function grantRequestBody(call: ShownCall): JsonObject {
+  const { executionId, attempt, id, tool, argsDigest, given, input, summary, why, subjects } = call;
   const touches = pathsOf(subjects);
   return {
     executionId,
@@ -71,7 +75,7 @@ export function grantRequestBody({ proposal, input, summary, why, subjects }: Pr
     proposalId: id,
     tool,
     input,
-    ...(filled ? { proposed: proposal.input } : {}),
+    ...(isDeepStrictEqual(input, given) ? {} : { proposed: given }),
     argsSummary: summary,
     argsDigest,
     ...(touches.length === 0 ? {} : { touches }),

@@ -21,79 +21,31 @@ export interface Tool {
   /** The schema shown to models. */
   readonly inputSchema: JsonObject;
   readonly schemaDigest: string;
-  /** Checks an input. An accepted one becomes a call that can be inspected, but that only a permit can run. */
+  /** Checks an input. What it returns can act, so only the permission gate calls it; stages never get a tool. */
   bind(input: Json): Promise<Bound>;
   /** Without it, the outcome of an interrupted call is unknown. */
   readonly recover?: (intent: Json, call: ToolCall) => Promise<RecoverAnswer>;
 }
-export type Bound =
-  | { readonly ok: true; readonly call: BoundCall }
-  | { readonly ok: false; readonly issues: readonly Issue[] };
+export type Bound = BoundInput | { readonly ok: false; readonly issues: readonly Issue[] };
 
-/** A tool's question to a person, with the JSON Schema of the answer. */
-type Question = ReturnType<NonNullable<ToolSpec["question"]>>;
-
-/** The part of a call that acts. Only grants.ts obtains it, and only for a permit. */
-export interface PreparedCall {
+/** An input that its tool accepted. */
+export interface BoundInput {
+  readonly ok: true;
+  /** The input as returned by the schema, which the tool gets. */
+  readonly input: Json;
+  /** For tools of effect `ask`. */
+  readonly question: Question | undefined;
+  /** What the call would touch. If the tool throws, the call is refused. */
+  subjects(workspace: Workspace, scene?: CallScene): readonly Subject[];
   /** Absent when the tool records no intent. */
   readonly prepare?: (call: ToolCall) => Promise<Json>;
   readonly execute: (call: ToolCall) => Promise<ToolResult>;
 }
 
-interface CallParts {
-  readonly tool: string;
-  readonly given: Json;
-  readonly input: Json;
-  readonly question: Question | undefined;
-  readonly subjects: (workspace: Workspace, scene: CallScene) => readonly Subject[];
-  readonly work: PreparedCall;
-}
+/** A tool's question to a person, with the JSON Schema of the answer. */
+export type Question = ReturnType<NonNullable<ToolSpec["question"]>>;
 
 const NO_SCENE: CallScene = { env: {}, mayWrite: false };
-
-let workOf: (call: BoundCall) => PreparedCall;
-
-/** A call whose input its tool accepted. A class, because a private field hides its work from the holder of the call. */
-export class BoundCall {
-  readonly tool: string;
-  /** The proposed input, identical to the value passed to `bind`. */
-  readonly given: Json;
-  /** The input as returned by the schema, which the tool gets. */
-  readonly input: Json;
-  /** For tools of effect `ask`. */
-  readonly question: Question | undefined;
-  readonly #subjects: (workspace: Workspace, scene: CallScene) => readonly Subject[];
-  readonly #work: PreparedCall;
-
-  static {
-    workOf = (call) => call.#work;
-  }
-
-  constructor(parts: CallParts) {
-    this.tool = parts.tool;
-    this.given = parts.given;
-    this.input = parts.input;
-    this.question = parts.question;
-    this.#subjects = parts.subjects;
-    this.#work = parts.work;
-    Object.freeze(this);
-  }
-
-  /** What this call would touch. If the tool throws, the call is refused. */
-  subjects(workspace: Workspace, scene: CallScene = NO_SCENE): readonly Subject[] {
-    try {
-      return deepFreeze([...this.#subjects(workspace, scene)]);
-    } catch (thrown) {
-      const reason = `${this.tool} failed to determine what this call would touch: ${messageOf(thrown)}`;
-      return [{ kind: "refused", reason }];
-    }
-  }
-}
-
-/** The acting part of a call. Only grants.ts calls it; the package does not export it. */
-export function executeOf(call: BoundCall): PreparedCall {
-  return workOf(call);
-}
 
 const NAME_GRAMMAR = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/;
 const EFFECTS: readonly ToolEffect[] = ["read", "write", "ask"];
@@ -116,17 +68,22 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
     } catch (thrown) {
       return { ok: false, issues: [{ path: "$", message: `the question could not be made: ${messageOf(thrown)}` }] };
     }
-    const work: PreparedCall = { execute: async (call) => spec.execute(value, call) };
-    const prepare = spec.prepare;
-    const parts: CallParts = {
-      tool: name,
-      given,
+    const { prepare } = spec;
+    return Object.freeze({
+      ok: true,
       input: isJson(value) ? deepFreeze(value) : given,
       question,
-      subjects: (workspace, scene) => spec.subjects(value, workspace, scene),
-      work: prepare === undefined ? work : { ...work, prepare: async (call) => prepare(value, call) },
-    };
-    return { ok: true, call: new BoundCall(parts) };
+      subjects: (workspace: Workspace, scene: CallScene = NO_SCENE): readonly Subject[] => {
+        try {
+          return [...spec.subjects(value, workspace, scene)];
+        } catch (thrown) {
+          const reason = `${name} failed to determine what this call would touch: ${messageOf(thrown)}`;
+          return [{ kind: "refused", reason }];
+        }
+      },
+      ...(prepare === undefined ? {} : { prepare: async (call: ToolCall) => prepare(value, call) }),
+      execute: async (call: ToolCall) => spec.execute(value, call),
+    });
   };
 
   return Object.freeze({

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
+import type { CallRequest } from "../gate/authorize-call.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
@@ -44,20 +45,6 @@ export interface AvailableTools {
   readonly allowedTools: readonly string[] | undefined;
 }
 
-/** One tool call of a model, as its executor read it. */
-export interface CallRequest {
-  /** `t<turn>.c<index>`. */
-  readonly id: string;
-  readonly tool: string;
-  /** Absent when the arguments could not be parsed; `inputFault` then gives the reason. */
-  readonly input?: Json;
-  readonly inputFault?: {
-    readonly code: "invalid_tool_input" | "truncated_call";
-    readonly message: string;
-    /** The raw text, if known: two unreadable calls count as the same only when it is equal. */
-    readonly raw?: string;
-  };
-}
 /** The outcome of a call: exactly one per request, in the same order. */
 export interface CallOutcome {
   readonly id: string;

@@ -2,17 +2,12 @@ import { digestOf } from "../../base/canonical.ts";
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json, textField } from "../../base/json.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
-import { type Bound, BoundCall, type PreparedCall, type Tool } from "../../gate/tool.ts";
+import type { Bound, BoundInput, Question, Tool } from "../../gate/tool.ts";
 import { readEvents } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
 import { parseStepId } from "../../journal/step-id.ts";
 import type { Issue } from "../../schema/schema.ts";
 import { type RecordedVerdict, readVerdicts } from "../tool-calls/verdict.ts";
-
-const NO_WORK: PreparedCall = {
-  execute: () =>
-    Promise.reject(new SluiceError("Host", "replay_acted", "a replay runs no tool; this is a bug in Sluice")),
-};
 
 /**
  * The tools of a replay: those of the record in its order, then other live ones. A live tool validates arguments and makes its
@@ -37,13 +32,16 @@ export function replayTools(
 function withoutWork({ name, description, effect, inputSchema, schemaDigest, bind }: Tool): Tool {
   const bindWithoutWork = async (given: Json): Promise<Bound> => {
     const bound = await bind(given);
-    return bound.ok ? { ok: true, call: boundCall(name, given, bound.call.input, bound.call.question) } : bound;
+    return bound.ok ? inert(bound.input, bound.question) : bound;
   };
   return Object.freeze({ name, description, effect, inputSchema, schemaDigest, bind: bindWithoutWork });
 }
 
-function boundCall(tool: string, given: Json, input: Json, question: BoundCall["question"]): BoundCall {
-  return new BoundCall({ tool, given, input, question, subjects: () => [], work: NO_WORK });
+/** An accepted input that touches nothing and cannot act. */
+function inert(input: Json, question: Question | undefined): BoundInput {
+  const execute = (): Promise<never> =>
+    Promise.reject(new SluiceError("Host", "replay_acted", "a replay runs no tool; this is a bug in Sluice"));
+  return Object.freeze({ ok: true, input, question, subjects: () => [], execute });
 }
 
 /** Replaces a missing tool by its recorded calls. */
@@ -56,9 +54,7 @@ function standIn(name: string, { effects, misfits }: RecordedCalls): Tool {
     schemaDigest: "",
     bind: async (given: Json): Promise<Bound> => {
       const issues = misfits.get(keyOf(name, digestOf(given)));
-      return issues === undefined
-        ? { ok: true, call: boundCall(name, given, given, undefined) }
-        : { ok: false, issues };
+      return issues === undefined ? inert(given, undefined) : { ok: false, issues };
     },
   });
 }

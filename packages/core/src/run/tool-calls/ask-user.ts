@@ -1,14 +1,15 @@
 import { digestOf } from "../../base/canonical.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
+import type { AllowedCall } from "../../gate/authorize-call.ts";
 import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, questionId, stepNames } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
 import { DECIDES } from "../attempt.ts";
-import type { ExecutableCall, ExecutedCall } from "./execute-tool-call.ts";
-import { answeredByOf, type JournaledAnswer, readAnswer, requestApproval } from "./request-approval.ts";
-import type { ToolCallContext } from "./tool-call.ts";
+import { type ExecutableCall, type ExecutedCall, refusedCall } from "./execute-tool-call.ts";
+import { answeredByOf, readAnswer, requestApproval } from "./request-approval.ts";
+import type { JournaledAnswer, ToolCallContext } from "./tool-call.ts";
 
 /** The record of a question step: the open request, or the result of a call that could not ask. */
 type Opened =
@@ -21,31 +22,30 @@ export async function askQuestion(
   groupId: CallGroupId,
   runnable: ExecutableCall,
 ): Promise<ExecutedCall> {
-  const { journal, execution } = of;
+  const { journal, execution } = of.attempt;
   const { steps, deps } = execution;
-  const { proposal, tool } = runnable;
-  const requestId = questionId(proposal.executionId, proposal.attempt, proposal.id);
+  const { id: callId, tool, scope } = runnable.call;
+  const requestId = questionId(scope.executionId, scope.attempt, callId);
   const finished = (ran: ExecutedCall, step: StepCall): ExecutedCall => {
     const { outcome, ms } = ran;
-    step.event(journal.event("call.finished", { callId: proposal.id, tool: tool.name, outcome, ms }));
+    step.event(journal.event("call.finished", { callId, tool, outcome, ms }));
     return ran;
   };
 
   const opened = await journal.run(stepNames.calls(groupId, "question"), async (step): Promise<Opened> => {
-    const unasked = (code: string, message: string): Opened => ({
-      kind: "not_asked",
-      result: finished(none(code, message), step),
-    });
+    const unasked = (result: ExecutedCall): Opened => ({ kind: "not_asked", result: finished(result, step) });
     if (!deps.people.reachable()) {
-      return unasked("no_interactor", `no one is available to answer; ${DECIDE}`);
+      return unasked(none("no_interactor", `no one is available to answer; ${DECIDE}`));
     }
+    const authorization = await runnable.authorize();
+    if (authorization.kind !== "allow") return unasked(refusedCall(authorization, deps));
     try {
-      const body = await bodyOf(runnable);
+      const body = bodyOf(tool, authorization);
       const digest = digestOf(body);
       step.event(journal.event("request.opened", { requestId, kind: "askUser", digest, body }));
       return { kind: "open", at: deps.clock.now(), digest, body };
     } catch (thrown) {
-      return unasked("tool_failed", `the question could not be asked: ${deps.secrets.text(messageOf(thrown))}`);
+      return unasked(none("tool_failed", `the question could not be asked: ${deps.secrets.text(messageOf(thrown))}`));
     }
   });
   if (opened.kind === "not_asked") return opened.result;
@@ -68,11 +68,9 @@ export async function askQuestion(
 
 const DECIDE = "decide with what you know and state your assumption in the result";
 
-async function bodyOf({ proposal, tool }: ExecutableCall): Promise<JsonObject> {
-  const bound = proposal.input === undefined ? undefined : await tool.bind(proposal.input);
-  const question = bound?.ok === true ? bound.call.question : undefined;
-  if (question === undefined) throw new TypeError(`${tool.name} returned no question`);
-  return { tool: tool.name, question: visible(question.question), answer: question.answer };
+function bodyOf(tool: string, { question }: AllowedCall): JsonObject {
+  if (question === undefined) throw new TypeError(`${tool} returned no question`);
+  return { tool, question: visible(question.question), answer: question.answer };
 }
 
 async function resultOf(

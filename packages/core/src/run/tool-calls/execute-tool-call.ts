@@ -1,17 +1,17 @@
 import { hash } from "node:crypto";
-import { messageOf } from "../../base/errors.ts";
+import { isSluiceError, messageOf } from "../../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
-import type { StateSandbox } from "../../definition/state-rules.ts";
+import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
-import { type Envelope, fileReach } from "../../gate/envelope.ts";
-import type { ApprovedBy, Proposal } from "../../gate/grants.ts";
+import { fileReach } from "../../gate/envelope.ts";
 import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
-import type { PreparedCall, Tool } from "../../gate/tool.ts";
+import type { Tool } from "../../gate/tool.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
+import type { ToolCallContext } from "./tool-call.ts";
 
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
 const LONGEST_OUTPUT = 100_000;
@@ -27,17 +27,20 @@ export type ExecutedCall = {
   readonly facts?: JsonObject;
 };
 
-/** An approved call. */
-export interface ExecutableCall {
-  readonly proposal: Proposal;
+/** An approved call, as its tool sees it. */
+export interface ApprovedCall {
+  readonly call: SealedCall;
   readonly by: ApprovedBy;
-  readonly tool: Tool;
-  readonly judged: readonly Subject[];
+  readonly subjects: readonly Subject[];
   readonly intent?: Json;
-  /** The denial of a call that an earlier process approved and that may no longer run. Called just before the call runs. */
-  refusedNow(): Promise<Json | undefined>;
-  /** Redeems the call's permit. */
-  work(): Promise<PreparedCall | undefined>;
+}
+
+/** An approved call with what this process needs to run it. */
+export interface ExecutableCall extends ApprovedCall {
+  /** Undefined if the session has no such tool any more. */
+  readonly tool: Tool | undefined;
+  /** What the gate says just before the call runs. An approval by an earlier process is decided again here. */
+  authorize(): Promise<Authorization>;
 }
 
 /** The step a call runs in. Its signal aborts on cancel, at a time cap, and when the run has to stop in this process. */
@@ -47,51 +50,40 @@ export interface CallStep extends Pick<StepCall, "hold"> {
   readonly incarnation: string;
 }
 
-export interface CallEnvironment {
-  readonly deps: RunDeps;
-  readonly notes: Readonly<Record<string, Json>>;
-  readonly mayWrite: boolean;
-  readonly envelope: Envelope | undefined;
-  readonly sandbox: StateSandbox | undefined;
-}
-
-/** The same on every execution of a call, and safe in an environment variable. */
-function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
-  return hash("sha256", JSON.stringify([runId, executionId, attempt, id])).slice(0, 32);
-}
-
-export function toolCall(
-  runnable: Pick<ExecutableCall, "proposal" | "judged" | "intent" | "by">,
-  env: CallEnvironment,
-  signal: AbortSignal,
-): ToolCall {
-  const { proposal, judged, intent, by } = runnable;
-  const { envelope, sandbox, deps, notes, mayWrite } = env;
+/** What a tool gets beside its input. */
+export function toolCall(approved: ApprovedCall, of: ToolCallContext, signal: AbortSignal): ToolCall {
+  const { call, by, subjects, intent } = approved;
+  const { runId, executionId, attempt } = call.scope;
+  const { policy, notes } = of;
+  const { state, deps } = of.attempt.execution;
   const { atWork } = deps;
   const granted = by === "grant";
+  // In mode allowlist, the session's list is the envelope of stages without one.
+  const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
   const before = { count: atWork.count, started: atWork.started };
   return {
-    runId: proposal.runId,
-    executionId: proposal.executionId,
-    attempt: proposal.attempt,
-    proposalId: proposal.id,
-    idempotencyKey: idempotencyKey(proposal),
+    runId,
+    executionId,
+    attempt,
+    proposalId: call.id,
+    // The same on every execution of a call, and safe in an environment variable.
+    idempotencyKey: hash("sha256", JSON.stringify([runId, executionId, attempt, call.id])).slice(0, 32),
     workspace: deps.workspace,
     signal,
     env: deps.env,
     notes,
-    mayWrite,
+    mayWrite: policy.scene.mayWrite,
     reach: {
-      ...fileReach(granted ? undefined : envelope, proposal.tool),
-      scratch: sandbox?.scratch ?? [],
-      network: sandbox?.network === true,
+      ...fileReach(granted ? undefined : envelope, call.tool),
+      scratch: state.sandbox?.scratch ?? [],
+      network: state.sandbox?.network === true,
       readOnly: deps.protectedPaths ?? [],
     },
     // A granted command line was approved as a whole.
-    anyLine: granted || mayBeAnyLine(proposal.tool, envelope, judged, deps),
+    anyLine: granted || mayBeAnyLine(call.tool, envelope, subjects, deps),
     startsUnwalled: deps.answers.startsUnwalled,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
-    judged,
+    judged: subjects,
     ...(intent === undefined ? {} : { intent }),
   };
 }
@@ -99,10 +91,11 @@ export function toolCall(
 /** Runs a call, or recovers one that an earlier process began. Failures of the tool become results. */
 export async function executeToolCall(
   runnable: ExecutableCall,
-  env: CallEnvironment,
+  of: ToolCallContext,
   step: CallStep,
 ): Promise<ExecutedCall> {
-  const { clock } = env.deps;
+  const { deps } = of.attempt.execution;
+  const { clock } = deps;
   const startedAt = clock.now();
   let unwalled = false;
   const finish = (ran: Omit<ExecutedCall, "ms">): ExecutedCall => ({
@@ -112,31 +105,31 @@ export async function executeToolCall(
     ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
   });
   const call: ToolCall = {
-    ...toolCall(runnable, env, step.signal),
+    ...toolCall(runnable, of, step.signal),
     startsUnwalled: () => {
       unwalled = true;
-      env.deps.answers.startsUnwalled();
+      deps.answers.startsUnwalled();
     },
   };
   // Only writing calls have an open record, so this does not depend on the tool's current effect.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
-    const answer = await recover(runnable, call, env.deps);
+    const answer = await recover(runnable, call, deps);
     if (answer === "unknown")
-      return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
+      return finish({ ok: false, output: outcomeUnknown(runnable.call.tool), outcome: "outcome_unknown" });
     if (answer !== "not_started") {
       const output = "This call took effect before the process was stopped; it was not run again.";
-      const notes = answer === "done" ? {} : { notes: maskSecrets(answer.done.notes, env.deps.secrets) };
+      const notes = answer === "done" ? {} : { notes: maskSecrets(answer.done.notes, deps.secrets) };
       return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
   if (step.signal.aborted) return finish(failed("call_aborted", "the stage ended before this call began"));
-  return finish(await act(runnable, call, env.deps, step));
+  return finish(await act(runnable, call, deps, step));
 }
 
 async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {
   try {
     await deps.endSurvivors?.(call.idempotencyKey);
-    if (tool.recover === undefined || intent === undefined) return "unknown";
+    if (tool?.recover === undefined || intent === undefined) return "unknown";
     const answer = await tool.recover(intent, call);
     if (answer === "done" || answer === "not_started") return answer;
     // Recovery answers are untrusted: invalid notes are dropped, and an invalid answer is `unknown`.
@@ -155,14 +148,12 @@ async function act(
   deps: RunDeps,
   step: CallStep,
 ): Promise<Omit<ExecutedCall, "ms">> {
-  const refused = await runnable.refusedNow();
-  if (refused !== undefined) return { ok: false, outcome: "error", output: refused };
-  const work = await runnable.work();
-  if (work === undefined) return failed("call_refused", "the permit for this call is void, so it was not run");
+  const authorization = await runnable.authorize();
+  if (authorization.kind !== "allow") return refusedCall(authorization, deps);
   deps.atWork.count += 1;
   deps.atWork.started += 1;
-  const execute = (): Promise<ToolResult> => work.execute(call);
-  const running = deps.around === undefined ? execute() : deps.around(call, runnable.tool.name, execute);
+  const execute = (): Promise<ToolResult> => authorization.execute(call);
+  const running = deps.around === undefined ? execute() : deps.around(call, runnable.call.tool, execute);
   const done = running.finally(() => {
     deps.atWork.count -= 1;
   });
@@ -172,9 +163,18 @@ async function act(
     const message = "the call was aborted but did not end; it is unknown whether it took effect";
     return { ...failed("call_aborted", message), outcome: "abandoned" };
   } catch (thrown) {
+    if (isSluiceError(thrown, "approval_void")) return failed("call_refused", thrown.message);
     return failed("tool_failed", clipped(`the tool failed: ${deps.secrets.text(messageOf(thrown))}`));
   }
 }
+
+/** The result of a call that the gate does not allow any more. */
+export function refusedCall(authorization: PromptedCall | DeniedCall, { secrets }: RunDeps): ExecutedCall {
+  const output = authorization.kind === "deny" ? secrets.json(authorization.output) : VOID;
+  return { ok: false, outcome: "error", output, ms: 0 };
+}
+
+const VOID = { code: "call_refused", message: "there is no approval for this call, so it was not run" };
 
 /** The result of the work; undefined if it ignores its abort signal for the grace period. */
 function raceAbortGrace(
@@ -201,8 +201,8 @@ function raceAbortGrace(
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
   const { ok, output, full, notes, facts } = result;
-  for (const part of [output, full ?? null, notes ?? null, facts ?? null]) {
-    const fault = jsonFault(part);
+  for (const [index, part] of [output, full, notes, facts].entries()) {
+    const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
   const masked = deps.secrets.json(output);

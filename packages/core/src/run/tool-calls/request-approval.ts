@@ -1,23 +1,16 @@
 import { field, type Json, type JsonObject } from "../../base/json.ts";
+import { type Authorization, authorizeCall, type SealedCall } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
+import { compileEnvelope } from "../../gate/envelope.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
-import { type AnswerProof, createSeal } from "../../people/answer-proof.ts";
+import { createSeal } from "../../people/answer-proof.ts";
+import { cancelReason } from "../limits/limits.ts";
 import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
-import type { Authorizer } from "./authorize.ts";
-import type { ProposedToolCall, ToolCallContext } from "./tool-call.ts";
-import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
+import { cancelledCall, deniedCall, requestIdOf, settleCall } from "./record-verdicts.ts";
+import type { AskedCall, DecidedCall, JournaledAnswer, ToolCallContext } from "./tool-call.ts";
+import { decidesVerdict, type RecordedVerdict, readRecordedVerdict, worldLimitOf } from "./verdict.ts";
 
-/** An answer as read from the journal. */
-export interface JournaledAnswer {
-  readonly kind: "approve" | "deny" | "defer" | "value" | "none";
-  readonly reason: string | undefined;
-  readonly value: Json | undefined;
-  readonly digest: string | undefined;
-  /** Who answered. */
-  readonly by: string;
-  readonly proof: AnswerProof | undefined;
-}
 const UNPROVEN =
   "the answer came from another process without proof that a person gave it; a person has to answer in the terminal of the process that runs this, or elsewhere with the code shown there";
 const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
@@ -40,14 +33,15 @@ export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
 
 /** Opens a request and waits for its answer without a concurrency slot. Undefined if the run is cancelled first. */
 export async function requestApproval(of: ToolCallContext, request: OpenRequest): Promise<ReceivedSignal | undefined> {
-  const { deps, steps } = of.execution;
+  const { slot, execution } = of.attempt;
+  const { deps, steps } = execution;
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
   people.offer(request, seal);
   // The proof covers the answer as it was given, so it is checked before secrets are masked.
   const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
   try {
-    return await of.slot.withSlotReleased(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
+    return await slot.withSlotReleased(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
   } finally {
     people.withdraw(request.runId, request.requestId);
   }
@@ -56,57 +50,90 @@ export async function requestApproval(of: ToolCallContext, request: OpenRequest)
 /** Waits for the answers to a group's requests, in order, and records the final verdict on each call. */
 export async function recordApprovals(
   of: ToolCallContext,
-  authorizer: Authorizer,
   groupId: CallGroupId,
-  group: readonly ProposedToolCall[],
-  verdicts: readonly RecordedVerdict[],
-): Promise<readonly RecordedVerdict[]> {
-  const { grants, journal, execution } = of;
-  const pending = group.flatMap(({ proposal }) => {
-    const asking = verdicts.find(({ id, verdict }) => id === proposal.id && verdict.kind === "ask");
-    return asking === undefined ? [] : [{ proposal, asking, requestId: grants.request(proposal) }];
-  });
-  const answers = new Map<string, ReceivedSignal>();
-  for (const { proposal, asking, requestId } of pending) {
-    const { argsDigest } = proposal;
+  group: readonly DecidedCall[],
+): Promise<readonly DecidedCall[]> {
+  const { journal, execution } = of.attempt;
+  const asking = group.flatMap(({ call, verdict: { verdict, subjects }, authorization }) =>
+    verdict.kind === "ask" ? [{ call, authorization, body: verdict.body, subjects }] : [],
+  );
+  for (const { call } of asking) of.openRequests.add(requestIdOf(call));
+  const answered: AnsweredCall[] = [];
+  for (const one of asking) {
+    const { call, body } = one;
+    const requestId = requestIdOf(call);
     const received = await requestApproval(of, {
       requestId,
       runId: execution.steps.runId,
       kind: "grantStageTool",
-      digest: argsDigest,
-      body: asking.verdict.kind === "ask" ? asking.verdict.body : {},
+      digest: call.argsDigest,
+      body,
       openedAt: execution.deps.clock.now(),
     });
-    if (received !== undefined) answers.set(requestId, received);
+    const answer = received && readAnswer(received);
+    answered.push({ ...one, answer, received });
+    // The journal accepts one answer, so an approval of another digest closes the request too.
+    if (answer !== undefined && !approves(answer, call)) of.openRequests.delete(requestId);
   }
-  // Tokens are never stored: each is minted here from the journaled answer, for the digest that the answer names.
-  for (const { proposal, requestId } of pending) {
-    const received = answers.get(requestId);
-    if (received === undefined) continue;
-    const { kind, digest } = readAnswer(received);
-    const minted = grants.answer(requestId, { approve: kind === "approve", digest: digest ?? "" });
-    // The journal accepts one answer, so an approval of another digest also closes the request.
-    if (!minted) grants.answer(requestId, { approve: false, digest: proposal.argsDigest });
-  }
+  const settledHere: DecidedCall[] = [];
   const settle = async (step: StepCall): Promise<RecordedVerdict[]> => {
-    const final: RecordedVerdict[] = [];
-    for (const { proposal, asking, requestId } of pending) {
-      const received = answers.get(requestId);
-      if (received === undefined) {
-        final.push(authorizer.cancelled(asking, step));
-        continue;
-      }
-      const answer = readAnswer(received);
-      const { id: callId, argsDigest } = proposal;
-      step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
-      if (grants.stateOf(requestId) === "minted") final.push(await authorizer.granted(proposal, asking, step));
-      else final.push(authorizer.refuse(asking, causeOf(answer), denialReason(answer), step));
-    }
-    return final;
+    for (const one of answered) settledHere.push(await settleAnswer(of, one, step));
+    return settledHere.map(({ verdict }) => verdict);
   };
-  const settled = await journal.run(stepNames.calls(groupId, "approvals"), settle, { decides: decidesVerdict });
-  const byId = new Map(settled.map((verdict) => [verdict.id, verdict]));
-  return verdicts.map((verdict) => byId.get(verdict.id) ?? verdict);
+  const options = { decides: decidesVerdict };
+  const settled = await journal.run(stepNames.calls(groupId, "approvals"), settle, options);
+  return group.map((decided) => {
+    const index = answered.findIndex(({ call }) => call === decided.call);
+    const [asked, verdict] = [answered[index], settled.find(({ id }) => id === decided.call.id)];
+    if (asked === undefined || verdict === undefined) return decided;
+    return { call: decided.call, verdict, authorization: settledHere[index]?.authorization, asked };
+  });
+}
+
+interface AnsweredCall extends AskedCall, Pick<DecidedCall, "call" | "authorization"> {
+  readonly received: ReceivedSignal | undefined;
+}
+
+function approves({ kind, digest }: JournaledAnswer, { argsDigest }: SealedCall): boolean {
+  return kind === "approve" && digest === argsDigest;
+}
+
+async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: StepCall): Promise<DecidedCall> {
+  const { journal, execution } = of.attempt;
+  const { call, authorization, subjects, answer, received } = asked;
+  const { id: callId, tool, argsDigest } = call;
+  if (answer === undefined || received === undefined) return cancelledCall(of, call, step);
+  const requestId = requestIdOf(call);
+  step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
+  if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
+  if (cancelReason(execution.steps.signal) !== undefined) return cancelledCall(of, call, step);
+  const before = readRecordedVerdict(step, callId, tool);
+  if (before === undefined)
+    return await settleCall(of, call, step, () => authorizeGranted(of, call, asked, authorization));
+  const limit = worldLimitOf(before);
+  if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
+  return await settleCall(of, call, step, () => replayGranted(of, call, asked));
+}
+
+/** A call by its journaled answer, which is all that an approval is made of. */
+export async function authorizeGranted(
+  of: ToolCallContext,
+  call: SealedCall,
+  { subjects, body, answer }: AskedCall,
+  authorization: Authorization | undefined,
+): Promise<Authorization> {
+  const here = authorization?.kind === "prompt" ? authorization : undefined;
+  const prompt = here ?? (await authorizeCall(call, of.policy, { kind: "prompt", body, subjects }));
+  if (prompt.kind !== "prompt") return prompt;
+  return await prompt.granted({ approve: answer?.kind === "approve", digest: answer?.digest ?? "" }, body);
+}
+
+/** The same in a replay, which asks the guard hooks alone: what else could deny the call was compared before the answer. */
+async function replayGranted(of: ToolCallContext, call: SealedCall, { subjects }: AskedCall): Promise<Authorization> {
+  const prompt = await authorizeCall(call, { ...of.policy, envelope: compileEnvelope([]), subjects: [] });
+  if (prompt.kind !== "prompt") return prompt;
+  const granted = await prompt.granted({ approve: true, digest: prompt.digest }, prompt.body);
+  return { ...granted, subjects };
 }
 
 /** Event data that all answers have. */

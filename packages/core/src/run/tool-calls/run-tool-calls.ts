@@ -1,202 +1,211 @@
 import PQueue from "p-queue";
-import { sha256 } from "../../base/canonical.ts";
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
+import {
+  type Authorization,
+  authorizeCall,
+  type CallRequest,
+  type CallScope,
+  countCall,
+  NO_CALLS,
+  type Policy,
+  SealedCall,
+} from "../../gate/authorize-call.ts";
+import { denial } from "../../gate/denial.ts";
 import { sandboxOf } from "../../gate/envelope.ts";
-import { createGrants, type Proposal } from "../../gate/grants.ts";
-import type { ToolEffect } from "../../gate/subjects.ts";
-import type { StepOptions } from "../../journal/seam.ts";
+import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
+import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
-import type { CallOutcome, CallRequest } from "../executor.ts";
+import type { CallOutcome } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
-import { type Authorizer, createAuthorizer } from "./authorize.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
-import { recordApprovals } from "./request-approval.ts";
-import type { CallGroup, ProposedToolCall, ToolCallContext } from "./tool-call.ts";
-import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
+import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
+import { authorizeGranted, recordApprovals } from "./request-approval.ts";
+import type { AskedCall, DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
+import { earlierVerdict } from "./verdict.ts";
 
-const JUDGED: StepOptions = { decides: decidesVerdict };
 /** How long a writing call may run after a suspension: otherwise its outcome is unknown. */
 const WRITE_GRACE_MS = 5_000;
 
 /** The tool calls of one attempt: authorized, run and recorded. Nothing else runs a tool. */
 export interface Calls {
   run(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
-  /** Ends the attempt and voids its tokens and permits. Returns the requests that were never settled. */
+  /** Ends the attempt and voids its approvals. Returns the requests whose grants were not used. */
   close(): readonly string[];
 }
 
 export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
-  const { execution, executionId, journal, limits, slot, denied } = attempt;
-  const { deps, steps, state, offer } = execution;
-  const grants = createGrants({ runId: steps.runId, executionId, attempt: ctx.attempt });
-  const proposals = new Map<string, Proposal>();
-  const of: ToolCallContext = {
-    execution,
-    journal,
-    ctx,
-    offer,
-    slot,
-    limits,
-    completionTool: state.completionTool ?? "",
-    grants,
-    notes: {},
-    proposalOf: (id) => proposals.get(id),
-  };
-  const authorizer = createAuthorizer(of);
-  const effectOf = (tool: string): ToolEffect => deps.tools.get(tool)?.effect ?? "read";
-  let lastCall = "";
-  let times = 0;
+  const { execution, executionId } = attempt;
+  let open = true;
+  const scope: CallScope = { runId: execution.steps.runId, executionId, attempt: ctx.attempt, isOpen: () => open };
+  const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx), notes: {}, openRequests: new Set() };
+  const ids = new Set<string>();
+  let usage = NO_CALLS;
 
-  const propose = (request: CallRequest): ProposedToolCall => {
-    const { id, tool, input, inputFault } = request;
+  const seal = (request: CallRequest): WaitingCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
-    if (proposals.has(id)) {
-      const message = `${executionId}, attempt ${ctx.attempt}: two calls have the id ${id}; ids must be unique in an attempt`;
+    if (ids.has(request.id)) {
+      const message = `${executionId}, attempt ${ctx.attempt}: two calls have the id ${request.id}; ids must be unique in an attempt`;
       throw new SluiceError("Host", "call_id_repeated", message);
     }
-    const proposal = grants.propose(
-      input === undefined
-        ? { id, tool, inputFault: inputFault?.message ?? "the arguments could not be read" }
-        : { id, tool, input },
-    );
-    proposals.set(id, proposal);
-    // Unreadable arguments have no digest; such calls are the same if their raw text is.
-    const digest = inputFault?.raw === undefined ? proposal.argsDigest : sha256(inputFault.raw.toWellFormed());
-    const call = JSON.stringify([tool, digest]);
-    times = call === lastCall ? times + 1 : 1;
-    lastCall = call;
-    return { proposal, request, times };
-  };
-
-  const outcomeOf = ({ decided: { id, tool, verdict }, ran }: SettledCall): CallOutcome => {
-    if (verdict.kind !== "refused") {
-      if (ran === undefined) return notRun(id, tool);
-      // Not assigned, since a note may be named __proto__.
-      for (const [key, value] of Object.entries(ran.notes ?? {}))
-        Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
-      return { id, tool, ok: ran.ok, output: ran.output };
-    }
-    const { cause, output, stuck } = verdict;
-    if (cause !== undefined) denied.push({ executionId, attempt: ctx.attempt, callId: id, tool, cause });
-    return { id, tool, ok: false, output, ...(stuck === true ? { stuck } : {}) };
+    ids.add(request.id);
+    const call = new SealedCall(scope, request);
+    usage = countCall(usage, call);
+    return { call, usage };
   };
 
   return {
     run: async (turn, requests) => {
-      const proposed = requests.map(propose);
+      let waiting: readonly WaitingCall[] = requests.map(seal);
       const outcomes: CallOutcome[] = [];
-      for (const [index, group] of groupCalls(proposed, effectOf).entries()) {
-        // After a cancel or a stuck call no further group is authorized.
-        if (cancelReason(steps.signal) !== undefined || outcomes.some((outcome) => outcome.stuck === true)) break;
-        const settled = await settleGroup(of, authorizer, { turn, group: index }, group);
-        outcomes.push(...settled.map(outcomeOf));
+      for (let group = 0; waiting.length > 0; group += 1) {
+        // After a cancel or a stuck call no further group is decided.
+        if (isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
+        const groupId = { turn, group };
+        const decided = await recordVerdicts(of, groupId, nextGroup(of, waiting), waiting);
+        const settled = decided.some(isAsked) ? await recordApprovals(of, groupId, decided) : decided;
+        const results = isCancelled(of) ? NO_RESULTS : await executeApproved(of, groupId, settled);
+        for (const one of settled) outcomes.push(outcomeOf(of, one, results.get(one.call.id)));
+        waiting = waiting.slice(decided.length);
       }
-      const skipped = proposed.slice(outcomes.length);
-      return [...outcomes, ...skipped.map(({ proposal }) => notRun(proposal.id, proposal.tool))];
+      return [...outcomes, ...waiting.map(({ call }) => notRun(call))];
     },
-    close: grants.expireAll,
+    close: () => {
+      open = false;
+      return [...of.openRequests];
+    },
   };
 }
 
-function notRun(id: string, tool: string): CallOutcome {
-  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage ended before this call" } };
+function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
+  const { deps, envelope, spec, state, offer, steps } = execution;
+  const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock, env } = deps;
+  const guards: NamedGuard[] = [];
+  for (const [name, hook] of [
+    ["session", deps.onCall],
+    ["pipeline", spec.onCall],
+    ["state", state.onCall],
+  ] as const) {
+    if (hook !== undefined) guards.push({ name, hook });
+  }
+  const { signal } = steps;
+  // In mode allowlist, the session's list is the envelope of stages without one.
+  const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
+  const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
+  return {
+    tools,
+    builtins,
+    envelope,
+    mode,
+    allow,
+    workspace,
+    ...(protectedPaths === undefined ? {} : { protectedPaths }),
+    scene: { env, mayWrite: effective === undefined || effective.mayWrite },
+    alternatives: { allowedTools, completionTool: state.completionTool ?? "" },
+    ...(guards.length === 0 ? {} : { hooks: (call) => runGuardHooks(guards, call, ctx, { clock, signal }) }),
+    mask: secrets.text,
+    redact: redactJson,
+  };
 }
 
-interface SettledCall {
-  readonly decided: RecordedVerdict;
-  readonly ran: ExecutedCall | undefined;
-}
-
-async function settleGroup(
-  of: ToolCallContext,
-  authorizer: Authorizer,
-  groupId: CallGroupId,
-  group: CallGroup,
-): Promise<readonly SettledCall[]> {
-  const first = await of.journal.run(
-    stepNames.calls(groupId, "verdicts"),
-    (step) => authorizer.decide(group, step),
-    JUDGED,
-  );
-  const verdicts = first.some(({ verdict }) => verdict.kind === "ask")
-    ? await recordApprovals(of, authorizer, groupId, group, first)
-    : first;
-  if (cancelReason(of.execution.steps.signal) !== undefined)
-    return verdicts.map((decided) => ({ decided, ran: undefined }));
-  const runnables = verdicts.flatMap((decided, index) => {
-    const proposal = of.proposalOf(decided.id);
-    const runnable = proposal && authorizer.runnable(proposal, decided, first[index] ?? decided);
-    return runnable === undefined ? [] : [runnable];
-  });
-  const ran = await runApproved(of, authorizer, groupId, runnables);
-  for (const { proposal, by } of runnables) if (by === "grant") of.grants.spend(proposal);
-  return verdicts.map((decided) => ({ decided, ran: ran.get(decided.id) }));
+/** The next calls that are decided and run together: neighbouring reads, or one other call. */
+function nextGroup({ attempt }: ToolCallContext, waiting: readonly WaitingCall[]): readonly WaitingCall[] {
+  const { tools } = attempt.execution.deps;
+  const other = waiting.findIndex(({ call }) => (tools.get(call.tool)?.effect ?? "read") !== "read");
+  return waiting.slice(0, other < 0 ? undefined : Math.max(1, other));
 }
 
 /** Runs approved calls: reads concurrently in one step, a writing call behind an open record, a question as a request. */
-async function runApproved(
+async function executeApproved(
   of: ToolCallContext,
-  authorizer: Authorizer,
   groupId: CallGroupId,
-  runnables: readonly ExecutableCall[],
+  group: readonly DecidedCall[],
 ): Promise<ReadonlyMap<string, ExecutedCall>> {
-  const { execution, journal, grants, limits } = of;
+  const { journal, execution, limits } = of.attempt;
   const { deps, steps } = execution;
+  const runnables = executableCalls(of, group);
   const [only] = runnables;
-  if (only === undefined) return new Map();
-  const startEvents = runnables.flatMap(({ proposal, by, judged }) => {
-    const { id: callId, tool, argsDigest } = proposal;
-    const consumed =
-      by === "grant"
-        ? [journal.event("grant.consumed", { requestId: grants.request(proposal), callId, argsDigest })]
-        : [];
-    const wall = sandboxOf(judged);
+  if (only === undefined) return NO_RESULTS;
+  const startEvents = runnables.flatMap(({ call, by, subjects }) => {
+    const { id: callId, tool, argsDigest } = call;
+    const requestId = requestIdOf(call);
+    const consumed = by === "grant" ? [journal.event("grant.consumed", { requestId, callId, argsDigest })] : [];
+    of.openRequests.delete(requestId);
+    const wall = sandboxOf(subjects);
     if (wall === "none") deps.answers.startsUnwalled();
     const started = { callId, tool, argsDigest, ...(wall === undefined ? {} : { wall }) };
     return [...consumed, journal.event("call.started", started)];
   });
-  if (only.tool.effect === "ask") {
+  const effect = runnables.length === 1 ? only.tool?.effect : "read";
+  if (effect === "ask") {
     for (const { type, data } of startEvents) journal.note(type, data);
-    return new Map([[only.proposal.id, await askQuestion(of, groupId, only)]]);
+    return new Map([[only.call.id, await askQuestion(of, groupId, only)]]);
   }
-  const writing = only.tool.effect === "write";
-  const intent: Json = {
-    callId: only.proposal.id,
-    argsDigest: only.proposal.argsDigest,
-    prepared: only.intent ?? null,
-  };
+  const intent: Json = { callId: only.call.id, argsDigest: only.call.argsDigest, prepared: only.intent ?? null };
   const results = await journal.run(
     stepNames.calls(groupId, "call"),
     async (step): Promise<ExecutedCall[]> => {
-      if (!writing) for (const event of startEvents) step.event(event);
+      if (effect !== "write") for (const event of startEvents) step.event(event);
       const all = await limits.timed(step.signal, (signal) => {
         const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
-        const { callEnvironment } = authorizer;
-        return concurrently(runnables, deps.maxParallelReads, (runnable) =>
-          executeToolCall(runnable, callEnvironment, stepFacts),
-        );
+        return concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
-        const proposal = runnables[index]?.proposal;
-        if (proposal === undefined) continue;
-        const ended = { callId: proposal.id, tool: proposal.tool, outcome, ms };
+        const call = runnables[index]?.call;
+        if (call === undefined) continue;
+        const ended = { callId: call.id, tool: call.tool, outcome, ms };
         step.event(journal.event("call.finished", facts === undefined ? ended : { ...ended, facts }));
       }
       return all;
     },
-    writing ? { open: { events: startEvents, intent }, graceMs: WRITE_GRACE_MS } : {},
+    effect === "write" ? { open: { events: startEvents, intent }, graceMs: WRITE_GRACE_MS } : {},
   );
-  return new Map(
-    runnables.flatMap(({ proposal }, index) => {
-      const ran = results[index];
-      return ran === undefined ? [] : [[proposal.id, ran] as const];
-    }),
-  );
+  return new Map(runnables.flatMap(({ call }, index) => (results[index] ? [[call.id, results[index]] as const] : [])));
 }
+
+const NO_RESULTS: ReadonlyMap<string, ExecutedCall> = new Map();
+
+/** The approved calls of a group, each with what the gate says just before it runs. */
+function executableCalls(of: ToolCallContext, group: readonly DecidedCall[]): readonly ExecutableCall[] {
+  const approved = group.filter(({ verdict: { verdict } }) => verdict.kind === "approved");
+  const beside = approved.length > 1;
+  return approved.flatMap((decided) => {
+    const { call, authorization, verdict: recorded } = decided;
+    const { verdict, subjects, intent } = recorded;
+    if (verdict.kind !== "approved") return [];
+    const tool = of.policy.tools.get(call.tool);
+    const authorize = async (): Promise<Authorization> =>
+      authorization ?? (await authorizeRecorded(of, decided, beside));
+    return [{ call, by: verdict.by, subjects, tool, authorize, ...(intent === undefined ? {} : { intent }) }];
+  });
+}
+
+/** Decides again about a call that an earlier process approved and did not begin. */
+async function authorizeRecorded(
+  of: ToolCallContext,
+  { call, verdict, asked }: DecidedCall,
+  beside: boolean,
+): Promise<Authorization> {
+  const { tools, alternatives } = of.policy;
+  if (beside && tools.get(call.tool)?.effect !== "read") {
+    const output = denial(
+      "limit",
+      call.tool,
+      "its tool changed since it was approved: it may not run beside others",
+      alternatives,
+    );
+    return { kind: "deny", cause: "limit", output, subjects: verdict.subjects };
+  }
+  const earlier = earlierVerdict(verdict);
+  if (earlier !== undefined) return await authorizeCall(call, of.policy, earlier);
+  return await authorizeGranted(of, call, asked ?? NOBODY_ASKED, undefined);
+}
+
+/** A record of a grant without its request and answer grants nothing. */
+const NOBODY_ASKED: AskedCall = { body: {}, subjects: [], answer: undefined };
 
 async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
   const [only, ...more] = items;
@@ -205,18 +214,30 @@ async function concurrently<A, B>(items: readonly A[], limit: number, work: (ite
   return await Promise.all(items.map((item) => queue.add(() => work(item))));
 }
 
-function groupCalls(calls: readonly ProposedToolCall[], effectOf: (tool: string) => ToolEffect): readonly CallGroup[] {
-  const groups: ProposedToolCall[][] = [];
-  let reads: ProposedToolCall[] | undefined;
-  for (const call of calls) {
-    const isRead = effectOf(call.proposal.tool) === "read";
-    if (isRead && reads !== undefined) {
-      reads.push(call);
-      continue;
-    }
-    const group = [call];
-    groups.push(group);
-    reads = isRead ? group : undefined;
+/** The result of a call, in the form that its model reads; its notes are kept for later calls. */
+function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedCall, ran?: ExecutedCall): CallOutcome {
+  const { id, tool } = call;
+  if (verdict.kind === "refused") {
+    const { cause, output, stuck } = verdict;
+    const { executionId, attempt } = call.scope;
+    if (cause !== undefined) of.attempt.denied.push({ executionId, attempt, callId: id, tool, cause });
+    return { id, tool, ok: false, output, ...(stuck === true ? { stuck } : {}) };
   }
-  return groups;
+  if (ran === undefined) return notRun(call);
+  // Not assigned, since a note may be named __proto__.
+  for (const [key, value] of Object.entries(ran.notes ?? {}))
+    Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
+  return { id, tool, ok: ran.ok, output: ran.output };
+}
+
+function notRun({ id, tool }: SealedCall): CallOutcome {
+  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage ended before this call" } };
+}
+
+function isAsked({ verdict }: DecidedCall): boolean {
+  return verdict.verdict.kind === "ask";
+}
+
+function isCancelled({ attempt }: ToolCallContext): boolean {
+  return cancelReason(attempt.execution.steps.signal) !== undefined;
 }

@@ -1,31 +1,49 @@
-import type { Json } from "../../base/json.ts";
-import type { StageContext } from "../../definition/result.ts";
-import type { Grants, Proposal } from "../../gate/grants.ts";
-import type { AttemptJournal } from "../attempt.ts";
-import type { Execution } from "../execution.ts";
-import type { AvailableTools, CallRequest } from "../executor.ts";
-import type { ConcurrencySlot } from "../limits/concurrency-slot.ts";
-import type { Deadline } from "../limits/limits.ts";
+import type { Json, JsonObject } from "../../base/json.ts";
+import type { Authorization, CallUsage, Policy, SealedCall } from "../../gate/authorize-call.ts";
+import type { Subject } from "../../gate/subjects.ts";
+import type { AnswerProof } from "../../people/answer-proof.ts";
+import type { Attempt } from "../attempt.ts";
+import type { RecordedVerdict } from "./verdict.ts";
 
 /** What the calls of one attempt share. */
 export interface ToolCallContext {
-  readonly execution: Execution;
-  readonly journal: AttemptJournal;
-  readonly ctx: StageContext;
-  readonly offer: AvailableTools;
-  readonly slot: ConcurrencySlot;
-  readonly limits: Deadline;
-  readonly completionTool: string;
-  readonly grants: Grants;
+  readonly attempt: Attempt;
+  readonly policy: Policy;
   /** Notes of results for later calls of this attempt, such as the hashes of files that were read. */
   readonly notes: Record<string, Json>;
-  proposalOf(id: string): Proposal | undefined;
+  /** Requests for grants that were neither denied nor consumed. */
+  readonly openRequests: Set<string>;
 }
-export interface ProposedToolCall {
-  readonly proposal: Proposal;
-  readonly request: CallRequest;
-  /** How often this call was proposed in a row. */
-  readonly times: number;
+
+/** A call that is not decided. */
+export interface WaitingCall {
+  readonly call: SealedCall;
+  /** With this call. */
+  readonly usage: CallUsage;
 }
-/** Adjacent reads, which are authorized and run together, or one other call. */
-export type CallGroup = readonly ProposedToolCall[];
+/** A call with its recorded verdict. */
+export interface DecidedCall {
+  readonly call: SealedCall;
+  readonly verdict: RecordedVerdict;
+  /** What the gate allows this process; absent if an earlier process decided. */
+  readonly authorization?: Authorization | undefined;
+  /** The request for a grant, if there was one. */
+  readonly asked?: AskedCall;
+}
+export interface AskedCall {
+  /** What the person was shown. */
+  readonly body: JsonObject;
+  readonly subjects: readonly Subject[];
+  /** Absent if the run was cancelled first. */
+  readonly answer: JournaledAnswer | undefined;
+}
+/** An answer as read from the journal. */
+export interface JournaledAnswer {
+  readonly kind: "approve" | "deny" | "defer" | "value" | "none";
+  readonly reason: string | undefined;
+  readonly value: Json | undefined;
+  readonly digest: string | undefined;
+  /** Who answered. */
+  readonly by: string;
+  readonly proof: AnswerProof | undefined;
+}

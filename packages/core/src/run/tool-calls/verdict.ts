@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json, type JsonObject, parseStoredJson } from "../../base/json.ts";
+import type { ApprovedBy, Authorization, EarlierVerdict } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
-import type { ApprovedBy } from "../../gate/grants.ts";
 import type { Subject } from "../../gate/subjects.ts";
 import { decodeValue } from "../../journal/record.ts";
 import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
@@ -32,6 +32,27 @@ const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
 export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
   if (recorded === undefined) return undefined;
   return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
+}
+
+/** The verdict to record of what the gate decided. */
+export function verdictOf(authorization: Authorization): CallVerdict {
+  switch (authorization.kind) {
+    case "allow":
+      return { kind: "approved", by: authorization.by };
+    case "prompt":
+      return { kind: "ask", body: authorization.body };
+    case "deny": {
+      const { cause, output, stuck } = authorization;
+      return { kind: "refused", ...(cause && { cause }), output, ...(stuck && { stuck }) };
+    }
+  }
+}
+
+/** The verdict of an earlier process, for the gate to decide again; undefined for a refusal, which is final, and for a grant. */
+export function earlierVerdict({ verdict, subjects }: RecordedVerdict): EarlierVerdict | undefined {
+  if (verdict.kind === "ask") return { kind: "prompt", body: verdict.body, subjects };
+  if (verdict.kind !== "approved" || verdict.by === "grant") return undefined;
+  return { kind: "allow", by: verdict.by, subjects };
 }
 
 /** The reason of a refusal by a hard limit or a deadline, which depends on files and time that a replay does not have. */
@@ -79,8 +100,3 @@ function isVerdict(value: Json): value is RecordedVerdict {
       return field(verdict, "kind") === "refused" && field(verdict, "output") !== undefined;
   }
 }
-
-/** A call repeated this often is not run. */
-export const REPEATED = 3;
-/** A call repeated this often fails its state. */
-export const STUCK = 6;

@@ -96,11 +96,11 @@ export function withDefaults(
 
 /** Loads a provider package. Throws Session `provider_not_installed`, which names the package to install. */
 export async function loadProvider<T>(name: string, load: () => Promise<T>): Promise<T> {
-  return await loadPackage(name, load, "provider_not_installed", `the package ${name} is not installed`);
+  return await loadPackage("provider_not_installed", name, load, `the package ${name} is not installed`);
 }
 
 /** Loads a package that may not be installed; then throws a Session error with this code, which says how to install it. */
-export async function loadPackage<T>(name: string, load: () => Promise<T>, code: string, why: string): Promise<T> {
+export async function loadPackage<T>(code: string, name: string, load: () => Promise<T>, why: string): Promise<T> {
   try {
     return await load();
   } catch (cause) {

@@ -9,5 +9,5 @@ export type McpSdk = Pick<
 /** Loads the MCP package, only if a server is needed. */
 export async function loadMcpSdk(): Promise<McpSdk> {
   const why = "MCP servers need the package @ai-sdk/mcp, which is not installed";
-  return await loadPackage("@ai-sdk/mcp", () => import("@ai-sdk/mcp"), "mcp_not_installed", why);
+  return await loadPackage("mcp_not_installed", "@ai-sdk/mcp", () => import("@ai-sdk/mcp"), why);
 }

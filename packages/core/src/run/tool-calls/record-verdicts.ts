@@ -1,0 +1,156 @@
+import { SluiceError } from "../../base/errors.ts";
+import { type Json, jsonFault } from "../../base/json.ts";
+import { type AllowedCall, type Authorization, authorizeCall, type SealedCall } from "../../gate/authorize-call.ts";
+import { type DenialCause, denial } from "../../gate/denial.ts";
+import { argsSummary } from "../../gate/summary.ts";
+import { maskSecrets, redactJson } from "../../journal/redaction.ts";
+import type { StepCall } from "../../journal/seam.ts";
+import { type CallGroupId, stepIds, stepNames } from "../../journal/step-id.ts";
+import { raceAbort } from "../limits/limits.ts";
+import { toolCall } from "./execute-tool-call.ts";
+import type { DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
+import {
+  decidesVerdict,
+  isUndecided,
+  type RecordedVerdict,
+  readRecordedVerdict,
+  verdictOf,
+  worldLimitOf,
+} from "./verdict.ts";
+
+/**
+ * Decides about a group of calls in one step. The record says which calls the group holds: after a resume, it may be another number
+ * of the `waiting` calls, since the effects of tools may have changed.
+ */
+export async function recordVerdicts(
+  of: ToolCallContext,
+  groupId: CallGroupId,
+  group: readonly WaitingCall[],
+  waiting: readonly WaitingCall[],
+): Promise<readonly DecidedCall[]> {
+  const { journal, execution } = of.attempt;
+  const decidedHere: DecidedCall[] = [];
+  const decide = async (step: StepCall): Promise<RecordedVerdict[]> => {
+    for (const { call, usage } of group) {
+      const before = readRecordedVerdict(step, call.id, call.tool);
+      const late = before === undefined ? of.attempt.limits.exceeded()?.message : worldLimitOf(before);
+      const policy = { ...of.policy, usage, late, subjects: before?.subjects };
+      decidedHere.push(await settleCall(of, call, step, () => authorizeCall(call, policy)));
+    }
+    return decidedHere.map(({ verdict }) => verdict);
+  };
+  const recorded = await journal.run(stepNames.calls(groupId, "verdicts"), decide, { decides: decidesVerdict });
+  return recorded.map((verdict, index) => {
+    const call = waiting[index]?.call;
+    if (call === undefined || call.id !== verdict.id) {
+      const where = `${execution.steps.runId}, turn ${groupId.turn}`;
+      throw new SluiceError(
+        "Host",
+        "journal_mismatch",
+        `${where}: the journal has a verdict on another call, ${verdict.id}`,
+      );
+    }
+    return { call, verdict, authorization: decidedHere[index]?.authorization };
+  });
+}
+
+/** What a step records of one call: with the intent of an allowed one, and with the events of the verdict. */
+export async function settleCall(
+  of: ToolCallContext,
+  call: SealedCall,
+  step: StepCall,
+  authorize: () => Promise<Authorization>,
+): Promise<DecidedCall> {
+  const { id, tool } = call;
+  const { journal, execution } = of.attempt;
+  // The run's signal, since creating a signal for the step costs more than a verdict.
+  const { signal } = execution.steps;
+  const before = readRecordedVerdict(step, id, tool);
+  const work = async () => {
+    const authorization = await authorize();
+    // After a cancel nothing waits for this any more.
+    if (authorization.kind !== "allow" || signal.aborted) return { authorization, intent: undefined };
+    return { authorization, intent: before === undefined ? await intentOf(of, call, authorization) : before.intent };
+  };
+  const settled = await raceAbort(signal, work());
+  if (settled === undefined) return cancelledCall(of, call, step);
+  const { authorization, intent } = settled.value;
+  const { subjects } = authorization;
+  if (authorization.kind === "prompt") {
+    const requestId = requestIdOf(call);
+    const { body, digest, why } = authorization;
+    step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest, body }));
+    const reachable = before === undefined ? execution.deps.people.reachable() : !isUndecided(before);
+    if (reachable) return { call, authorization, verdict: { id, tool, subjects, verdict: verdictOf(authorization) } };
+    // If no one can answer, the same record closes the request.
+    const answered = { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" };
+    step.event(journal.event("grant.answered", answered));
+    return deniedCall(of, call, step, "no_interactor", `no one is available to approve this call: ${why}`, subjects);
+  }
+  if (authorization.kind === "deny" && authorization.vetoed !== undefined) {
+    const { hook, reason } = authorization.vetoed;
+    const vetoed = { callId: id, tool, hook, reason: execution.deps.secrets.text(reason) };
+    step.event(journal.event("hook.vetoed", vetoed));
+  }
+  const verdict = {
+    id,
+    tool,
+    subjects,
+    verdict: verdictOf(authorization),
+    ...(intent === undefined ? {} : { intent }),
+  };
+  return { ...finalVerdict(of, call, step, verdict), authorization };
+}
+
+/** A call that a person's answer, or its lack, denies. */
+export function deniedCall(
+  of: ToolCallContext,
+  call: SealedCall,
+  step: StepCall,
+  cause: DenialCause,
+  reason: string,
+  subjects: RecordedVerdict["subjects"] = [],
+): DecidedCall {
+  const { id, tool } = call;
+  const output = denial(cause, tool, reason, of.policy.alternatives);
+  return finalVerdict(of, call, step, { id, tool, subjects, verdict: { kind: "refused", cause, output } });
+}
+
+/** A call that was not decided before the run was cancelled. */
+export function cancelledCall(of: ToolCallContext, call: SealedCall, step: StepCall): DecidedCall {
+  const { id, tool } = call;
+  const output = { code: "call_not_run", message: "the run was cancelled before this call was decided" };
+  return finalVerdict(of, call, step, { id, tool, subjects: [], verdict: { kind: "refused", output } });
+}
+
+/** Masks a verdict that is not a question any more, and adds its event. */
+function finalVerdict(of: ToolCallContext, call: SealedCall, step: StepCall, recorded: RecordedVerdict): DecidedCall {
+  const { journal, execution } = of.attempt;
+  const verdict = maskSecrets(recorded.verdict, execution.deps.secrets);
+  const { id, tool, argsDigest, input } = call;
+  // Redacts before summarising, since redaction recognises secrets by their keys.
+  const about = { callId: id, tool, argsDigest, args: argsSummary(tool, redactJson(input ?? null)) };
+  if (verdict.kind === "approved") {
+    step.event(journal.event("call.decided", { ...about, verdict: "approved", by: verdict.by }));
+  } else if (verdict.kind === "refused") {
+    const cause = verdict.cause === undefined ? {} : { cause: verdict.cause };
+    step.event(journal.event("call.decided", { ...about, verdict: "refused", ...cause, result: verdict.output }));
+  }
+  return { call, verdict: { ...recorded, verdict } };
+}
+
+/** The intent to record before a writing call runs. Without one, the outcome of a call that is interrupted is unknown. */
+async function intentOf(of: ToolCallContext, call: SealedCall, allowed: AllowedCall): Promise<Json | undefined> {
+  if (allowed.prepare === undefined) return undefined;
+  try {
+    const intent = await allowed.prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.steps.signal));
+    return jsonFault(intent) === undefined ? intent : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `plan#1/a1/t1.c0` */
+export function requestIdOf({ scope, id }: SealedCall): string {
+  return stepIds.inAttempt(scope.executionId, scope.attempt, id);
+}
