@@ -2,8 +2,8 @@ import { done, pipeline, type StateExecutor, type StepCall, state } from "@sluic
 import { z } from "zod";
 
 /** The tokens that one call can use, and uses. */
-export const CALL = { inputTokens: 30, outputTokens: 10 };
-export const CAP = 100;
+const CALL = { inputTokens: 30, outputTokens: 10 };
+const CAP = 100;
 
 /** A kind of state that makes three calls, each in a step that reserves what it can use. `call` does the work of one. */
 export function spender(call: (id: string) => void): StateExecutor {
