@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { AppFlags } from "@sluice/tui";
 import type { CommandContext } from "../../packages/cli/src/command-context.ts";
 import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
@@ -13,7 +14,7 @@ export function appOptions(
   return {
     commands: flags.screenReader === true ? PLAIN_COMMANDS : COMMANDS,
     flags,
-    context: { ...context, version: "0.0.0-test" },
+    context: { ...context, workspace: resolve(context.here, flags.cwd ?? "."), version: "0.0.0-test" },
     createEngine: (hooks) => createEngine({ flags, context, ...hooks }),
   };
 }

@@ -81,3 +81,16 @@ test("a narrow terminal breaks the greeting between words", async () => {
   app.key("ctrl+d");
   expect(await app.end()).toMatchObject({ code: 0 });
 });
+
+test("with --cwd the app names that folder and completes its files", async () => {
+  const place = appPlace();
+  place.write("elsewhere/only-there.txt", "one\n");
+  const app = await place.open(["--cwd", "elsewhere"]);
+  await app.waitFor(/Sluice \S+ {2}\S+\/elsewhere\n/);
+  app.type("@only");
+  await app.waitFor((screen) => /(?<!\/)only-there\.txt/.test(screen), "the file by its path in that folder");
+  app.key("escape");
+  app.key("ctrl+c");
+  app.key("ctrl+d");
+  expect(await app.end()).toMatchObject({ code: 0 });
+});

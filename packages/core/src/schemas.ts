@@ -170,6 +170,7 @@ const data = {
     by: z.string(),
     reason: z.string().optional(),
     proof: proof.optional(),
+    argsDigest: digest.optional(),
   }),
   "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
   "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),

@@ -25,7 +25,7 @@ export interface ForEach<T extends string, I, J extends string> {
   readonly state: T;
   /** Each is the input of one child. */
   readonly items: readonly I[];
-  /** Name the items, in their order. */
+  /** One for each item, in the same order. */
   readonly keys: readonly string[];
   readonly join: J;
   /** The join's input. */
@@ -258,7 +258,7 @@ function readForEach(value: Fields, states: States, maxItems: number): ParsedCho
   if (typeof state !== "string" || typeof join !== "string") return refuse("forEach() names no state and no join");
   if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure is "cancel" or "settle"');
   if (maxParallel !== undefined && !isCount(maxParallel)) return refuse("maxParallel is a whole number from 1");
-  if (!Array.isArray(items)) return refuse("the items of forEach() are a list");
+  if (!Array.isArray(items)) return refuse("the items of forEach() are not a list");
   if (items.length > maxItems)
     return refuse(`the list has ${items.length} items, and limits.maxItems allows ${maxItems}`);
   if (!Array.isArray(keys) || keys.length !== items.length) return refuse("forEach() needs one key for each item");
@@ -289,8 +289,7 @@ function readSibling(entry: unknown, states: States): SiblingShape | Extract<Par
   const reading = readTo(entry, states);
   if (!reading.ok) return reading;
   if (reading.shape.kind !== "to") return refuse("a sibling is a state");
-  if (reading.shape.context !== undefined)
-    return refuse("a sibling cannot change the context: it has a copy of its own");
+  if (reading.shape.context !== undefined) return refuse("a sibling cannot change the context");
   return { state: reading.shape.state, input: reading.shape.input };
 }
 

@@ -38,7 +38,7 @@ export interface KindFacts {
   /** What the fingerprint covers of its options and output. Default: both, as a whole. */
   readonly parts?: Readonly<Record<string, Part>>;
 }
-/** A text or number is recorded as it is if it is short; `data`, and a text that is long, as a digest. */
+/** A short text or a number is recorded as it is; a long text, and `data`, as a digest. */
 export type Part = string | number | { readonly data: Json } | CompiledSchema<unknown>;
 
 /** A state of any kind. */

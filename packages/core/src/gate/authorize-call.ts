@@ -46,10 +46,7 @@ export interface CallRequest {
   };
 }
 
-/**
- * A request whose arguments cannot change any more, with their digest. A class, so that neither a copy nor an object of the same
- * shape passes for one.
- */
+/** A tool call with frozen arguments and their digest. A class, so that no copy and no object of the same shape is accepted. */
 export class SealedCall {
   readonly scope: CallScope;
   readonly id: string;
@@ -96,7 +93,7 @@ export class SealedCall {
   }
 }
 
-/** What the calls before left to count, folded in call order by `countCall`. */
+/** How often the last call was made in a row. `countCall` updates it, in call order. */
 export interface CallUsage {
   /** The `key` of the last call. */
   readonly last: string;
@@ -129,7 +126,7 @@ export interface Policy extends HardLimits {
   readonly alternatives: Alternatives;
   /** Checks every allowed call; see `runGuardHooks`. */
   readonly hooks?: (call: GuardedCall) => Promise<GuardVerdict>;
-  /** With this call; omitted, no call is a repeated one. */
+  /** Includes this call. Without it, repeated calls are not counted. */
   readonly usage?: CallUsage;
   /** Why no call may begin any more, if a time cap has passed. */
   readonly late?: string | undefined;
@@ -137,7 +134,7 @@ export interface Policy extends HardLimits {
   readonly mask?: (text: string) => string;
   /** The arguments as a summary may show them. */
   readonly redact?: (input: Json) => Json;
-  /** Replaces what the tool says: a replay does not look at the world. */
+  /** Used instead of what the tool reports, for replays. */
   readonly subjects?: readonly Subject[] | undefined;
 }
 
@@ -159,7 +156,7 @@ export interface AllowedCall {
   readonly question: Question | undefined;
   /** Makes the intent to record before a writing call runs; absent when the tool has none. */
   readonly prepare?: (call: ToolCall) => Promise<Json>;
-  /** Runs the call with the arguments that were checked. Rejects with Host `approval_void` the second time, and after its scope. */
+  /** Runs the call with the checked arguments, once. Rejects with Host `approval_void` if called again, or after the scope ended. */
   execute(call: ToolCall): Promise<ToolResult>;
 }
 
@@ -173,9 +170,9 @@ export interface PromptedCall {
   /** What the person is shown. */
   readonly body: JsonObject;
   /**
-   * The call once it was answered. Only an approval of this digest, and of the arguments in `recordedBody`, the body as it was
-   * shown, allows it; guard hooks may still veto. The first answer with this digest stands: after it, and after the call's scope,
-   * this rejects with Host `approval_void`.
+   * Applies an answer. Only an approval of this digest allows the call, and only if `recordedBody`, the body that was shown, has
+   * the arguments that would run; guard hooks may still veto. Rejects with Host `approval_void` after the first answer with this
+   * digest, and after the scope ended.
    */
   granted(answer: GrantAnswer, recordedBody: JsonObject): Promise<AllowedCall | DeniedCall>;
 }
@@ -199,16 +196,21 @@ export interface DeniedCall {
 }
 
 /**
- * Decides about one call. It records nothing and keeps nothing: the returned object is all that the call may do, until its scope ends.
- * A call that another process decided about is decided again, with that verdict as `earlier`, and denied unless it may still run as
- * it was recorded. Throws Host `call_not_sealed` for anything but a SealedCall.
+ * Decides about one call and stores nothing: what the call may do is the returned object, until its scope ends. To continue a call
+ * that another process decided about, pass that verdict as `earlier`: the call is decided again, and denied unless it may still run
+ * as recorded. Rejects with Host `call_not_sealed` for anything but a SealedCall.
  */
 export async function authorizeCall(
   call: SealedCall,
   policy: Policy,
   earlier?: EarlierVerdict,
 ): Promise<Authorization> {
-  if (!SealedCall.isSealed(call)) throw new SluiceError("Host", "call_not_sealed", "only a SealedCall is authorized");
+  if (!SealedCall.isSealed(call))
+    throw new SluiceError(
+      "Host",
+      "call_not_sealed",
+      "authorizeCall() takes a SealedCall; create it with new SealedCall(scope, request)",
+    );
   if (earlier !== undefined) return await authorizeAgain(call, policy, earlier);
   const unstarted = whyNotStarted(call, policy);
   if (unstarted !== undefined) return unstarted;

@@ -89,7 +89,7 @@ export class TreeReader<R extends OrderedRecord> {
     yield* this.#below(run, depth, later);
   }
 
-  /** The next records. Those of resumes that follow each other are never apart, since what is recorded below depends on all. */
+  /** The next records. Consecutive resumes are read together, since the place of the children's records depends on all of them. */
   async #page({ runId, records }: TreeRun, from: number): Promise<readonly R[]> {
     const page: R[] = [];
     for (let next = from; next < records; ) {

@@ -136,7 +136,7 @@ export function childRun(
   const fanOut = running.get(`${parent.parentId}/${parent.fanOut}`);
   const view = isEarlierInput(input) ? earlierView({ id: runId, workspace }, input) : fanOut?.view;
   if (view === undefined) {
-    const message = `run ${runId} reads what its parent has, and its parent does not run in this process`;
+    const message = `run ${runId} reads from its parent, which does not run in this process`;
     throw new SluiceError("Host", "journal_mismatch", message);
   }
   const entered = { state: id, input: field(input, "input") ?? null, visit: numberField(input, "visit") ?? 1 };

@@ -84,7 +84,7 @@ export class App implements Steering {
     this.#input = new Input({
       env: context.env,
       clock,
-      root: this.here,
+      root: context.workspace,
       store: async () => (await this.engine.store())?.folder,
       commands: this.commands,
       choices: (kind) => this.#choices.of(kind),

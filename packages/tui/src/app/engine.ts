@@ -17,6 +17,8 @@ export interface AppContext {
   readonly env: Environment;
   /** The working directory of the process. */
   readonly here: string;
+  /** The absolute path of the folder that its runs work in: `--cwd`, by default `here`. */
+  readonly workspace: string;
   /** The version of the command. */
   readonly version: string;
   readonly terminal: { out(text: string): void; err(text: string): void };

@@ -1,12 +1,12 @@
 import { cleanInline, type Line } from "@sluice/view/text";
 import type { AppContext, Engine } from "./engine.ts";
 
-/** The first lines of the app: version, folder and what to type. */
-export function greeting({ here, version }: Pick<AppContext, "here" | "version">): readonly Line[] {
+/** The first lines of the app: version, workspace and what to type. */
+export function greeting({ workspace, version }: Pick<AppContext, "workspace" | "version">): readonly Line[] {
   return [
     [
       { text: `Sluice ${version}`, style: "strong" },
-      { text: `  ${cleanInline(here)}`, style: "dim" },
+      { text: `  ${cleanInline(workspace)}`, style: "dim" },
     ],
     [
       { text: "/run codeReview <task>", style: "accent" },

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { AppFlags } from "@sluice/tui";
 import type { Command } from "commander";
 import type { CommandContext, CommandRun } from "../../command-context.ts";
@@ -32,7 +33,8 @@ async function open(context: CommandContext, flags: AppFlags & RunFlags, program
     return EXIT.usage;
   }
   const [{ openApp }, { createEngine }] = await Promise.all([import("@sluice/tui"), import("./engine.ts")]);
-  return await openApp(flags, { ...context, version: ownVersion() }, (hooks) =>
+  const workspace = resolve(context.here, flags.cwd ?? ".");
+  return await openApp(flags, { ...context, workspace, version: ownVersion() }, (hooks) =>
     createEngine({ flags, context, ...hooks }),
   );
 }

@@ -29,8 +29,8 @@ export const NO_RECORDED_COSTS: RecordedCosts = {
 };
 
 /**
- * Sums what the steps of a run and its children say they cost. A step that another process finished than the one that began it,
- * or none, counts in addition with all that it could have used. Nothing is read for a pipeline without caps. `older` reads the
+ * Sums the recorded costs of the steps of a run and its children. An open record counts too, with the most that its step could
+ * use, if no process finished the step or a different one did. Nothing is read for a pipeline without caps. `older` reads the
  * cost of a record that has none, which earlier versions kept in its value.
  */
 export function recordedCosts(
