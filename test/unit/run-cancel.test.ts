@@ -100,11 +100,16 @@ describe("a cancelled run ends within 100 ms", () => {
     const at = reached();
     let checks = 0;
     // The session checks the input before the run begins, and the run does in its first step.
-    const validate = (value: unknown) => {
-      checks += 1;
-      return checks === 2 ? at.hang() : { value };
+    const standard = {
+      version: 1,
+      vendor: "own",
+      types: undefined,
+      validate: (value: unknown) => {
+        checks += 1;
+        return checks === 2 ? at.hang() : { value };
+      },
     };
-    const inputSchema = withJsonSchema({ "~standard": { validate, vendor: "own", version: 1 } }, {});
+    const inputSchema = withJsonSchema({ "~standard": standard }, {});
     const pipe = one(work({ inputSchema }));
     const live = session({ model: noModel });
     const { result, events } = await cancelAt(live, pipe, () => at.here);
