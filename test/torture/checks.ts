@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isJsonObject, type Json, type RunEnd, type RunJournal } from "@sluice/core";
-import { verifyJournal } from "@sluice/core/host";
+import { readEvents, verifyJournal } from "@sluice/core/host";
 import { readOutcome } from "@sluice/core/runtime";
 import type { Reference, Seen } from "./case.ts";
 import { finishedCalls, happenings } from "./journal-facts.ts";
@@ -105,7 +105,7 @@ function checkNap(journals: readonly RunJournal[], napMs: number): void {
     return main?.records[name === "now" ? step : step + 1];
   });
   const from = Number(before?.value);
-  const until = Number(JSON.parse(after?.events ?? "[]")[0]?.at);
+  const until = Number(after && readEvents("", after)[0]?.at);
   assert.ok(until - from >= napMs, `it slept ${until - from} ms of ${napMs}`);
 }
 
