@@ -5,7 +5,7 @@ import type { PipelineSpec } from "../definition/spec.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import { apply, countOf, initialState, type MachineView } from "../machine/machine-state.ts";
+import { apply, countOf, enteredOf, initialState, type MachineView } from "../machine/machine-state.ts";
 import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
 import { decide, type Effect, fanOutFailure, follow, type MachineInput } from "../machine/transition.ts";
 import { AttemptJournal } from "./attempt.ts";
@@ -109,7 +109,7 @@ async function runChildren(
   const journal = new AttemptJournal(steps, executionId, attempts);
   const decision = await steps.run(
     stepIds.failedFanOut(effect.fanOut.id),
-    (call) => decideRoute({ spec, stateId: view.at?.state ?? "", view, steps, deps }, journal, call, input),
+    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
     { decides: decidesRoute },
   );
   return { input, decision };
@@ -119,7 +119,7 @@ async function runChildren(
 async function runChild(setup: RunSetup, steps: StepRunner, view: MachineView): Promise<ProgramEnd> {
   const { result, denied } = await execute(executionOf(setup, steps, view, false));
   const status = childStatus(result);
-  const data = { status, state: view.at?.state ?? "" };
+  const data = { status, state: enteredOf(view).state };
   return { status, value: { result, denied }, events: [{ type: "run.finished", data }] };
 }
 
@@ -143,7 +143,7 @@ function executionOf(
   view: MachineView,
   routed: boolean,
 ): Execution {
-  const { state: stateId = "", visit = 1 } = view.at ?? {};
+  const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
   if (prepared === undefined || executor === undefined) {
