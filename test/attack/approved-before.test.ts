@@ -244,6 +244,27 @@ test("a call that was granted before a cancel and did not begin: never runs, and
   expect(eventData(events, "grant.expired")).toMatchObject([{ cause: "cancelled" }]);
 });
 
+test("a call that was approved before a kill, in a run that is cancelled while its tool gets ready again: never runs", async () => {
+  const ran: Json[] = [];
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const life = (host: RunHost, ready: () => Promise<void>) =>
+    session({ model, clock, tools: deploy(ran, { ready }), host: () => host });
+  const first = createHost(failingAt(memory.connect(), CALL), { clock });
+  const handle = life(first, turns).start(pipelineOf(["Deploy"]), { task: "x" });
+  await expect(handle).rejects.toMatchObject({ code: "store_io" });
+  await first.close();
+  const next = createHost(memory.connect(), { clock });
+  const cancels = async (): Promise<void> => {
+    void resumed.cancel("enough");
+    await turns();
+  };
+  const resumed = life(next, cancels).resume(pipelineOf(["Deploy"]), handle.runId);
+  expect((await resumed).status).toBe("cancelled");
+  expect(ran).toEqual([]);
+  expect(eventData(await eventsOf(next, handle.runId), "call.finished")).toMatchObject([{ outcome: "error" }]);
+});
+
 test("a call that was at work when its process died: never runs again because its tool calls itself a reader by now", async () => {
   const ran: Json[] = [];
   const dies = deploy(ran, { execute: () => Promise.reject(new Error("unreachable")) });

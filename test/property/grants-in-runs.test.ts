@@ -13,7 +13,7 @@ import {
   SluiceError,
   to,
 } from "@sluice/core";
-import { createHost, createMemoryJournals, type JournalStore, verifyJournal } from "@sluice/core/host";
+import { createHost, createMemoryJournals, type JournalStore, readEvents, verifyJournal } from "@sluice/core/host";
 import { digestOf } from "@sluice/core/runtime";
 import { replayRun } from "@sluice/stages";
 import fc from "fast-check";
@@ -384,14 +384,11 @@ function digestIn(message: SignalMessage | undefined): Json | undefined {
   return field(message?.payload, "digest");
 }
 
-const written = z.array(z.object({ type: z.string(), data: z.record(z.string(), z.unknown()) }));
 function eventsIn(journals: readonly RunJournal[], type: string) {
   return journals.flatMap(({ runId: of, records }) =>
-    records.flatMap(({ events }) =>
-      written
-        .parse(JSON.parse(events))
-        .filter((event) => event.type === type)
-        .map(({ data }) => ({ of, data })),
-    ),
+    records
+      .flatMap((record) => readEvents(of, record))
+      .filter((event) => event.type === type)
+      .map(({ data }) => ({ of, data })),
   );
 }

@@ -1,4 +1,5 @@
 import { field, type Json, type JsonObject } from "@sluice/core";
+import { readEvents } from "@sluice/core/host";
 import { digestOf } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -143,9 +144,7 @@ test("of any calls, in any processes, only those run that may: once, recorded, a
     }
 
     // One verdict for every call, one end for every grant.
-    const events = trace.records.flatMap(
-      ({ events }) => JSON.parse(events) as readonly { readonly type: string; readonly data: JsonObject }[],
-    );
+    const events = trace.records.flatMap(({ events }, seq) => readEvents("run", { seq, events }));
     const dataOf = (type: string) => events.filter((event) => event.type === type).map(({ data }) => data);
     const decided = dataOf("call.decided").map(({ callId }) => callId);
     expect(new Set(decided).size).toBe(decided.length);

@@ -89,7 +89,7 @@ interface RecordPlace {
 
 /** What came of a scenario, without what differs between any two runs. */
 export interface CallTrace {
-  /** What tools did, in order: `1 execute Note t1.c0 {"n":1}`, the number being the process. */
+  /** What tools did, in order. */
   readonly acted: readonly Acted[];
   /** Calls that guard hooks were asked about. */
   readonly guarded: readonly string[];
@@ -100,6 +100,7 @@ export interface CallTrace {
   readonly ends: readonly string[];
 }
 export interface Acted {
+  /** The process, from 1. */
   readonly life: number;
   readonly what: "prepare" | "execute" | "recover";
   readonly tool: string;

@@ -116,6 +116,8 @@ describe("the events of a record", () => {
       inputTokens: Number.NaN,
       outputTokens: Number.NaN,
     });
+    for (const damaged of ['[{"cost":', '[{"cost":7}]', '[{"cost":[]}]'])
+      expect(readCost(record(damaged))).toMatchObject({ outputTokens: Number.NaN, costUsd: Number.NaN });
   });
 
   test("of no known type are not written", () => {

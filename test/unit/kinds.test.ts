@@ -93,7 +93,9 @@ describe("a kind of the user's own", () => {
 
   test.each(["kind", "allowedTools", "hook setup"])("cannot hide a change behind a part named %s", (name) => {
     const options = { text: "Hello", allowedTools: ["Read"], setup: () => null };
-    expect(() => alone(echo(options, { parts: { [name]: "same" } }))).toThrow(/two parts of one have the same name/);
+    expect(() => alone(echo(options, { parts: { [name]: "same" } }))).toThrow(
+      `two parts of one have the same name, ${name};`,
+    );
   });
 
   test("needs JSON as options where it gives no parts", () => {

@@ -1,6 +1,15 @@
-import { done, fanOut, type GuardHook, pipeline, type SluiceEvent, type State, stage } from "@sluice/core";
+import {
+  done,
+  fanOut,
+  type GuardHook,
+  pipeline,
+  type SluiceEvent,
+  type State,
+  stage,
+  withJsonSchema,
+} from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
-import type { ResolvedModel } from "@sluice/stages";
+import { type ResolvedModel, replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
@@ -18,6 +27,7 @@ import {
   tool,
   twoHosts,
   work,
+  workExecutor,
 } from "../support/run-kit.ts";
 
 const input = z.object({ task: z.string() });
@@ -84,6 +94,29 @@ describe("a cancelled run ends within 100 ms", () => {
     const live = session({ model: noModel });
     const { result } = await cancelAt(live, pipe, () => at.here);
     expect(result).toMatchObject({ status: "cancelled", stages: [{ status: "completed" }] });
+  });
+
+  test("while the schema of its first input hangs: it enters no state, and replays", async () => {
+    const at = reached();
+    let checks = 0;
+    // The session checks the input before the run begins, and the run does in its first step.
+    const standard = {
+      version: 1,
+      vendor: "own",
+      types: undefined,
+      validate: (value: unknown) => {
+        checks += 1;
+        return checks === 2 ? at.hang() : { value };
+      },
+    };
+    const inputSchema = withJsonSchema({ "~standard": standard }, {});
+    const pipe = one(work({ inputSchema }));
+    const live = session({ model: noModel });
+    const { result, events } = await cancelAt(live, pipe, () => at.here);
+    expect(result).toMatchObject({ status: "cancelled", error: { message: "enough" }, stages: [] });
+    expect(phasesOf(events)).toEqual([]);
+    const journals = await live.host.journal(result.runId);
+    expect(await replayRun(pipe, journals, { env: {}, executors: [workExecutor] })).toMatchObject({ identical: true });
   });
 
   test("while it waits at its gate", async () => {

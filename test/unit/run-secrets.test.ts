@@ -254,6 +254,22 @@ test("a route's output holds no key either", async () => {
   expectNoKey(await traces(live, result.runId, result));
 });
 
+test("what the schema of the first input adds holds no key either", async () => {
+  const inputs: Json[] = [];
+  const first = work({
+    inputSchema: z.any().transform(() => ({ [key]: key })),
+    act: ({ ctx }) => {
+      inputs.push(json(ctx.input));
+      return completed(null);
+    },
+  });
+  const pipe = pipeline({ id: "p", input, stages: { first }, initial: "first", next: { first: () => done(null) } });
+  const live = session({ model: noModel, env });
+  const result = await live.run(pipe, task);
+  expect(inputs).toEqual([{ "[redacted:CASTLE_TOKEN]": "[redacted:CASTLE_TOKEN]" }]);
+  expectNoKey(await traces(live, result.runId, result));
+});
+
 test("a model's failure that repeats a key of the session does not", async () => {
   const model = talker(() => ({ errors: [{ status: 400, message: `bad header: ${key}` }] }));
   const state = stage({

@@ -1,15 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import {
-  isJson,
-  isJsonObject,
-  isObject,
-  type Json,
-  type JsonObject,
-  field as member,
-  parseStoredJson,
-} from "../base/json.ts";
+import { field, isJson, isJsonObject, isObject, type Json, type JsonObject, parseStoredJson } from "../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
 import { dataText } from "./redaction.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
@@ -197,8 +189,8 @@ export function hashDigested(
   valueDigest: string,
 ): string {
   const { seq, ordinal, stepId, phase, incarnation, events } = record;
-  const place = field(previous) + field(runId) + field(String(seq)) + field(String(ordinal));
-  return hash("sha256", place + field(stepId) + field(phase) + field(incarnation) + field(valueDigest) + field(events));
+  const place = sized(previous) + sized(runId) + sized(String(seq)) + sized(String(ordinal));
+  return hash("sha256", place + sized(stepId) + sized(phase) + sized(incarnation) + sized(valueDigest) + sized(events));
 }
 
 /** A value's part in its record's hash: SHA-256 in hex, or empty if there is no value. */
@@ -206,7 +198,7 @@ export function digestOf(value: string): string {
   return value === "" ? "" : hash("sha256", value);
 }
 
-function field(text: string): string {
+function sized(text: string): string {
   return `${text.length}:${text}`;
 }
 
@@ -257,13 +249,24 @@ function amountsText(cost: StepCost): string {
 /** What a record says its step used or may use; a member that is no number is NaN. Undefined for a record without a cost. */
 export function readCost({ events }: Pick<JournalRecord, "events">): StepCost | undefined {
   if (!events.startsWith(COST_START)) return undefined;
-  const read = parseStoredJson(events);
-  const cost = read.ok && Array.isArray(read.value) ? member(read.value[0], "cost") : undefined;
-  const amounts = AMOUNTS.flatMap((name) => {
-    const amount = member(cost, name);
-    return amount === undefined ? [] : [[name, typeof amount === "number" ? amount : Number.NaN]];
-  });
-  return Object.fromEntries(amounts);
+  const stored = readStored(events)?.cost;
+  const cost: { -readonly [K in keyof StepCost]: StepCost[K] } = {};
+  for (const name of AMOUNTS) {
+    // A cost that cannot be read is one of unknown amounts.
+    const amount = isJsonObject(stored) ? stored[name] : null;
+    if (amount !== undefined) cost[name] = typeof amount === "number" ? amount : Number.NaN;
+  }
+  return cost;
+}
+
+/** What `writeEvents` wrote: the cost, if any, and the events. Undefined for a text that was never written. */
+function readStored(
+  text: string,
+): { readonly cost?: Json | undefined; readonly events: readonly unknown[] } | undefined {
+  const read = parseStoredJson(text);
+  if (!read.ok || !Array.isArray(read.value)) return undefined;
+  const [first, ...others]: readonly Json[] = read.value;
+  return text.startsWith(COST_START) ? { cost: field(first, "cost"), events: others } : { events: read.value };
 }
 
 const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
@@ -300,9 +303,7 @@ function isStoredEvent(value: unknown): value is StoredEvent {
 /** The events of a record, with their ids. Throws Host `journal_damaged` for a text that was never written. */
 export function readEvents(runId: string, record: Pick<JournalRecord, "seq" | "events">): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
-  const read = parseStoredJson(record.events);
-  const all = read.ok && Array.isArray(read.value) ? read.value : undefined;
-  const stored = record.events.startsWith(COST_START) ? all?.slice(1) : all;
+  const stored = readStored(record.events)?.events;
   if (stored === undefined || !stored.every(isStoredEvent)) {
     const message = `the events of record ${record.seq} of run ${runId} cannot be read; verify the journal`;
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId, seq: record.seq } });

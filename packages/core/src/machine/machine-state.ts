@@ -152,6 +152,12 @@ export function countOf({ counts }: Pick<MachineView, "counts">, state: string):
   return counts.get(state) ?? { visits: 0, turns: 0 };
 }
 
+/** The state that was entered last. Throws before the start. */
+export function enteredOf({ at }: Pick<MachineView, "at">): Entered {
+  if (at === undefined) throw new Error('the run has not started: give the machine { kind: "start" } first');
+  return at;
+}
+
 /** The states that a fan-out visits. A list is one visit of its state. */
 export function statesToVisit({ siblings, list }: FanOutChoice): readonly string[] {
   return list === undefined ? siblings.map(({ state }) => state) : [list];

@@ -33,6 +33,10 @@ export type RecordedStart =
   | { readonly ok: true; readonly choice: ResolvedChoice }
   | { readonly ok: false; readonly reason: string };
 
+export function isRecordedStart(value: Json): value is RecordedStart {
+  return field(value, "ok") === true ? isChoice(field(value, "choice")) : hasText(value, "reason");
+}
+
 export function toRecordedStart({ choice, rejected }: NextDecision): RecordedStart {
   return rejected === undefined ? { ok: true, choice } : { ok: false, reason: rejected };
 }

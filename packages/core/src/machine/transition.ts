@@ -5,6 +5,7 @@ import { decideNext, type NextDecision, type ResolvedChoice, resolveChoice } fro
 import {
   contextOf,
   countOf,
+  enteredOf,
   type FanOutChoice,
   type Joined,
   type MachineView,
@@ -66,7 +67,8 @@ export interface Transition {
 
 /**
  * Decides what follows from what has happened. Changes nothing. Whatever routes, conditions and schemas do, the result is a valid
- * transition. It is `decide`, the only part that runs code of the pipeline, and then `follow`.
+ * transition. It is `decide`, the only part that runs code of the pipeline, and then `follow`. Throws for an input that cannot
+ * follow: a result before the start, and children where no fan-out is pending.
  */
 export async function transition(spec: PipelineSpec, view: MachineView, input: MachineInput): Promise<Transition> {
   return follow(spec, view, input, await decide(spec, view, input));
@@ -81,7 +83,7 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       return byDefault(withoutDecision(view, input));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
-      return await decideNext(spec, stateOf(view), deepFreeze(result), ctx);
+      return await decideNext(spec, enteredOf(view).state, deepFreeze(result), ctx);
     }
     case "children": {
       const { choice } = pendingOf(view);
@@ -89,7 +91,7 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       if (failure === undefined) return byDefault({ kind: "to", state: choice.join, input: choice.input });
       const { attempts: attempt } = failure;
       const ctx = contextOf(view, { attempt }, joinedAs(choice, input.ended));
-      return await decideNext(spec, stateOf(view), failure, ctx);
+      return await decideNext(spec, enteredOf(view).state, failure, ctx);
     }
   }
 }
@@ -178,7 +180,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
       return {};
     case "result": {
       const { result } = input;
-      const state = stateOf(view);
+      const state = enteredOf(view).state;
       const turns = [{ state, turns: result.turns }];
       return result.status === "completed" ? { turns, outputs: [{ state, output: result.output }] } : { turns };
     }
@@ -201,7 +203,7 @@ function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice
   if (input.kind === "cancelled") return { kind: "cancel", reason: input.reason };
   const result = resultOf(view, input);
   if (result?.status === "cancelled") return { kind: "cancel", reason: result.reason };
-  return { kind: "fail", reason: `state ${stateOf(view)} ended without a choice` };
+  return { kind: "fail", reason: `state ${enteredOf(view).state} ended without a choice` };
 }
 
 /** Visits are counted when a state is entered; here it is only judged whether one more is allowed. */
@@ -287,11 +289,6 @@ function endOf(choice: Exclude<ResolvedChoice, { readonly kind: "to" | "fanOut" 
     case "cancel":
       return { status: "cancelled", reason: choice.reason };
   }
-}
-
-function stateOf({ at }: MachineView): string {
-  if (at === undefined) throw new Error('the run has not started: give the machine { kind: "start" } first');
-  return at.state;
 }
 
 function pendingOf({ pending }: MachineView): PendingFanOut {

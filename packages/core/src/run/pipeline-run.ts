@@ -5,10 +5,10 @@ import type { PipelineSpec } from "../definition/spec.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import { apply, countOf, initialState, type MachineView } from "../machine/machine-state.ts";
-import { fromRecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
+import { apply, countOf, enteredOf, initialState, type MachineView } from "../machine/machine-state.ts";
+import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
 import { decide, type Effect, fanOutFailure, follow, type MachineInput } from "../machine/transition.ts";
-import { AttemptJournal, DECIDES } from "./attempt.ts";
+import { AttemptJournal } from "./attempt.ts";
 import type { RunDeps } from "./deps.ts";
 import type { Execution } from "./execution.ts";
 import { childRun, type RunningFanOuts, runFanOut } from "./fan-out.ts";
@@ -16,8 +16,8 @@ import { cancelReason, NO_USAGE, type RunMeter } from "./limits/limits.ts";
 import { type PreparedStates, prepareStates } from "./prepared-states.ts";
 import { addTo, type RunAccount, runEndOf } from "./run-result.ts";
 import { execute } from "./stage/execute.ts";
-import { decideRoute } from "./stage/leave.ts";
-import { decidesRoute } from "./stage/recorded-phases.ts";
+import { decideInRun, decideRoute } from "./stage/leave.ts";
+import { decidesRoute, decidesStart } from "./stage/recorded-phases.ts";
 
 /** The program of a pipeline, from its initial state along its routes to an end. A child's run executes only one state of it. */
 export function pipelineProgram(
@@ -72,11 +72,14 @@ async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Pr
 }
 
 /** Recorded only where a schema reads the run's input. */
-async function decideStart({ spec }: RunSetup, steps: StepRunner, view: MachineView): Promise<Decided> {
+async function decideStart({ spec, deps }: RunSetup, steps: StepRunner, view: MachineView): Promise<Decided> {
   const input: MachineInput = { kind: "start" };
-  const start = (): Promise<NextDecision> => decide(spec, view, input);
-  if (spec.states.get(spec.initial)?.inputSchema === undefined) return { input, decision: await start() };
-  const recorded = await steps.run(stepIds.initial, async () => toRecordedStart(await start()), DECIDES);
+  if (spec.states.get(spec.initial)?.inputSchema === undefined) {
+    return { input, decision: await decide(spec, view, input) };
+  }
+  const start = async (): Promise<RecordedStart> =>
+    toRecordedStart(await decideInRun({ spec, view, steps, deps }, input));
+  const recorded = await steps.run(stepIds.initial, start, { decides: decidesStart });
   return { input, decision: fromRecordedStart(recorded) };
 }
 
@@ -106,7 +109,7 @@ async function runChildren(
   const journal = new AttemptJournal(steps, executionId, attempts);
   const decision = await steps.run(
     stepIds.failedFanOut(effect.fanOut.id),
-    (call) => decideRoute({ spec, stateId: view.at?.state ?? "", view, steps, deps }, journal, call, input),
+    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
     { decides: decidesRoute },
   );
   return { input, decision };
@@ -116,7 +119,7 @@ async function runChildren(
 async function runChild(setup: RunSetup, steps: StepRunner, view: MachineView): Promise<ProgramEnd> {
   const { result, denied } = await execute(executionOf(setup, steps, view, false));
   const status = childStatus(result);
-  const data = { status, state: view.at?.state ?? "" };
+  const data = { status, state: enteredOf(view).state };
   return { status, value: { result, denied }, events: [{ type: "run.finished", data }] };
 }
 
@@ -140,7 +143,7 @@ function executionOf(
   view: MachineView,
   routed: boolean,
 ): Execution {
-  const { state: stateId = "", visit = 1 } = view.at ?? {};
+  const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
   if (prepared === undefined || executor === undefined) {

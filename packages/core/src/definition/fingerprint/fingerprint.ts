@@ -50,8 +50,12 @@ export function fingerprint(spec: Spec): string {
 
 /** Throws for two facts of one name, since the fingerprint would cover only one of them. */
 function valuesOf(state: string, facts: readonly FullFact[]): JsonObject {
-  const values = new Map(facts.map(({ name, value }) => [name, value]));
-  if (values.size < facts.length) throw new Error(`two parts of ${state} have the same name`);
+  const values = new Map<string, Json>();
+  for (const { name, value } of facts) {
+    if (values.has(name))
+      throw new Error(`two parts of ${state} have the same name, ${name}; its kind has to name its part otherwise`);
+    values.set(name, value);
+  }
   return Object.fromEntries(values);
 }
 

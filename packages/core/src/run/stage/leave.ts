@@ -164,21 +164,28 @@ async function runExit({ execution, ctx, before }: Leaving, result: StageResult<
   }
 }
 
-/** The phase Next: asks the machine what comes next. A cancelled run does not wait for it. */
+/** What the machine decides, without known secrets. A cancelled run does not wait for the pipeline's code. */
+export async function decideInRun(
+  { spec, view, steps, deps }: Pick<Execution, "spec" | "view" | "steps" | "deps">,
+  input: MachineInput,
+): Promise<NextDecision> {
+  const decided =
+    cancelReason(steps.signal) === undefined ? await raceAbort(steps.signal, decide(spec, view, input)) : undefined;
+  if (decided !== undefined) return masked(decided.value, deps.secrets);
+  return { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } };
+}
+
+/** The phase Next: asks the machine what comes next. */
 export async function decideRoute(
-  { spec, stateId, view, steps, deps }: Pick<Execution, "spec" | "stateId" | "view" | "steps" | "deps">,
+  execution: Pick<Execution, "spec" | "stateId" | "view" | "steps" | "deps">,
   journal: AttemptJournal,
   call: StepCall,
   input: MachineInput,
 ): Promise<NextDecision> {
+  const { stateId } = execution;
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
   note("stage.next", ENTERED);
-  const decided =
-    cancelReason(steps.signal) === undefined ? await raceAbort(steps.signal, decide(spec, view, input)) : undefined;
-  const next: NextDecision =
-    decided === undefined
-      ? { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } }
-      : masked(decided.value, deps.secrets);
+  const next = await decideInRun(execution, input);
   const { choice, ...why } = next;
   if (next.rejected !== undefined) note("route.rejected", { from: stateId, reason: next.rejected });
   note("route.decided", { from: stateId, choice: choice.kind, ...targetOf(next), why });

@@ -64,7 +64,7 @@ async function answerOf<T>(
   { ask, read, otherwise }: PhaseHook<T>,
   name: string,
   signal: AbortSignal,
-  limits: Deadline,
+  deadline: Deadline,
 ): Promise<HookAnswer<T>> {
   const cancelled = cancelReason(signal);
   if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
@@ -73,7 +73,7 @@ async function answerOf<T>(
   try {
     const value = ask();
     ended = isThenable(value)
-      ? await limits.timed(signal, (timed) => raceAbort(timed, Promise.resolve(value)))
+      ? await deadline.timed(signal, (timed) => raceAbort(timed, Promise.resolve(value)))
       : { value };
   } catch (thrown) {
     const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
@@ -86,7 +86,7 @@ async function answerOf<T>(
   }
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "cancelled", reason };
-  const hit = limits.exceeded();
+  const hit = deadline.exceeded();
   const message = `${hit?.message ?? "a time limit was passed"}; ${name} was still running`;
   return { kind: "failed", code: "timeout", message, ...(hit === undefined ? {} : { limit: hit.limit }) };
 }

@@ -3,9 +3,9 @@ import type { StageResult } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { decodeValue } from "../../journal/record.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
-import { stepNames } from "../../journal/step-id.ts";
+import { stepIds, stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
-import { isDecision } from "../../machine/recorded-decision.ts";
+import { fromRecordedStart, isDecision, isRecordedStart } from "../../machine/recorded-decision.ts";
 import type { LimitHit } from "../limits/limits.ts";
 import { type MissingAnswer, readPreconditionAnswer } from "./phases.ts";
 
@@ -111,6 +111,11 @@ function isCancelled(next: NextDecision | null): boolean {
 /** Replay asks the route after a failed fan-out again, unless a cancel interrupted it. */
 export function decidesRoute({ value }: RecordedOutcome): boolean {
   return !isCancelled(decodeValue(value, isDecision, "that routes a failed fan-out"));
+}
+
+/** Replay checks the initial state's input again, unless a cancel interrupted that. */
+export function decidesStart({ value }: RecordedOutcome): boolean {
+  return !isCancelled(fromRecordedStart(decodeValue(value, isRecordedStart, stepIds.initial)));
 }
 
 export function leftIn({ value }: Pick<RecordedOutcome, "value">): Left {

@@ -122,7 +122,6 @@ export async function executeToolCall(
       return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
-  if (step.signal.aborted) return finish(failed("call_aborted", "the stage ended before this call began"));
   return finish(await act(runnable, call, deps, step));
 }
 
@@ -150,6 +149,8 @@ async function act(
 ): Promise<Omit<ExecutedCall, "ms">> {
   const authorization = await runnable.authorize();
   if (authorization.kind !== "allow") return refusedCall(authorization, deps);
+  // After the authorization, which may have waited for the tool and for hooks.
+  if (step.signal.aborted) return failed("call_aborted", "the stage ended before this call began");
   deps.atWork.count += 1;
   deps.atWork.started += 1;
   const execute = (): Promise<ToolResult> => authorization.execute(call);
