@@ -173,9 +173,9 @@ export interface PromptedCall {
   /** What the person is shown. */
   readonly body: JsonObject;
   /**
-   * The call once it was answered. Only an approval of this digest, and of the arguments in `recordedBody`, the body as it was
-   * shown, allows it; guard hooks may still veto. The first answer with this digest stands: after it, and after the call's scope,
-   * this rejects with Host `approval_void`.
+   * The call once it was answered. Only an approval of this digest, and of this call with its arguments in `recordedBody`, the body
+   * as it was shown, allows it; guard hooks may still veto. The first answer with this digest stands: after it, and after the
+   * call's scope, this rejects with Host `approval_void`.
    */
   granted(answer: GrantAnswer, recordedBody: JsonObject): Promise<AllowedCall | DeniedCall>;
 }
@@ -226,7 +226,8 @@ async function authorizeAgain(call: SealedCall, policy: Policy, earlier: Earlier
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
   const known: CheckedCall = { call, policy, bound, subjects };
   if (earlier.kind === "allow") return verdict.kind === "allow" ? await allowed(known, earlier.by) : stale(verdict.why);
-  if (!sameJson(bound.input, earlier.body.input)) return stale(OTHER_INPUT);
+  const changed = whyNotShown(known, earlier.body);
+  if (changed !== undefined) return stale(changed);
   if (!policy.builtins.has(call.tool) && !sameJson(now, subjects)) return stale("it now touches something else");
   // Never allowed by the envelope, even a wider one: a person was asked about this call.
   return prompted(known, "");
@@ -316,7 +317,8 @@ function prompted({ call, policy, bound, subjects }: CheckedCall, reason: string
     // The first answer to this request stands.
     used = true;
     if (approve !== true) return denied(call, policy, "denied", "the request was not approved");
-    if (!sameJson(input, recordedBody.input)) return denied(call, policy, "limit", `${STALE}${OTHER_INPUT}`, subjects);
+    const changed = whyNotShown({ call, bound }, recordedBody);
+    if (changed !== undefined) return denied(call, policy, "limit", `${STALE}${changed}`, subjects);
     return await allowed({ call, policy, bound, subjects }, "grant");
   };
   return Object.freeze({ kind: "prompt", why, digest: argsDigest, subjects, body, granted });
@@ -324,6 +326,17 @@ function prompted({ call, policy, bound, subjects }: CheckedCall, reason: string
 
 const OTHER_ARGUMENTS = "the approval was for different arguments and does not cover this call";
 const OTHER_INPUT = "its tool now transforms these arguments differently from what was approved";
+
+/** Why the body that a person was shown is not about this call as it would run now. */
+function whyNotShown({ call, bound }: Pick<CheckedCall, "call" | "bound">, body: JsonObject): string | undefined {
+  const { scope, id, tool, argsDigest } = call;
+  const { executionId, attempt } = scope;
+  const isThis = Object.entries({ executionId, attempt, proposalId: id, tool, argsDigest }).every(
+    ([name, value]) => body[name] === value,
+  );
+  if (!isThis) return "it was for another call";
+  return sameJson(bound.input, body.input) ? undefined : OTHER_INPUT;
+}
 
 /** Why a call does not get as far as its tool. */
 function whyNotStarted(call: SealedCall, policy: Policy): DeniedCall | undefined {
