@@ -2,6 +2,7 @@ import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
+import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
@@ -72,11 +73,15 @@ async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Pr
 }
 
 /** Recorded only where a schema reads the run's input. */
-async function decideStart({ spec }: RunSetup, steps: StepRunner, view: MachineView): Promise<Decided> {
+async function decideStart({ spec, deps }: RunSetup, steps: StepRunner, view: MachineView): Promise<Decided> {
   const input: MachineInput = { kind: "start" };
   const start = (): Promise<NextDecision> => decide(spec, view, input);
   if (spec.states.get(spec.initial)?.inputSchema === undefined) return { input, decision: await start() };
-  const recorded = await steps.run(stepIds.initial, async () => toRecordedStart(await start()), DECIDES);
+  const recorded = await steps.run(
+    stepIds.initial,
+    async () => maskSecrets(toRecordedStart(await start()), deps.secrets),
+    DECIDES,
+  );
   return { input, decision: fromRecordedStart(recorded) };
 }
 
