@@ -250,11 +250,12 @@ const AMOUNTS = [
 
 /** Writes numbers only, since whatever else an executor returns could hold a secret. */
 function amountsText(cost: StepCost): string {
-  const known = AMOUNTS.flatMap((name) => {
+  const known: string[] = [];
+  for (const name of AMOUNTS) {
     // Read once, since an executor's object may answer differently the next time.
     const amount = cost[name];
-    return amount === undefined ? [] : [`"${name}":${Number.isFinite(amount) ? amount : null}`];
-  });
+    if (amount !== undefined) known.push(`"${name}":${Number.isFinite(amount) ? amount : null}`);
+  }
   return `{${known.join(",")}}`;
 }
 
