@@ -161,6 +161,42 @@ describe("a call that a person granted before a kill", () => {
   });
 });
 
+test.each([SETTLE, CALL])(
+  "an approval never covers a call of another tool with the same arguments (%s)",
+  async (at) => {
+    const ran: string[] = [];
+    const tools = ["Check", "Deploy"].map((name) =>
+      tool(name, { execute: async () => ({ ok: true, output: ran.push(name) }) }),
+    );
+    const calling = (name: string) =>
+      pipeline({
+        id: "other",
+        input: z.object({}),
+        stages: {
+          state: work({
+            allowedTools: ["Read"],
+            act: async (scope) => {
+              const [called] = await scope.calls(1, [{ id: "t1.c0", tool: name, input: { to: "test" } }]);
+              return completed(called?.output ?? null);
+            },
+          }),
+        },
+        initial: "state",
+        next: { state: ({ output }) => done(output) },
+      });
+    const memory = createMemoryJournals();
+    const clock = handClock();
+    const first = createHost(failingAt(memory.connect(), at), { clock });
+    const asks = session({ model: noModel, clock, tools, interactors: [approving()], host: () => first });
+    const handle = asks.start(calling("Check"), {});
+    await expect(handle).rejects.toMatchObject({ code: "store_io" });
+    await first.close();
+    const next = session({ model: noModel, clock, tools, host: () => createHost(memory.connect(), { clock }) });
+    await expect(next.resume(calling("Deploy"), handle.runId)).rejects.toMatchObject({ code: "journal_mismatch" });
+    expect(ran).toEqual([]);
+  },
+);
+
 describe("the calls of a turn, where their tools came to read or to write in between", () => {
   const effects = ["read", "write"] as const;
   test.each(effects)(

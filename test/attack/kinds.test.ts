@@ -1,9 +1,19 @@
-import { type ActOutcome, done, type Json, pipeline, type StateExecutor, state } from "@sluice/core";
+import {
+  type ActOutcome,
+  type ActScope,
+  done,
+  type EventDraft,
+  type Json,
+  pipeline,
+  type StateExecutor,
+  state,
+} from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { eventsOf, noModel, session, tool } from "../support/run-kit.ts";
 
 const task = { task: "t" };
+const ignore = (): void => undefined;
 
 function one(options: Json = {}, output: z.ZodType = z.object({ text: z.string() })) {
   return pipeline({
@@ -84,6 +94,56 @@ describe("what an executor says does not become more than it is", () => {
     });
     expect(result.status).toBe("completed");
     await expect(late).rejects.toBeDefined();
+  });
+});
+
+describe("an executor opens no request in the place of the gate", () => {
+  const request = {
+    requestId: "one#1/a1/t1.c1",
+    kind: "grantStageTool",
+    digest: "0".repeat(64),
+    body: { tool: "Look", input: {} },
+  };
+  const types = ["grant.requested", "grant.answered", "request.opened", "request.expired"] as const;
+  const ways: Readonly<Record<string, (scope: ActScope, draft: EventDraft) => unknown>> = {
+    "in a note": (scope, draft) => scope.note(draft),
+    "in a step": ({ steps }, draft) => steps.run("s", (call) => call.event(draft) ?? null),
+    "in a step's open record": ({ steps }, draft) => steps.run("s", () => null, { open: { events: [draft] } }),
+    "by another type that it changes afterwards": ({ steps }, { type, ...draft }) =>
+      steps.run("s", (call) => {
+        const changing: { -readonly [K in keyof EventDraft]: EventDraft[K] } = { ...draft, type: "stage.act" };
+        call.event(changing);
+        changing.type = type;
+        return null;
+      }),
+  };
+  const all = Object.keys(ways).flatMap((way) => types.map((type) => [way, type] as const));
+  test.each(all)("%s: %s", async (way, type) => {
+    const requests: unknown[] = [];
+    const live = session({
+      model: noModel,
+      executors: [
+        {
+          kind: "own",
+          act: async (_init, scope) => {
+            try {
+              await ways[way]?.(scope, { type, data: request });
+            } finally {
+              requests.push(...(await live.host.requests()));
+            }
+            return { status: "completed", output: { text: "x" }, ...counted };
+          },
+        },
+      ],
+      tools: [look],
+    });
+    const handle = live.start(one(), task);
+    await handle.then(ignore, ignore);
+    expect(requests).toEqual([]);
+    const written = (await live.host.journal(handle.runId)).flatMap(({ records }) =>
+      records.map(({ events }) => events),
+    );
+    expect(written.join("")).not.toContain(`"type":"${type}"`);
   });
 });
 

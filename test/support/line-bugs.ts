@@ -229,8 +229,8 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "approvals-cover-what-was-not-shown",
     file: AUTHORIZE,
-    find: "if (!sameJson(input, recordedBody.input)) return",
-    replace: "if (recordedBody.input === undefined) return",
+    find: "return sameJson(bound.input, body.input) ?",
+    replace: "return body.input !== undefined ?",
     tests: AUTHORIZED,
   },
   {

@@ -1,4 +1,4 @@
-import { field, type Json, type ToolCall } from "@sluice/core";
+import { field, type Json, type JsonObject, type ToolCall } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -226,12 +226,32 @@ describe("a call that a person has to grant", () => {
 
   test("is not granted for arguments that were not shown", async () => {
     const { tool } = watched();
-    for (const body of [{ input: { a: 2 } }, {}, { input: null }]) {
+    for (const other of [{ input: { a: 2 } }, { input: undefined }, { input: null }]) {
       const asked = await prompt(tool, { a: 1 });
+      const body: JsonObject = JSON.parse(JSON.stringify({ ...asked.body, ...other }));
       expect(await asked.granted(yes(asked), body)).toMatchObject({ kind: "deny", cause: "limit" });
     }
     const asked = await prompt(tool, { a: 1, b: -0 });
-    expect(await asked.granted(yes(asked), { input: { b: 0, a: 1 } })).toMatchObject({ kind: "allow" });
+    const body = { ...asked.body, input: { b: 0, a: 1 } };
+    expect(await asked.granted(yes(asked), body)).toMatchObject({ kind: "allow" });
+  });
+
+  test("is not granted by what was shown of another call with the same arguments", async () => {
+    const { tool } = watched();
+    for (const other of [
+      { tool: "Other" },
+      { proposalId: "t1.c1" },
+      { attempt: 2 },
+      { executionId: "plan#2" },
+      { argsDigest: "0".repeat(64) },
+    ]) {
+      const asked = await prompt(tool, { a: 1 });
+      const body = { ...asked.body, ...other };
+      expect(await asked.granted(yes(asked), body)).toMatchObject({ kind: "deny", cause: "limit" });
+      const earlier: EarlierVerdict = { kind: "prompt", body, subjects: asked.subjects };
+      const again = await authorizeCall(sealed({ input: { a: 1 } }), policyOf(tool), earlier);
+      expect(again).toMatchObject({ kind: "deny", cause: "limit" });
+    }
   });
 
   test("is granted for itself only, not for its twin", async () => {
@@ -332,7 +352,10 @@ describe("a call that does not get as far as its tool", () => {
 describe("a call that an earlier process decided about", () => {
   const file = path("/ws/src/a.ts", "write");
   const before: EarlierVerdict = { kind: "allow", by: "envelope", subjects: [file] };
-  const asked: EarlierVerdict = { kind: "prompt", body: { input: {} }, subjects: [file] };
+  const { executionId, attempt } = scopeOf();
+  const { id: proposalId, tool: name, argsDigest } = sealed({ input: {} });
+  const body = { executionId, attempt, proposalId, tool: name, argsDigest, input: {} };
+  const asked: EarlierVerdict = { kind: "prompt", body, subjects: [file] };
   const touching = (...subjects: readonly (typeof file)[]) => watched({ subjects: () => subjects });
   const scoped = (rule: string): Partial<Policy> => ({ envelope: compileEnvelope([rule]) });
   const again = async (tool: Tool, earlier: EarlierVerdict, policy: Partial<Policy>) =>
@@ -367,7 +390,7 @@ describe("a call that an earlier process decided about", () => {
     const { ran, tool } = touching(file);
     const prompted = promptOf(await again(tool, asked, inside));
     expect(prompted.digest).toBe(sealed({ input: {} }).argsDigest);
-    const granted = allowedOf(await prompted.granted(yes(prompted), { input: {} }));
+    const granted = allowedOf(await prompted.granted(yes(prompted), body));
     expect(granted.by).toBe("grant");
     await granted.execute(toolCall());
     expect(ran).toEqual([{}]);
@@ -382,9 +405,11 @@ describe("a call that an earlier process decided about", () => {
 
   test("is denied where its tool makes other arguments of it than were shown", async () => {
     const { tool } = watched({ subjects: () => [file], input: z.object({ force: z.boolean().default(true) }) });
-    const shown = { ...asked, body: { input: { force: false } } };
+    const shown = { ...asked, body: { ...body, input: { force: false } } };
     expect(await again(tool, shown, inside)).toMatchObject({ kind: "deny", cause: "limit" });
-    expect(await again(tool, { ...shown, body: { input: { force: true } } }, inside)).toMatchObject({ kind: "prompt" });
+    expect(await again(tool, { ...shown, body: { ...body, input: { force: true } } }, inside)).toMatchObject({
+      kind: "prompt",
+    });
   });
 
   test("is put before the guard hooks again", async () => {

@@ -64,7 +64,7 @@ describe("a run that is taken up", () => {
     expect((await loadForResume(before.store, before.row)).forked).toBe(false);
   });
 
-  test("is taken as it was read before, unless that is not all of it, or of another run", async () => {
+  test("is taken as it was read before, unless that is not all of it and its children, or of another run", async () => {
     const { records, row, store } = kept(drafts);
     const { head, records: count } = row;
     const read = { runId: "r1", records, input: null, claimed: { records: count, head } };
@@ -73,13 +73,22 @@ describe("a run that is taken up", () => {
       { ...read, records: records.slice(0, -1) },
       { ...read, runId: "r2" },
     ])
-      expect((await refusal(loadForResume(store, row, before))).slice(0, 3)).toEqual([
+      expect((await refusal(loadForResume(store, row, [before]))).slice(0, 3)).toEqual([
         "Host",
         "run_continued_elsewhere",
         { runId: "r1" },
       ]);
-    const gone = changed(store, { records: () => expect.fail("read twice") });
-    expect(await loadForResume(gone, row, read)).toMatchObject({ seq: 6, head });
+    const now = (...rows: readonly RunRow[]) =>
+      changed(store, { records: () => expect.fail("read twice"), runs: () => rows });
+    expect(await loadForResume(now(row), row, [read])).toMatchObject({ seq: 6, head });
+    const child = { ...row, runId: "r1/fan/a", parentId: "r1" };
+    const both = [read, { ...read, runId: child.runId, parentId: "r1" }];
+    expect(await loadForResume(now(row, child), row, both)).toMatchObject({ seq: 6, head });
+    for (const [later, before] of [
+      [now(row, child), [read]],
+      [now(row, { ...child, head: "later" }), both],
+    ] as const)
+      expect((await refusal(loadForResume(later, row, before)))[1]).toBe("run_continued_elsewhere");
   });
 
   const cut = chain("r1", drafts).slice(0, -1);

@@ -13,15 +13,17 @@ import {
   stage,
   type Usage,
 } from "@sluice/core";
-import { readCost } from "@sluice/core/host";
+import { createHost, createMemoryJournals, readCost } from "@sluice/core/host";
 import { recordedCosts } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { costInValue } from "../../packages/stages/src/agent/model-step-record.ts";
 import { billedModel } from "../support/billed-model.ts";
+import { handClock } from "../support/hand-clock.ts";
 import {
   completed,
   eventually,
+  json,
   noModel,
   quiet,
   session,
@@ -30,8 +32,10 @@ import {
   type WorkOptions,
   work,
 } from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
 
 const task = { task: "t" };
+const ignore = (): void => undefined;
 /** Until the process is stopped. */
 const stopped = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -289,4 +293,56 @@ test("of journals of earlier versions is read from the values of their model ste
   expect(recordedCosts(spec, older, () => undefined).spent.tokens.spent).toBe(0);
   const { spent, runMs } = recordedCosts(spec, older, costInValue);
   expect({ spent, runMs }).toEqual({ spent: costs.spent, runMs: costs.runMs });
+});
+
+test("what a child spends after its run was read, and before the run is taken over, counts against the caps", async () => {
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const [dying, going] = [Promise.withResolvers<null>(), { on: false }];
+  const hang: Hang = ({ signal }) => (going.on ? Promise.resolve() : stopped(signal));
+  const pipe = pipeline({
+    id: "taken",
+    input: z.object({}),
+    limits: { maxTokens: 100 },
+    stages: {
+      start: work(),
+      first: work({
+        act: async (scope) => {
+          if (!going.on) await dying.promise;
+          const outcome = await spends(scope, "first", 60);
+          await scope.steps.run("die", () => null);
+          return completed(outcome);
+        },
+      }),
+      second: work({
+        act: async (scope) => {
+          await pause(scope, hang);
+          return completed(await spends(scope, "second", 41));
+        },
+      }),
+      join: work({ act: ({ ctx }) => completed(json([ctx.upstream.first, ctx.upstream.second])) }),
+    },
+    initial: "start",
+    next: { start: () => fanOut(["first", "second"], { join: "join" }), join: ({ output }) => done(output) },
+  });
+  const owner = createHost(failingAt(memory.connect(), /\/die$/), { clock });
+  const handle = session({ model: noModel, clock, host: owner }).start(pipe, {});
+  handle.then(ignore, ignore);
+  const next = createHost(memory.connect(), { clock });
+  await eventually(async () => (await next.tree(handle.runId)).length === 3, "the fan-out");
+  let resumes = 0;
+  const resume: RunHost["resume"] = async (...given) => {
+    resumes += 1;
+    if (resumes === 1) {
+      // The journals were read; the owner goes on for a moment and dies without a record of its root.
+      dying.resolve(null);
+      await expect(handle).rejects.toMatchObject({ code: "store_io" });
+      await owner.close();
+      going.on = true;
+    }
+    return await next.resume(...given);
+  };
+  const result = await session({ model: noModel, clock, host: { ...next, resume } }).resume(pipe, handle.runId);
+  expect(result).toMatchObject({ status: "completed", output: ["spent", "run.maxTokens"] });
+  expect(resumes).toBe(2);
 });

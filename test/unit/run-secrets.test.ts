@@ -466,3 +466,18 @@ test("an argument that only its name gives away stands in no event, not in the o
   // Whoever answers decides about what would run, and is shown it.
   expect(JSON.stringify(asked)).toContain(word);
 });
+
+test("a key that the schema of the initial state adds is nowhere in requests, events, results or journal", async () => {
+  const live = session({ model: noModel, env });
+  const withKey = z.object({ task: z.string() }).transform((given) => ({ ...given, token: key }));
+  const made = pipeline({
+    id: "p",
+    input,
+    stages: { one: work({ inputSchema: withKey, act: ({ ctx }) => completed(json(ctx.input)) }) },
+    initial: "one",
+    next: { one: ({ output }) => done(output) },
+  });
+  const result = await live.run(made, task);
+  expect(result).toMatchObject({ status: "completed", output: { task: "t", token: "[redacted:CASTLE_TOKEN]" } });
+  expectNoKey(await traces(live, result.runId, result));
+});

@@ -170,9 +170,9 @@ export interface PromptedCall {
   /** What the person is shown. */
   readonly body: JsonObject;
   /**
-   * Applies an answer. Only an approval of this digest allows the call, and only if `recordedBody`, the body that was shown, has
-   * the arguments that would run; guard hooks may still veto. Rejects with Host `approval_void` after the first answer with this
-   * digest, and after the scope ended.
+   * Applies an answer. Only an approval of this digest allows the call, and only if `recordedBody`, the body that was shown, is
+   * about this call and has the arguments that would run; guard hooks may still veto. Rejects with Host `approval_void` after the
+   * first answer with this digest, and after the scope ended.
    */
   granted(answer: GrantAnswer, recordedBody: JsonObject): Promise<AllowedCall | DeniedCall>;
 }
@@ -228,7 +228,8 @@ async function authorizeAgain(call: SealedCall, policy: Policy, earlier: Earlier
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
   const known: CheckedCall = { call, policy, bound, subjects };
   if (earlier.kind === "allow") return verdict.kind === "allow" ? await allowed(known, earlier.by) : stale(verdict.why);
-  if (!sameJson(bound.input, earlier.body.input)) return stale(OTHER_INPUT);
+  const changed = whyNotShown(known, earlier.body);
+  if (changed !== undefined) return stale(changed);
   if (!policy.builtins.has(call.tool) && !sameJson(now, subjects)) return stale("it now touches something else");
   // Never allowed by the envelope, even a wider one: a person was asked about this call.
   return prompted(known, "");
@@ -318,7 +319,8 @@ function prompted({ call, policy, bound, subjects }: CheckedCall, reason: string
     // The first answer to this request stands.
     used = true;
     if (approve !== true) return denied(call, policy, "denied", "the request was not approved");
-    if (!sameJson(input, recordedBody.input)) return denied(call, policy, "limit", `${STALE}${OTHER_INPUT}`, subjects);
+    const changed = whyNotShown({ call, bound }, recordedBody);
+    if (changed !== undefined) return denied(call, policy, "limit", `${STALE}${changed}`, subjects);
     return await allowed({ call, policy, bound, subjects }, "grant");
   };
   return Object.freeze({ kind: "prompt", why, digest: argsDigest, subjects, body, granted });
@@ -326,6 +328,17 @@ function prompted({ call, policy, bound, subjects }: CheckedCall, reason: string
 
 const OTHER_ARGUMENTS = "the approval was for different arguments and does not cover this call";
 const OTHER_INPUT = "its tool now transforms these arguments differently from what was approved";
+
+/** Why the body that a person was shown is not about this call as it would run now. */
+function whyNotShown({ call, bound }: Pick<CheckedCall, "call" | "bound">, body: JsonObject): string | undefined {
+  const { scope, id, tool, argsDigest } = call;
+  const { executionId, attempt } = scope;
+  const isThis = Object.entries({ executionId, attempt, proposalId: id, tool, argsDigest }).every(
+    ([name, value]) => body[name] === value,
+  );
+  if (!isThis) return "it was for another call";
+  return sameJson(bound.input, body.input) ? undefined : OTHER_INPUT;
+}
 
 /** Why a call does not get as far as its tool. */
 function whyNotStarted(call: SealedCall, policy: Policy): DeniedCall | undefined {

@@ -242,8 +242,13 @@ const AMOUNTS = [
 
 /** Writes numbers only, since whatever else an executor returns could hold a secret. */
 function amountsText(cost: StepCost): string {
-  const known = AMOUNTS.filter((name) => cost[name] !== undefined);
-  return `{${known.map((name) => `"${name}":${Number.isFinite(cost[name]) ? cost[name] : null}`).join(",")}}`;
+  const known: string[] = [];
+  for (const name of AMOUNTS) {
+    // Read once, since an executor's object may answer differently the next time.
+    const amount = cost[name];
+    if (amount !== undefined) known.push(`"${name}":${Number.isFinite(amount) ? amount : null}`);
+  }
+  return `{${known.join(",")}}`;
 }
 
 /** What a record says its step used or may use; a member that is no number is NaN. Undefined for a record without a cost. */

@@ -257,8 +257,8 @@ export interface RunCopy {
 export interface ResumeRunOptions {
   /** More data for the `run.resumed` event, besides the incarnation. */
   readonly said?: JsonObject;
-  /** The result of an earlier `journal` call, which saves reading it again; it is verified the same way. If the run has changed since, the resume is refused with `run_continued_elsewhere`, since facts derived from the journal, such as the remaining budget, are stale. */
-  readonly read?: RunJournal;
+  /** The result of an earlier `journal` call, which saves reading it again; it is verified the same way. If the run or a child has changed since, the resume is refused with `run_continued_elsewhere`, since facts derived from the journals, such as the remaining budget, are stale. */
+  readonly read?: readonly RunJournal[];
 }
 
 /** All operations on runs, for the process that owns them and for others. */

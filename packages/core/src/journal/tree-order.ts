@@ -27,6 +27,13 @@ export type ReadRecords<R extends OrderedRecord> = (
 /** Records per read, so that the first events of a long run arrive early. */
 const PAGE = 200;
 
+/** Parts of a run's id below which no children are looked for: each level of a tree takes some of the stack. */
+const MOST_PARTS = 200;
+
+function partsOf(runId: string): number {
+  return runId.split("/", MOST_PARTS + 1).length;
+}
+
 /** The reading position in one run. */
 interface Position {
   next: number;
@@ -56,7 +63,7 @@ export class TreeReader<R extends OrderedRecord> {
     const known = new Set(runs.map(({ runId }) => runId));
     const parentOf = ({ runId, parentId = "" }: TreeRun): string =>
       // A changed journal may claim any parent; an id that extends its parent's cannot be its own ancestor.
-      known.has(parentId) && runId.startsWith(`${parentId}/`) ? parentId : "";
+      known.has(parentId) && runId.startsWith(`${parentId}/`) && partsOf(parentId) <= MOST_PARTS ? parentId : "";
     const stepOf = (parentId: string, { runId }: TreeRun): string =>
       runId.slice(parentId.length + 1, runId.lastIndexOf("/"));
     const byParent = Map.groupBy(runs, parentOf);
@@ -75,11 +82,14 @@ export class TreeReader<R extends OrderedRecord> {
     while (position.next < run.records) {
       const page = await this.#page(run, position.next);
       if (page.length === 0) break;
-      const resumed = new Set([...later, ...page.filter(isResume).map(({ incarnation }) => incarnation)]);
+      const resumes = page.filter(isResume);
+      // A child, which is read again at each resume of its parent, mostly has none of its own.
+      const resumed =
+        resumes.length === 0 ? undefined : new Set([...later, ...resumes.map(({ incarnation }) => incarnation)]);
       for (const record of page) {
         if (later.has(record.incarnation)) return yield* this.#below(run, depth, later);
-        yield* this.#below(run, depth, isLifecycle(record) ? resumed : later, position.open);
-        if (isResume(record)) resumed.delete(record.incarnation);
+        yield* this.#below(run, depth, isLifecycle(record) ? (resumed ?? later) : later, position.open);
+        if (isResume(record)) resumed?.delete(record.incarnation);
         if (record.phase === "open") position.open.add(record.stepId);
         if (record.phase === "done") position.open.delete(record.stepId);
         position.next = Math.max(position.next, record.seq) + 1;

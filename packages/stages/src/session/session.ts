@@ -4,9 +4,7 @@ import {
   type Interactor,
   isSluiceError,
   type Pipeline,
-  type ResumeRunOptions,
   type RunHost,
-  type RunJournal,
   type RunTask,
   type SignalOutcome,
   SluiceError,
@@ -145,7 +143,7 @@ export function createSession(options: SessionOptions): Session {
     refuseUnpricedRecords(spec, runId, costs);
     return await runs.add(() =>
       host.resume(runId, run.program(costs), {
-        ...alreadyRead(journals),
+        read: journals,
         said: {
           sandbox: run.sandbox,
           ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source) } }),
@@ -180,7 +178,7 @@ export function createSession(options: SessionOptions): Session {
       // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);
       const costs = recordedCosts(spec, copied, costInValue);
-      return await host.resume(runId, run.program(costs), alreadyRead(copied));
+      return await host.resume(runId, run.program(costs), { read: copied });
     });
   };
 
@@ -228,11 +226,6 @@ export function createSession(options: SessionOptions): Session {
 const MAX_RESUME_ATTEMPTS = 5;
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
-
-/** Passes on the journal that was read for the comparison, so that resuming does not read it again. */
-function alreadyRead([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read"> {
-  return own === undefined ? {} : { read: own };
-}
 
 /** The active runs of a session. */
 function activeRuns() {

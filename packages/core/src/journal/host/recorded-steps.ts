@@ -87,14 +87,19 @@ export interface ResumeState {
 }
 
 /**
- * Reads and verifies a run's journal. A journal that was read before is used if its last hash still is the run's. Throws Host
- * `journal_damaged`, and `run_continued_elsewhere` if the run has changed since `read`.
+ * Reads and verifies a run's journal. What was read before, of the run and its children, is used if it is still what they have
+ * recorded. Throws Host `journal_damaged`, and `run_continued_elsewhere` if the run or a child has changed since `read`.
  */
-export async function loadForResume(store: JournalStore, row: RunRow, read?: RunJournal): Promise<ResumeState> {
+export async function loadForResume(
+  store: JournalStore,
+  row: RunRow,
+  read?: readonly RunJournal[],
+): Promise<ResumeState> {
   const { runId } = row;
-  if (read !== undefined && (read.runId !== runId || read.records.at(-1)?.hash !== row.head))
+  const [own] = read ?? [];
+  if (read !== undefined && (own?.runId !== runId || own.records.at(-1)?.hash !== row.head))
     throw continuedElsewhere(runId);
-  const records = read?.records ?? (await store.records(runId, 0));
+  const records = own?.records ?? (await store.records(runId, 0));
   const { head, fault } = checkChain(runId, records);
   const [start] = records;
   if (fault !== undefined) throw damaged(runId, fault);
@@ -105,7 +110,15 @@ export async function loadForResume(store: JournalStore, row: RunRow, read?: Run
   if (head !== row.head) throw damaged(runId, "its row has another head than its last record");
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
   const forked = records.some((record) => childKeys(record) !== undefined);
+  if (read !== undefined && forked && !(await areCurrent(store, runId, read))) throw continuedElsewhere(runId);
   return { recorded: recordedSteps(runId, records), input: JSON.parse(start.value), seq: records.length, head, forked };
+}
+
+/** Whether a run's children have recorded nothing since the journals were read: they can without a record of their root. */
+async function areCurrent(store: JournalStore, rootId: string, read: readonly RunJournal[]): Promise<boolean> {
+  const heads = new Map(read.map(({ runId, claimed }) => [runId, claimed.head]));
+  const rows = await store.runs(rootId);
+  return rows.length === read.length && rows.every(({ runId, head }) => heads.get(runId) === head);
 }
 
 /** How a child ended in an earlier process, if it did. Throws Host `journal_damaged` if its journal does not verify. */

@@ -29,7 +29,8 @@ export function spend({ tokens, money }: Ledger, cost: StepCost): void {
 
 /** Whether any of it has no known price. */
 export function isUnpriced({ inputTokens = 0, outputTokens = 0, costUsd, unpricedCalls = 0 }: StepCost): boolean {
-  return unpricedCalls !== 0 || (costUsd === undefined ? inputTokens + outputTokens !== 0 : !isAmount(costUsd));
+  if (unpricedCalls !== 0) return true;
+  return costUsd === undefined ? inputTokens !== 0 || outputTokens !== 0 : !isAmount(costUsd);
 }
 
 /** A number of tokens or dollars. With anything else (NaN, for example) every comparison has the same result, and a cap holds nothing. */

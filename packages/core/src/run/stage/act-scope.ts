@@ -1,7 +1,9 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { messageOf, SluiceError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
+import type { Json, JsonObject } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
+import type { EventType } from "../../journal/events.ts";
+import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
@@ -114,7 +116,8 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
     scope: {
       steps: {
         incarnation: journal.incarnation,
-        run: (stepId, fn, options) => during(() => journal.run(stepId, fn, options)),
+        run: (stepId, fn, options) =>
+          during(() => journal.run(stepId, (call) => fn(ofKind(call)), openOfKind(options))),
         now: (stepId) => during(() => journal.now(stepId)),
         sleepUntil: (stepId, epochMs) => during(() => journal.sleepUntil(stepId, epochMs)),
         emit: (channel, chunk) => journal.emit(channel, chunk),
@@ -136,7 +139,10 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           return await calls.run(turn, requests);
         }),
       wait: (stepId, until) => during(() => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
-      note: ({ type, data }) => journal.note(type, data),
+      note: (draft) => {
+        const { type, data } = eventOfKind(draft);
+        journal.note(type, data);
+      },
     },
     busy: () => inFlight > 0,
     onBusy: (listener) => {
@@ -147,4 +153,34 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       return calls?.close() ?? [];
     },
   };
+}
+
+/** A step's call as a kind gets it: all of it, except that it cannot add events about requests. */
+function ofKind(call: StepCall): StepCall {
+  const { opened, recorded } = call;
+  return {
+    ...(opened === undefined ? {} : { opened }),
+    ...(recorded === undefined ? {} : { recorded }),
+    get signal() {
+      return call.signal;
+    },
+    event: (draft) => call.event(eventOfKind(draft)),
+    signals: () => call.signals(),
+    hold: (work) => call.hold(work),
+  };
+}
+
+function openOfKind<T extends Json>(options: StepOptions<T> | undefined): StepOptions<T> | undefined {
+  const open = options?.open;
+  return open === undefined ? options : { ...options, open: { ...open, events: open.events.map(eventOfKind) } };
+}
+
+/**
+ * Only the gate opens and closes requests: a person would be shown what a kind says of a call, and the gate would take the answer.
+ * Copied, since the kind still holds the draft.
+ */
+function eventOfKind<D extends { readonly type: EventType; readonly data: JsonObject }>(draft: D): D {
+  const own = { ...draft };
+  if (!/^(?:grant|request)\./.test(own.type)) return own;
+  throw new SluiceError("Validation", "event_unknown", `${own.type} is an event of the permission gate`);
 }

@@ -42,12 +42,12 @@ export async function recordVerdicts(
   const recorded = await journal.run(stepNames.calls(groupId, "verdicts"), decide, { decides: decidesVerdict });
   return recorded.map((verdict, index) => {
     const call = waiting[index]?.call;
-    if (call === undefined || call.id !== verdict.id) {
+    if (call?.id !== verdict.id || call.tool !== verdict.tool) {
       const where = `${execution.steps.runId}, turn ${groupId.turn}`;
       throw new SluiceError(
         "Host",
         "journal_mismatch",
-        `${where}: the journal has a verdict on another call, ${verdict.id}`,
+        `${where}: the journal has a verdict on another call, ${verdict.id} of ${verdict.tool}`,
       );
     }
     return { call, verdict, authorization: decidedHere[index]?.authorization };
