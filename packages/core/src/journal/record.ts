@@ -1,17 +1,9 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import {
-  isJson,
-  isJsonObject,
-  isObject,
-  type Json,
-  type JsonObject,
-  field as member,
-  parseStoredJson,
-} from "../base/json.ts";
+import { field, isJson, isJsonObject, isObject, type Json, type JsonObject, parseStoredJson } from "../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
-import { dataText } from "./redaction.ts";
+import { redactedJson } from "./redaction.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
 import { NO_ORDINAL } from "./step-id.ts";
 import type { Commit, JournalStore } from "./store/journal-store.ts";
@@ -197,17 +189,15 @@ export function hashDigested(
   valueDigest: string,
 ): string {
   const { seq, ordinal, stepId, phase, incarnation, events } = record;
-  const place = field(previous) + field(runId) + field(String(seq)) + field(String(ordinal));
-  return hash("sha256", place + field(stepId) + field(phase) + field(incarnation) + field(valueDigest) + field(events));
+  const place = [previous, runId, String(seq), String(ordinal)];
+  let hashed = "";
+  for (const text of [...place, stepId, phase, incarnation, valueDigest, events]) hashed += `${text.length}:${text}`;
+  return hash("sha256", hashed);
 }
 
 /** A value's part in its record's hash: SHA-256 in hex, or empty if there is no value. */
 export function digestOf(value: string): string {
   return value === "" ? "" : hash("sha256", value);
-}
-
-function field(text: string): string {
-  return `${text.length}:${text}`;
 }
 
 /**
@@ -227,7 +217,7 @@ export function writeEvents(drafts: readonly EventDraft[], at: number, cost?: St
     else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText(type));
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
-    parts.push(',"data":', dataText(data));
+    parts.push(',"data":', redactedJson(data));
     lastExecution = executionId;
     lastAttempt = attempt;
   }
@@ -258,9 +248,9 @@ function amountsText(cost: StepCost): string {
 export function readCost({ events }: Pick<JournalRecord, "events">): StepCost | undefined {
   if (!events.startsWith(COST_START)) return undefined;
   const read = parseStoredJson(events);
-  const cost = read.ok && Array.isArray(read.value) ? member(read.value[0], "cost") : undefined;
+  const cost = read.ok && Array.isArray(read.value) ? field(read.value[0], "cost") : undefined;
   const amounts = AMOUNTS.flatMap((name) => {
-    const amount = member(cost, name);
+    const amount = field(cost, name);
     return amount === undefined ? [] : [[name, typeof amount === "number" ? amount : Number.NaN]];
   });
   return Object.fromEntries(amounts);

@@ -131,13 +131,18 @@ async function executeApproved(
   if (only === undefined) return NO_RESULTS;
   const startEvents = runnables.flatMap(({ call, by, subjects }) => {
     const { id: callId, tool, argsDigest } = call;
-    const requestId = requestIdOf(call);
-    const consumed = by === "grant" ? [journal.event("grant.consumed", { requestId, callId, argsDigest })] : [];
-    of.openRequests.delete(requestId);
     const wall = sandboxOf(subjects);
     if (wall === "none") deps.answers.startsUnwalled();
-    const started = { callId, tool, argsDigest, ...(wall === undefined ? {} : { wall }) };
-    return [...consumed, journal.event("call.started", started)];
+    const started = journal.event("call.started", {
+      callId,
+      tool,
+      argsDigest,
+      ...(wall === undefined ? {} : { wall }),
+    });
+    if (by !== "grant") return [started];
+    const requestId = requestIdOf(call);
+    of.openRequests.delete(requestId);
+    return [journal.event("grant.consumed", { requestId, callId, argsDigest }), started];
   });
   const effect = runnables.length === 1 ? only.tool?.effect : "read";
   if (effect === "ask") {
