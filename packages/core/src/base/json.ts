@@ -30,10 +30,9 @@ export function numberField(value: Json | undefined, key: string): number | unde
 
 /** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
 export function jsonFault(value: unknown, path = "$", depth = 0, rules: JsonRules = STRICT): string | undefined {
-  const fault = faultIn([value], depth - 1, rules);
+  const fault = faultOf(value, depth, rules);
   if (fault === undefined) return undefined;
-  // The outermost step is the array around the value.
-  const where = path + fault.steps.toReversed().slice(1).join("");
+  const where = path + fault.steps.toReversed().join("");
   return `${fault.reason === TOO_DEEP ? where.slice(0, 200) : where}: ${fault.reason}`;
 }
 
@@ -43,7 +42,7 @@ export function unicodeFault(value: unknown): string | undefined {
 }
 
 export function isJson(value: unknown): value is Json {
-  return faultIn([value], -1, STRICT) === undefined;
+  return faultOf(value, 0, STRICT) === undefined;
 }
 
 const MAX_DEPTH = 256;
@@ -63,14 +62,16 @@ interface Fault {
   readonly steps: string[];
 }
 
-/** The first fault in an array or object. Scalars are checked in place, since most members are scalars. */
-function faultIn(value: object, depth: number, rules: JsonRules): Fault | undefined {
-  if (depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
+/** The first fault in a value. Scalar members are checked in place, since most members are scalars. */
+function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undefined {
+  const isScalar = typeof value !== "object" || value === null;
   const isList = Array.isArray(value);
-  if (!isList && !isPlainObject(value)) return { reason: "only plain objects are JSON", steps: [] };
+  if (!isScalar && depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
+  const prototype: unknown = isScalar || isList ? null : Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return { reason: NOT_PLAIN, steps: [] };
   // By index, since other iterations skip holes, which are not JSON.
-  const members: readonly unknown[] = isList ? value : Object.values(value);
-  const keys = isList || !rules.unicode ? undefined : Object.keys(value);
+  const members: readonly unknown[] = isScalar ? [value] : isList ? value : Object.values(value);
+  const keys = isScalar || isList || !rules.unicode ? undefined : Object.keys(value);
   for (let index = 0; index < members.length; index += 1) {
     const member = members[index];
     let reason: string | undefined;
@@ -83,22 +84,23 @@ function faultIn(value: object, depth: number, rules: JsonRules): Fault | undefi
         if (!Number.isFinite(member)) reason = `${member} is not a JSON number`;
         break;
       case "object":
-        if (member !== null) fault = faultIn(member, depth + 1, rules);
+        if (member !== null) fault = faultOf(member, depth + 1, rules);
         break;
       case "boolean":
         break;
       default:
-        if (member !== undefined || isList || !rules.optional) reason = `${typeof member} is not JSON`;
+        if (member !== undefined || isScalar || isList || !rules.optional) reason = `${typeof member} is not JSON`;
     }
     if (keys?.[index]?.isWellFormed() === false) reason = NO_UNICODE;
     if (reason !== undefined) fault = { reason, steps: [] };
     if (fault === undefined) continue;
-    fault.steps.push(isList ? `[${index}]` : `.${Object.keys(value)[index]}`);
+    if (!isScalar) fault.steps.push(isList ? `[${index}]` : `.${Object.keys(value)[index]}`);
     return fault;
   }
   return undefined;
 }
 
+const NOT_PLAIN = "only plain objects are JSON";
 const NO_UNICODE = "a lone surrogate is not valid Unicode";
 
 /** An object literal or an object without a prototype. Callers handle arrays first. */

@@ -212,9 +212,13 @@ export function writeEvents(drafts: readonly EventDraft[], at: number, cost?: St
   let lastExecution: string | undefined;
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
+    const typeText = TYPE_TEXTS.get(type);
+    // Unknown to the schemas, so no reader could check it.
+    if (typeText === undefined)
+      throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is not an event type`);
     // Each part is serialized by itself, so that no program can make a record unreadable.
-    if (parts.length > 0) parts.push('},{"type":', typeText(type));
-    else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText(type));
+    if (parts.length > 0) parts.push('},{"type":', typeText);
+    else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText);
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
     parts.push(',"data":', redactedJson(data));
@@ -257,13 +261,6 @@ export function readCost({ events }: Pick<JournalRecord, "events">): StepCost | 
 }
 
 const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
-
-/** Rejects unknown types, so that executors cannot write events that readers cannot check. */
-function typeText(type: string): string {
-  const text = TYPE_TEXTS.get(type);
-  if (text !== undefined) return text;
-  throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is not an event type`);
-}
 
 interface StoredEvent {
   readonly at?: number;

@@ -10,11 +10,11 @@ import { raceAbort } from "../limits/limits.ts";
 import { toolCall } from "./execute-tool-call.ts";
 import type { DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
 import {
+  type CallVerdict,
   decidesVerdict,
   isUndecided,
   type RecordedVerdict,
-  readRecordedVerdict,
-  verdictOf,
+  verdictsIn,
   worldLimitOf,
 } from "./verdict.ts";
 
@@ -153,4 +153,29 @@ async function intentOf(of: ToolCallContext, call: SealedCall, allowed: AllowedC
 /** `plan#1/a1/t1.c0` */
 export function requestIdOf({ scope, id }: SealedCall): string {
   return stepIds.inAttempt(scope.executionId, scope.attempt, id);
+}
+
+const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
+  verdict: { kind: "approved", by: "envelope" },
+  subjects: [],
+};
+
+/** In a replay, the recorded verdict on a call, or an approval without subjects if there is none. Undefined outside of replay. */
+export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
+  if (recorded === undefined) return undefined;
+  return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
+}
+
+/** The verdict to record of what the gate decided. */
+export function verdictOf(authorization: Authorization): CallVerdict {
+  switch (authorization.kind) {
+    case "allow":
+      return { kind: "approved", by: authorization.by };
+    case "prompt":
+      return { kind: "ask", body: authorization.body };
+    case "deny": {
+      const { cause, output, stuck } = authorization;
+      return { kind: "refused", ...(cause && { cause }), output, ...(stuck && { stuck }) };
+    }
+  }
 }

@@ -7,9 +7,9 @@ import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import { createSeal } from "../../people/answer-proof.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
-import { cancelledCall, deniedCall, requestIdOf, settleCall } from "./record-verdicts.ts";
+import { cancelledCall, deniedCall, readRecordedVerdict, requestIdOf, settleCall } from "./record-verdicts.ts";
 import type { AskedCall, DecidedCall, JournaledAnswer, ToolCallContext } from "./tool-call.ts";
-import { decidesVerdict, type RecordedVerdict, readRecordedVerdict, worldLimitOf } from "./verdict.ts";
+import { decidesVerdict, type RecordedVerdict, worldLimitOf } from "./verdict.ts";
 
 const UNPROVEN =
   "the answer came from another process without proof that a person gave it; a person has to answer in the terminal of the process that runs this, or elsewhere with the code shown there";

@@ -212,11 +212,9 @@ async function authorizeRecorded(
 /** A record of a grant without its request and answer grants nothing. */
 const NOBODY_ASKED: AskedCall = { body: {}, subjects: [], answer: undefined };
 
-async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
-  const [only, ...more] = items;
-  if (only !== undefined && more.length === 0) return [await work(only)];
-  const queue = new PQueue({ concurrency: limit });
-  return await Promise.all(items.map((item) => queue.add(() => work(item))));
+function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
+  const queue = items.length > 1 ? new PQueue({ concurrency: limit }) : undefined;
+  return Promise.all(items.map((item) => (queue === undefined ? work(item) : queue.add(() => work(item)))));
 }
 
 /** The result of a call, in the form that its model reads; its notes are kept for later calls. */
