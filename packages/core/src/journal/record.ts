@@ -53,7 +53,7 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
     events: writeEvents(draft.events, now, draft.cost),
   };
   const { events } = unhashed;
-  const hash = hashRecord(at.head, at.runId, unhashed);
+  const hash = hashDigested(at.head, at.runId, unhashed, digestOf(value));
   // Field by field, since a spread object takes half as much memory again.
   const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
   const commit: Draft = { record, ...requestsIn(at.runId, draft.events, now) };

@@ -35,7 +35,7 @@ export async function recordVerdicts(
       const before = readRecordedVerdict(step, call.id, call.tool);
       const late = before === undefined ? of.attempt.limits.exceeded()?.message : worldLimitOf(before);
       const policy = { ...of.policy, usage, late, subjects: before?.subjects };
-      decidedHere.push(await settleCall(of, call, step, () => authorizeCall(call, policy)));
+      decidedHere.push(await settleCall(of, call, step, before, () => authorizeCall(call, policy)));
     }
     return decidedHere.map(({ verdict }) => verdict);
   };
@@ -54,18 +54,18 @@ export async function recordVerdicts(
   });
 }
 
-/** What a step records of one call: with the intent of an allowed one, and with the events of the verdict. */
+/** What a step records of one call: with the intent of an allowed one, and with the events of the verdict. `before` as in a replay. */
 export async function settleCall(
   of: ToolCallContext,
   call: SealedCall,
   step: StepCall,
+  before: RecordedVerdict | undefined,
   authorize: () => Promise<Authorization>,
 ): Promise<DecidedCall> {
   const { id, tool } = call;
   const { journal, execution } = of.attempt;
   // The run's signal, since creating a signal for the step costs more than a verdict.
   const { signal } = execution.steps;
-  const before = readRecordedVerdict(step, id, tool);
   const work = async () => {
     const authorization = await authorize();
     // After a cancel nothing waits for this any more.

@@ -108,11 +108,11 @@ async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: Step
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
   if (cancelReason(execution.steps.signal) !== undefined) return cancelledCall(of, call, step);
   const before = readRecordedVerdict(step, callId, tool);
-  if (before === undefined)
-    return await settleCall(of, call, step, () => authorizeGranted(of, call, asked, authorization));
-  const limit = worldLimitOf(before);
+  const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
-  return await settleCall(of, call, step, () => replayGranted(of, call, asked));
+  return await settleCall(of, call, step, before, () =>
+    before === undefined ? authorizeGranted(of, call, asked, authorization) : replayGranted(of, call, asked),
+  );
 }
 
 /** A call by its journaled answer, which is all that an approval is made of. */
