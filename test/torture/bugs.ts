@@ -126,8 +126,8 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        'phase: "done", value: text, events: step.events?.(value) ?? NO_EVENTS });',
-        'phase: "done", value: text, events: openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])] });',
+        "const events = step.events?.(value) ?? NO_EVENTS;",
+        "const events = openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])];",
       ],
     ],
   },
