@@ -167,7 +167,7 @@ export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: st
 }
 
 /** The verdict to record of what the gate decided. */
-export function verdictOf(authorization: Authorization): CallVerdict {
+function verdictOf(authorization: Authorization): CallVerdict {
   switch (authorization.kind) {
     case "allow":
       return { kind: "approved", by: authorization.by };
