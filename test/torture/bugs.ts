@@ -126,8 +126,8 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        'phase: "done", value: text, events, cost: step.cost?.(value) });',
-        'phase: "done", value: text, events: openRecord === undefined ? events : [...(step.open?.events ?? []), ...events], cost: step.cost?.(value) });',
+        "const events = step.events?.(value) ?? NO_EVENTS;",
+        "const events = openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])];",
       ],
     ],
   },

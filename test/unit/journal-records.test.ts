@@ -15,7 +15,7 @@ import {
   type UnhashedRecord,
   writeEvents,
 } from "../../packages/core/src/journal/record.ts";
-import { dataText, sharedData } from "../../packages/core/src/journal/redaction.ts";
+import { redactedJson, sharedData } from "../../packages/core/src/journal/redaction.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed } from "../support/journal.ts";
 
@@ -144,15 +144,15 @@ describe("data that many events share", () => {
 
   test("has the text that any data like it has, with secrets replaced", () => {
     const text = '{"a":1,"token":"[redacted:token]","deep":{"password":"[redacted:password]"}}';
-    expect(dataText(shared)).toBe(text);
-    expect(dataText({ a: 1, token: "t", deep: { password: "p" } })).toBe(text);
+    expect(redactedJson(shared)).toBe(text);
+    expect(redactedJson({ a: 1, token: "t", deep: { password: "p" } })).toBe(text);
     expect(writeEvents([{ type: "stage.init", data: shared }], 7)).toContain(`"data":${text}`);
   });
 
   test("is the data itself, cannot be changed, and spread into other data is like any other", () => {
     expect(shared).toEqual({ a: 1, token: "t", deep: { password: "p" } });
     expect(Reflect.set(shared, "a", 2)).toBe(false);
-    expect(dataText({ ...shared, a: 2 })).toContain('"a":2');
+    expect(redactedJson({ ...shared, a: 2 })).toContain('"a":2');
   });
 });
 

@@ -2,8 +2,8 @@ import { getMaxListeners } from "node:events";
 import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
 import type { ActiveTree } from "../../packages/core/src/journal/host/active-run.ts";
-import { Cancellation } from "../../packages/core/src/journal/host/active-run.ts";
-import { RunningCall, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/step-call.ts";
+import { Cancellation, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/active-run.ts";
+import { RunningCall } from "../../packages/core/src/journal/host/step-runner.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 

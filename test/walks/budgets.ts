@@ -9,10 +9,10 @@ export interface Budget {
 
 /** The most source files, and calls, that each walk may take. */
 export const BUDGETS = {
-  "read-call": { of: "more", atMost: 38, calls: 591 },
-  grant: { of: "more", atMost: 30, calls: 630 },
-  "fan-out": { of: "more", atMost: 21 },
-  resume: { of: "more", atMost: 22 },
-  run: { of: "all", atMost: 145 },
+  "read-call": { of: "more", atMost: 35, calls: 402 },
+  grant: { of: "more", atMost: 26, calls: 420 },
+  "fan-out": { of: "more", atMost: 18 },
+  resume: { of: "more", atMost: 18 },
+  run: { of: "all", atMost: 140 },
   key: { of: "all", atMost: 34 },
 } as const satisfies Readonly<Record<string, Budget>>;

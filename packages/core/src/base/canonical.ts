@@ -25,8 +25,12 @@ export function digestOf(value: Json): string {
 function write(value: Json): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (!isJsonObject(value)) return `[${value.map(write).join(",")}]`;
-  const members = new Map(Object.entries(value));
+  let members = "";
   // sort() orders by code unit by default, as RFC 8785 requires.
-  const keys = [...members.keys()].sort();
-  return `{${keys.map((key) => `${JSON.stringify(key)}:${write(members.get(key) ?? null)}`).join(",")}}`;
+  for (const key of Object.keys(value).sort()) {
+    const member = value[key] ?? null;
+    const text = typeof member === "object" ? write(member) : JSON.stringify(member);
+    members += `${members === "" ? "" : ","}${JSON.stringify(key)}:${text}`;
+  }
+  return `{${members}}`;
 }

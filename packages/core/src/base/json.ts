@@ -29,13 +29,16 @@ export function numberField(value: Json | undefined, key: string): number | unde
 }
 
 /** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
-export function jsonFault(value: unknown, path = "$", depth = 0): string | undefined {
-  return faultText(faultOf(value, depth, STRICT), path);
+export function jsonFault(value: unknown, path = "$", depth = 0, rules: JsonRules = STRICT): string | undefined {
+  const fault = faultOf(value, depth, rules);
+  if (fault === undefined) return undefined;
+  const where = path + fault.steps.toReversed().join("");
+  return `${fault.reason === TOO_DEEP ? where.slice(0, 200) : where}: ${fault.reason}`;
 }
 
 /** The same, which also refuses lone surrogates. */
 export function unicodeFault(value: unknown): string | undefined {
-  return faultText(faultOf(value, 0, { optional: false, unicode: true }), "$");
+  return jsonFault(value, "$", 0, { optional: false, unicode: true });
 }
 
 export function isJson(value: unknown): value is Json {
@@ -43,6 +46,15 @@ export function isJson(value: unknown): value is Json {
 }
 
 const MAX_DEPTH = 256;
+const TOO_DEEP = `nested deeper than ${MAX_DEPTH} levels, or a cycle`;
+
+interface JsonRules {
+  /** Undefined members of objects count as absent. */
+  readonly optional: boolean;
+  /** Texts and keys must be valid Unicode. */
+  readonly unicode: boolean;
+}
+const STRICT: JsonRules = { optional: false, unicode: false };
 
 /** Why a value is not JSON; `steps` lead to it from the innermost outwards. */
 interface Fault {
@@ -50,64 +62,46 @@ interface Fault {
   readonly steps: string[];
 }
 
-function faultText(fault: Fault | undefined, path: string): string | undefined {
-  if (fault === undefined) return undefined;
-  const where = path + fault.steps.toReversed().join("");
-  return `${fault.reason === TOO_DEEP ? where.slice(0, 200) : where}: ${fault.reason}`;
-}
-
-const TOO_DEEP = `nested deeper than ${MAX_DEPTH} levels, or a cycle`;
-
-interface JsonRules {
-  /** Undefined members and an undefined value count as absent. */
-  readonly optional: boolean;
-  /** Texts and keys must be valid Unicode. */
-  readonly unicode: boolean;
-}
-const STRICT: JsonRules = { optional: false, unicode: false };
-const NO_UNICODE = "a lone surrogate is not valid Unicode";
-
+/** The first fault in a value. Scalar members are checked in place, since most members are scalars. */
 function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undefined {
-  switch (typeof value) {
-    case "undefined":
-      return rules.optional && depth === 0 ? undefined : { reason: "undefined is not JSON", steps: [] };
-    case "string":
-      return rules.unicode && !value.isWellFormed() ? { reason: NO_UNICODE, steps: [] } : undefined;
-    case "boolean":
-      return undefined;
-    case "number":
-      return Number.isFinite(value) ? undefined : { reason: `${value} is not a JSON number`, steps: [] };
-    case "object":
-      return value === null ? undefined : faultInside(value, depth, rules);
-    default:
-      return { reason: `${typeof value} is not JSON`, steps: [] };
-  }
-}
-
-function faultInside(value: object, depth: number, rules: JsonRules): Fault | undefined {
-  if (depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
-  if (Array.isArray(value)) {
-    // By index, since other iterations skip holes, which are not JSON.
-    for (let index = 0; index < value.length; index += 1) {
-      const fault = faultOf(value[index], depth + 1, rules);
-      if (fault !== undefined) return inside(fault, `[${index}]`);
+  const isScalar = typeof value !== "object" || value === null;
+  const isList = Array.isArray(value);
+  if (!isScalar && depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
+  const prototype: unknown = isScalar || isList ? null : Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) return { reason: NOT_PLAIN, steps: [] };
+  // By index, since other iterations skip holes, which are not JSON.
+  const members: readonly unknown[] = isScalar ? [value] : isList ? value : Object.values(value);
+  const keys = isScalar || isList || !rules.unicode ? undefined : Object.keys(value);
+  for (let index = 0; index < members.length; index += 1) {
+    const member = members[index];
+    let reason: string | undefined;
+    let fault: Fault | undefined;
+    switch (typeof member) {
+      case "string":
+        if (rules.unicode && !member.isWellFormed()) reason = NO_UNICODE;
+        break;
+      case "number":
+        if (!Number.isFinite(member)) reason = `${member} is not a JSON number`;
+        break;
+      case "object":
+        if (member !== null) fault = faultOf(member, depth + 1, rules);
+        break;
+      case "boolean":
+        break;
+      default:
+        if (member !== undefined || isScalar || isList || !rules.optional) reason = `${typeof member} is not JSON`;
     }
-    return undefined;
-  }
-  if (!isPlainObject(value)) return { reason: "only plain objects are JSON", steps: [] };
-  for (const key in value) {
-    const member = value[key];
-    if (rules.optional && member === undefined) continue;
-    const fault = (rules.unicode && faultOf(key, depth + 1, rules)) || faultOf(member, depth + 1, rules);
-    if (fault !== undefined) return inside(fault, `.${key}`);
+    if (keys?.[index]?.isWellFormed() === false) reason = NO_UNICODE;
+    if (reason !== undefined) fault = { reason, steps: [] };
+    if (fault === undefined) continue;
+    if (!isScalar) fault.steps.push(isList ? `[${index}]` : `.${Object.keys(value)[index]}`);
+    return fault;
   }
   return undefined;
 }
 
-function inside(fault: Fault, step: string): Fault {
-  fault.steps.push(step);
-  return fault;
-}
+const NOT_PLAIN = "only plain objects are JSON";
+const NO_UNICODE = "a lone surrogate is not valid Unicode";
 
 /** An object literal or an object without a prototype. Callers handle arrays first. */
 function isPlainObject(value: object): value is Readonly<Record<string, unknown>> {
@@ -119,7 +113,7 @@ function isPlainObject(value: object): value is Readonly<Record<string, unknown>
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
-    for (const key in value) deepFreeze(value[key]);
+    for (const key in value) if (typeof value[key] === "object") deepFreeze(value[key]);
   }
   return value;
 }
@@ -164,10 +158,8 @@ export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonl
 export function toJsonValue(value: unknown): ClonedJson<Json> {
   const copy = value === undefined ? null : copyOf(value, 0);
   if (copy !== undefined) return { ok: true, value: copy };
-  return {
-    ok: false,
-    fault: faultText(faultOf(value, 0, { ...STRICT, optional: true }), "$") ?? "$: it changed while it was read",
-  };
+  const fault = jsonFault(value, "$", 0, { optional: true, unicode: false });
+  return { ok: false, fault: fault ?? "$: it changed while it was read" };
 }
 
 /** The same for a value of a known type, such as one that a schema accepted. */
@@ -185,40 +177,27 @@ function isLike<T>(copy: Json, of: T): copy is Json & T {
 
 /** Undefined if the value is not JSON. */
 function copyOf(value: unknown, depth: number): Json | undefined {
-  switch (typeof value) {
-    case "string":
-    case "boolean":
-      return value;
-    case "number":
-      // Turns -0, which JSON does not have, into 0.
-      return Number.isFinite(value) ? value + 0 : undefined;
-    case "object":
-      if (value === null) return null;
-      if (depth >= MAX_DEPTH) return undefined;
-      return Array.isArray(value) ? copyOfArray(value, depth + 1) : copyOfObject(value, depth + 1);
-    default:
-      return undefined;
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value;
+  // Turns -0, which JSON does not have, into 0.
+  if (typeof value === "number") return Number.isFinite(value) ? value + 0 : undefined;
+  if (typeof value !== "object" || depth >= MAX_DEPTH) return undefined;
+  if (Array.isArray(value)) {
+    const copy: Json[] = [];
+    // By index: a hole is undefined, and no iteration may pass over it.
+    for (let index = 0; index < value.length; index += 1) {
+      const item: unknown = value[index];
+      const own = typeof item === "string" ? item : copyOf(item, depth + 1);
+      if (own === undefined) return undefined;
+      copy.push(own);
+    }
+    return copy;
   }
-}
-
-function copyOfArray(items: readonly unknown[], depth: number): Json | undefined {
-  const copy: Json[] = [];
-  // By index: a hole is undefined, and no iteration may pass over it.
-  for (let index = 0; index < items.length; index += 1) {
-    const item = copyOf(items[index], depth);
-    if (item === undefined) return undefined;
-    copy.push(item);
-  }
-  return copy;
-}
-
-function copyOfObject(value: object, depth: number): Json | undefined {
   if (!isPlainObject(value)) return undefined;
   const copy: Record<string, Json> = {};
   for (const key of Object.keys(value)) {
     const member = value[key];
     if (member === undefined) continue;
-    const own = copyOf(member, depth);
+    const own = typeof member === "string" ? member : copyOf(member, depth + 1);
     if (own === undefined) return undefined;
     // An assignment would set the prototype.
     if (key === "__proto__")

@@ -61,7 +61,10 @@ export function decide(call: NamedCall, envelope: Envelope | undefined, state: G
   if (tool.bound === undefined) return invalid([{ path: "$", message: "the input was not checked" }]);
   if (!tool.bound.ok) return invalid(tool.bound.issues);
 
-  const subjects = tool.bound.subjects.filter((subject) => !isDevNull(subject));
+  // A redirect to /dev/null touches nothing.
+  const subjects = tool.bound.subjects.filter(
+    (subject) => !(subject.kind === "path" && subject.from === "redirect" && subject.real === "/dev/null"),
+  );
   // If any command line may run in a sandbox, the sandbox alone decides what its paths reach.
   const sandboxed = isWalled(subjects) && mayBeAnyLine(name, envelope, subjects, state);
   for (const subject of subjects) {
@@ -103,9 +106,4 @@ function byMode(name: string, tool: LiveTool, subjects: readonly Subject[], stat
 
 function invalid(issues: readonly Issue[]): Verdict {
   return { kind: "deny", cause: "invalid_tool_input", reason: "the input does not fit the tool's schema", issues };
-}
-
-/** A redirect to /dev/null touches nothing. */
-function isDevNull(subject: Subject): boolean {
-  return subject.kind === "path" && subject.from === "redirect" && subject.real === "/dev/null";
 }

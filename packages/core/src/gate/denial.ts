@@ -1,3 +1,4 @@
+import type { JsonObject } from "../base/json.ts";
 import { didYouMean } from "../base/problems.ts";
 import type { Issue } from "../schema/schema.ts";
 
@@ -11,48 +12,27 @@ export interface Alternatives {
   readonly completionTool: string;
 }
 
-// Types, not interfaces: only those count as JSON to the compiler.
-
-/** A valid call that was refused. */
+/** A valid call that was refused. A type, since only those count as JSON to the compiler. */
 export type ToolCallDenied = Readonly<Alternatives> & {
   readonly code: "tool_call_denied";
   readonly cause: DenialCause;
   readonly tool: string;
   readonly reason: string;
 };
-/** A call to a tool that does not exist. */
-export type UnknownTool = Readonly<Alternatives> & {
-  readonly code: "unknown_tool";
-  readonly tool: string;
-  readonly reason: string;
-};
-/** A call whose arguments do not fit the tool's schema. */
-export type InvalidToolInput = {
-  readonly code: "invalid_tool_input";
-  readonly tool: string;
-  readonly reason: string;
-  readonly issues: readonly { readonly path: string; readonly message: string }[];
-};
-/** A call that did not run, or whose outcome is unknown. */
-export type SkippedCall = {
-  readonly code: "repeated_call" | "truncated_call" | "outcome_unknown";
-  readonly tool: string;
-  readonly reason: string;
-};
-
 export function denial(cause: DenialCause, tool: string, reason: string, alternatives: Alternatives): ToolCallDenied {
   return { code: "tool_call_denied", cause, tool: shortName(tool), reason, ...copyOf(alternatives) };
 }
 
-/** Suggests the most similar of the `known` tools. */
-export function unknownTool(tool: string, known: Iterable<string>, alternatives: Alternatives): UnknownTool {
+/** For a call to a tool that does not exist: suggests the most similar of the `known` ones. */
+export function unknownTool(tool: string, known: Iterable<string>, alternatives: Alternatives): JsonObject {
   const name = shortName(tool);
   const close = didYouMean(tool, known);
   const reason = `there is no tool ${JSON.stringify(name)}${close === undefined ? "" : `; did you mean ${JSON.stringify(close)}?`}`;
   return { code: "unknown_tool", tool: name, reason, ...copyOf(alternatives) };
 }
 
-export function invalidToolInput(tool: string, issues: readonly Issue[]): InvalidToolInput {
+/** For a call whose arguments do not fit the tool's schema. */
+export function invalidToolInput(tool: string, issues: readonly Issue[]): JsonObject {
   const reason = "the arguments do not fit the tool's schema; fix them and call the tool again";
   return {
     code: "invalid_tool_input",
@@ -62,18 +42,18 @@ export function invalidToolInput(tool: string, issues: readonly Issue[]): Invali
   };
 }
 
-export function repeatedCall(tool: string, times: number): SkippedCall {
+export function repeatedCall(tool: string, times: number): JsonObject {
   const reason = `this call was made ${times} times in a row with the same arguments, so it was not run; its result would not change, so try something else`;
   return { code: "repeated_call", tool: shortName(tool), reason };
 }
 
-export function truncatedCall(tool: string): SkippedCall {
+export function truncatedCall(tool: string): JsonObject {
   const reason =
     "the output limit cut this call off, so it was not run; make it shorter or split it into several calls";
   return { code: "truncated_call", tool: shortName(tool), reason };
 }
 
-export function outcomeUnknown(tool: string): SkippedCall {
+export function outcomeUnknown(tool: string): JsonObject {
   const reason =
     "the process ended while this call was running, so it is unknown whether it took effect; check the current state before calling again";
   return { code: "outcome_unknown", tool: shortName(tool), reason };

@@ -60,8 +60,12 @@ export function isWalled(subjects: readonly Subject[]): boolean {
 
 /** The OS sandbox of a call's processes, or `none`. Undefined if the gate knows of no process. */
 export function sandboxOf(subjects: readonly Subject[]): string | undefined {
-  const walled = subjects.find((subject) => subject.kind === "sandboxed");
-  return walled?.by ?? (isLine(subjects) ? "none" : undefined);
+  let sandbox: string | undefined;
+  for (const subject of subjects) {
+    if (subject.kind === "sandboxed") return subject.by;
+    if (subject.kind === "line") sandbox = "none";
+  }
+  return sandbox;
 }
 
 /** The files a process of this tool may touch; without an envelope, the whole workspace. */
@@ -99,24 +103,24 @@ export function whyOutside(
   const rules = envelope.rulesFor(tool);
   if (rules.length === 0)
     return `${tool} is not in the envelope (${envelope.allowedTools.join(", ") || "it is empty"})`;
-  if (isLine(subjects) && allowsAnyLine(envelope, tool, subjects)) return undefined;
-  const commands = subjects.filter((subject) => subject.kind === "command");
+  const kinds = new Set(subjects.map(({ kind }) => kind));
+  if (kinds.has("line") && allowsAnyLine(envelope, tool, subjects)) return undefined;
+  const commands = kinds.has("command") ? subjects.filter((subject) => subject.kind === "command") : [];
   const listed = commands.filter((command) => ruleFor(command, rules) !== undefined);
   const scene: Scene = {
     envelope,
     rules,
     plain: rules.some(isPlain),
-    walled: isWalled(subjects),
-    listed: commands.length === 0 || listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
+    walled: kinds.has("sandboxed"),
+    listed: listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
     root: workspace.root,
   };
   for (const subject of subjects) {
     const why = faultOf(subject, scene);
     if (why !== undefined) return why;
   }
-  const compared =
-    commands.length > 0 || subjects.some((subject) => subject.kind === "path" && subject.from === undefined);
-  if (scene.plain || compared) return undefined;
+  if (scene.plain || commands.length > 0) return undefined;
+  if (subjects.some((subject) => subject.kind === "path" && subject.from === undefined)) return undefined;
   return `${texts(rules)} limits ${tool} to a scope, and this call has no path or command to compare with it`;
 }
 
@@ -148,10 +152,6 @@ function faultOf(subject: Subject, scene: Scene): string | undefined {
     case "sandboxed":
       return undefined;
   }
-}
-
-function isLine(subjects: readonly Subject[]): boolean {
-  return subjects.some(({ kind }) => kind === "line");
 }
 
 /** The tools that write files. */

@@ -10,7 +10,7 @@ const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_
 
 /** Text that is safe to show: invisible characters except line breaks are written as `\u{…}`. */
 export function visible(text: string): string {
-  return replaceUnseen(text, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`);
+  return text.replaceAll(UNSEEN, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`);
 }
 
 /** Like `visible`, with a custom replacement for each character. `at` is its index in UTF-16 units. */
@@ -30,18 +30,19 @@ export function visibleJson(value: Json, indent?: number): string {
 
 /** In characters. */
 const LONGEST_ARGUMENT = 200;
+const LONGEST_KEY = 40;
 const MOST_ARGUMENTS = 8;
 
 /** One line for people: `Edit(path: "src/a.ts", old: "…")`. Long arguments are cut in the middle. */
 export function argsSummary(tool: string, input: Json): string {
-  const name = visible(middleCut(tool, LONGEST_ARGUMENT));
-  if (!isJsonObject(input)) return `${name}(${argument(input)})`;
-  const entries = Object.entries(input);
-  const shown = entries
-    .slice(0, MOST_ARGUMENTS)
-    .map(([key, value]) => `${visible(middleCut(key, 40))}: ${argument(value)}`);
+  const shown: string[] = [];
+  const entries = isJsonObject(input) ? Object.entries(input) : [[undefined, input] as const];
+  for (const [key, value] of entries.slice(0, MOST_ARGUMENTS)) {
+    const argument = middleCut(JSON.stringify(value), LONGEST_ARGUMENT);
+    shown.push(key === undefined ? argument : `${middleCut(key, LONGEST_KEY)}: ${argument}`);
+  }
   if (entries.length > shown.length) shown.push(`and ${entries.length - shown.length} more`);
-  return `${name}(${shown.join(", ")})`.replaceAll("\n", "\\n");
+  return visible(`${middleCut(tool, LONGEST_ARGUMENT)}(${shown.join(", ")})`).replaceAll("\n", "\\n");
 }
 
 /** A call outside its envelope, as a person is shown it. */
@@ -88,10 +89,6 @@ function pathsOf(subjects: readonly Subject[]): readonly JsonObject[] {
   const paths = subjects.filter((subject) => subject.kind === "path");
   const once = new Map(paths.map(({ real, access }) => [JSON.stringify([access, real]), { access, path: real }]));
   return [...once.values()];
-}
-
-function argument(value: Json): string {
-  return visible(middleCut(JSON.stringify(value), LONGEST_ARGUMENT));
 }
 
 /** Keeps the end, where a command may hide what matters. */

@@ -1,5 +1,5 @@
 import { messageOf, type Problem, problemsError } from "../base/errors.ts";
-import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import { compileSchema } from "../schema/compile-schema.ts";
 import type { Issue } from "../schema/schema.ts";
 import type {
@@ -60,7 +60,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
   const bind = async (given: Json): Promise<Bound> => {
     const verdict = await schema.check(given);
     if (!verdict.ok) return verdict;
-    await spec.ready?.();
+    if (spec.ready !== undefined) await spec.ready();
     const { value } = verdict;
     let question: Question | undefined;
     try {
@@ -71,7 +71,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
     const { prepare } = spec;
     return Object.freeze({
       ok: true,
-      input: isJson(value) ? deepFreeze(value) : given,
+      input: deepFreeze(value),
       question,
       subjects: (workspace: Workspace, scene: CallScene = NO_SCENE): readonly Subject[] => {
         try {

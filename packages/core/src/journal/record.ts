@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import { field, isJson, isJsonObject, isObject, type Json, type JsonObject, parseStoredJson } from "../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
-import { dataText } from "./redaction.ts";
+import { redactedJson } from "./redaction.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
 import { NO_ORDINAL } from "./step-id.ts";
 import type { Commit, JournalStore } from "./store/journal-store.ts";
@@ -53,7 +53,7 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
     events: writeEvents(draft.events, now, draft.cost),
   };
   const { events } = unhashed;
-  const hash = hashRecord(at.head, at.runId, unhashed);
+  const hash = hashDigested(at.head, at.runId, unhashed, digestOf(value));
   // Field by field, since a spread object takes half as much memory again.
   const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
   const commit: Draft = { record, ...requestsIn(at.runId, draft.events, now) };
@@ -189,17 +189,15 @@ export function hashDigested(
   valueDigest: string,
 ): string {
   const { seq, ordinal, stepId, phase, incarnation, events } = record;
-  const place = sized(previous) + sized(runId) + sized(String(seq)) + sized(String(ordinal));
-  return hash("sha256", place + sized(stepId) + sized(phase) + sized(incarnation) + sized(valueDigest) + sized(events));
+  const place = [previous, runId, String(seq), String(ordinal)];
+  let hashed = "";
+  for (const text of [...place, stepId, phase, incarnation, valueDigest, events]) hashed += `${text.length}:${text}`;
+  return hash("sha256", hashed);
 }
 
 /** A value's part in its record's hash: SHA-256 in hex, or empty if there is no value. */
 export function digestOf(value: string): string {
   return value === "" ? "" : hash("sha256", value);
-}
-
-function sized(text: string): string {
-  return `${text.length}:${text}`;
 }
 
 /**
@@ -214,12 +212,16 @@ export function writeEvents(drafts: readonly EventDraft[], at: number, cost?: St
   let lastExecution: string | undefined;
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
+    const typeText = TYPE_TEXTS.get(type);
+    // Unknown to the schemas, so no reader could check it.
+    if (typeText === undefined)
+      throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is not an event type`);
     // Each part is serialized by itself, so that no program can make a record unreadable.
-    if (parts.length > 0) parts.push('},{"type":', typeText(type));
-    else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText(type));
+    if (parts.length > 0) parts.push('},{"type":', typeText);
+    else parts.push(costText === "" ? "[" : `${costText},`, `{"at":${JSON.stringify(at)},"type":`, typeText);
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
-    parts.push(',"data":', dataText(data));
+    parts.push(',"data":', redactedJson(data));
     lastExecution = executionId;
     lastAttempt = attempt;
   }
@@ -275,13 +277,6 @@ function readStored(
 }
 
 const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
-
-/** Rejects unknown types, so that executors cannot write events that readers cannot check. */
-function typeText(type: string): string {
-  const text = TYPE_TEXTS.get(type);
-  if (text !== undefined) return text;
-  throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is not an event type`);
-}
 
 interface StoredEvent {
   readonly at?: number;

@@ -200,22 +200,25 @@ export function sharedData(data: JsonObject): JsonObject {
 }
 
 /** The JSON text of an event's data, redacted. */
-export function dataText(data: JsonObject): string {
-  return hasText(data) ? data[TEXT] : redactedJson(data);
-}
-
-function hasText(data: JsonObject): data is JsonObject & { readonly [TEXT]: string } {
-  return TEXT in data;
+export function redactedJson(data: JsonObject): string {
+  const shared = TEXT in data ? data[TEXT] : undefined;
+  if (typeof shared === "string") return shared;
+  const text = JSON.stringify(data);
+  return mayHoldSecret(text) ? JSON.stringify(redactObject(data)) : text;
 }
 
 /** How many characters of a key's name the marker keeps. */
 const LONGEST_NAME = 40;
 
-/** Replaces what looks like a secret in a value, by its key's name or by its form. */
+/** Replaces what looks like a secret in a value, by its key's name or by its form. Returns the value itself if it holds none. */
 export function redactJson(value: Json): Json {
+  return mayHoldSecret(JSON.stringify(value)) ? redactAny(value) : value;
+}
+
+function redactAny(value: Json): Json {
   if (typeof value === "string") return redactText(value);
   if (typeof value !== "object" || value === null) return value;
-  return isJsonObject(value) ? redactObject(value) : value.map(redactJson);
+  return isJsonObject(value) ? redactObject(value) : value.map(redactAny);
 }
 
 function redactObject(value: JsonObject): JsonObject {
@@ -223,13 +226,7 @@ function redactObject(value: JsonObject): JsonObject {
   for (const [key, member] of Object.entries(value)) {
     const hidden =
       namesSecret(key) && (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
-    entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, LONGEST_NAME)}]` : redactJson(member)]);
+    entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, LONGEST_NAME)}]` : redactAny(member)]);
   }
   return Object.fromEntries(entries);
-}
-
-/** Redacts the JSON text of an event's data. */
-export function redactedJson(data: JsonObject): string {
-  const text = JSON.stringify(data);
-  return mayHoldSecret(text) ? JSON.stringify(redactObject(data)) : text;
 }

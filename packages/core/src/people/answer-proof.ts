@@ -97,7 +97,9 @@ function checkOf(secret: string, { runId, requestId, incarnation }: CodeScope): 
 
 /** One letter for the last five bits of each byte. */
 function letters(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => ALPHABET[byte % ALPHABET.length]).join("");
+  let text = "";
+  for (const byte of bytes) text += ALPHABET.charAt(byte % ALPHABET.length);
+  return text;
 }
 
 function grouped(text: string): string {

@@ -82,7 +82,11 @@ function compilePlain<T>(schema: object): CompiledSchema<T> {
     check: (value) => {
       const own = toJsonValue(value);
       if (!own.ok) return refused([faultIssue(own.fault)]);
-      return guarded(() => validate(own.value));
+      try {
+        return validate(own.value);
+      } catch (thrown) {
+        return failed(thrown);
+      }
     },
   };
 }
@@ -103,10 +107,12 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
     check: (value) => {
       const input = toJsonValue(value);
       if (!input.ok) return refused([faultIssue(input.fault)]);
-      return guarded(() => {
+      try {
         const result = standard.validate(value === undefined ? undefined : input.value);
         return result instanceof Promise ? result.then(verdictOf, failed) : verdictOf(result);
-      });
+      } catch (thrown) {
+        return failed(thrown);
+      }
     },
   };
 }
@@ -132,16 +138,6 @@ function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
   }
   const own = cloneJson(result.value);
   return own.ok ? { ok: true, value: own.value } : refused([faultIssue(own.fault)]);
-}
-
-function guarded<T>(
-  check: () => SchemaVerdict<T> | Promise<SchemaVerdict<T>>,
-): SchemaVerdict<T> | Promise<SchemaVerdict<T>> {
-  try {
-    return check();
-  } catch (thrown) {
-    return failed(thrown);
-  }
 }
 
 /** A schema that throws rejects the value. */

@@ -5,6 +5,7 @@ import type { RunPosition } from "../record.ts";
 import type { LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { RecordedSteps } from "./recorded-steps.ts";
+import { Coalesced } from "./store-changes.ts";
 
 /** One run while it runs in this host. */
 export interface ActiveRun {
@@ -15,6 +16,9 @@ export interface ActiveRun {
   readonly control: Cancellation;
   readonly tree: ActiveTree;
 }
+
+/** What a step needs of it while it runs. */
+export type StepContext = Pick<ActiveRun, "control" | "clock" | "tree">;
 
 /** Shared by all runs of a tree. */
 export interface ActiveTree {
@@ -55,34 +59,23 @@ export interface CancellationListener {
 export class Cancellation {
   readonly #controller = new AbortController();
   #listener: CancellationListener | undefined;
-  #cancelled: SluiceError | undefined;
-  #stopped: SluiceError | undefined;
-
   /** Aborts when the run is cancelled or has to stop here, whichever comes first. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  /** Why the run was cancelled; its own code ends it. */
-  get cancelled(): SluiceError | undefined {
-    return this.#cancelled;
-  }
-
-  /** Why every further step rejects here. */
-  get stopped(): SluiceError | undefined {
-    return this.#stopped;
-  }
+  readonly signal: AbortSignal = this.#controller.signal;
+  /** Why the run was cancelled; its own code ends it. Set by `cancel` alone. */
+  cancelled: SluiceError | undefined;
+  /** Why every further step rejects here. Set by `stop` alone. */
+  stopped: SluiceError | undefined;
 
   /** Only the first reason counts. */
   cancel(reason: SluiceError): void {
-    if (this.#cancelled !== undefined) return;
-    this.#cancelled = reason;
+    if (this.cancelled !== undefined) return;
+    this.cancelled = reason;
     this.#notify(reason);
   }
 
   stop(reason: SluiceError): void {
-    if (this.#stopped !== undefined) return;
-    this.#stopped = reason;
+    if (this.stopped !== undefined) return;
+    this.stopped = reason;
     this.#notify(reason);
   }
 
@@ -98,5 +91,56 @@ export class Cancellation {
   #notify(reason: SluiceError): void {
     this.#controller.abort(reason);
     this.#listener?.controlChanged();
+  }
+}
+
+/** The code of a stop that leaves steps their grace period; after any other stop, nothing can be recorded. */
+export const SUSPENDED = "run_stopped";
+
+export interface Wait {
+  /** The latest end of the wait, in epoch milliseconds. */
+  readonly until?: number | undefined;
+  /** Whether the wait is over; called again whenever the store may have changed. */
+  readonly arrived?: () => Promise<boolean>;
+}
+
+/** Waits until `arrived`, until the time, or until the run is cancelled. Rejects if the run has to stop. */
+export async function waitForSignal({ control, clock, tree }: StepContext, { until, arrived }: Wait): Promise<void> {
+  if (arrived !== undefined && (await arrived())) return;
+  let ended = false;
+  let disarm: (() => void) | undefined;
+  let unsubscribe: (() => void) | undefined;
+  let listener: CancellationListener | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const check = new Coalesced(async () => {
+        try {
+          // The time first: a signal that was accepted before it counts.
+          const isDue = until !== undefined && clock.now() >= until;
+          if (!ended && ((await arrived?.()) || isDue)) resolve();
+        } catch (thrown) {
+          reject(thrown);
+        }
+      });
+      const arm = (until: number): void => {
+        // A timer may fire slightly early, and a clock may be set back.
+        disarm = clock.after(until - clock.now(), () => (clock.now() < until ? arm(until) : check.request()));
+      };
+      const controlChanged = (): void => {
+        if (control.stopped !== undefined) reject(control.stopped);
+        else if (control.cancelled !== undefined) resolve();
+      };
+      listener = { controlChanged };
+      control.listen(listener);
+      if (arrived !== undefined) unsubscribe = tree.onSignal(() => check.request());
+      if (until !== undefined) arm(until);
+      controlChanged();
+      if (!control.signal.aborted) check.request();
+    });
+  } finally {
+    ended = true;
+    disarm?.();
+    unsubscribe?.();
+    if (listener !== undefined) control.unlisten(listener);
   }
 }

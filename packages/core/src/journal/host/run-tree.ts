@@ -5,10 +5,9 @@ import { appendRecord, lifecycleRecord, type RunPosition, toRecordedValue } from
 import type { LiveChunk, ProgramEnd, RunEnd, RunProgram, RunTask, SiblingEnd, SuspendReason } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore } from "../store/journal-store.ts";
-import { type ActiveTree, Cancellation, stopOnFailure } from "./active-run.ts";
+import { type ActiveTree, Cancellation, SUSPENDED, stopOnFailure } from "./active-run.ts";
 import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
 import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
-import { SUSPENDED } from "./step-call.ts";
 import { ProgramRunner } from "./step-runner.ts";
 import { type ChangeListener, type Changes, Coalesced, type Report } from "./store-changes.ts";
 

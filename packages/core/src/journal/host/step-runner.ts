@@ -16,10 +16,18 @@ import type {
   WaitOptions,
 } from "../seam.ts";
 import { childrenIntent, END_STATUSES, stepIds } from "../step-id.ts";
-import { type ActiveRun, stopOnFailure } from "./active-run.ts";
+import {
+  type ActiveRun,
+  type CancellationListener,
+  type StepContext,
+  SUSPENDED,
+  stopOnFailure,
+  waitForSignal,
+} from "./active-run.ts";
 import { checkChildren, runChildren } from "./fork.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
-import { NO_EVENTS, RunningCall, waitForSignal } from "./step-call.ts";
+
+const NO_EVENTS: readonly EventDraft[] = [];
 
 /** A kind of step. */
 interface Step<V, T> {
@@ -43,6 +51,9 @@ type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
 export class ProgramRunner implements StepRunner {
+  readonly runId: string;
+  readonly incarnation: string;
+  readonly signal: AbortSignal;
   readonly #run: ActiveRun;
   /** Signals taken so far, by name; created on first use, like the next. */
   #taken: Map<string, number> | undefined;
@@ -58,18 +69,9 @@ export class ProgramRunner implements StepRunner {
 
   constructor(run: ActiveRun) {
     this.#run = run;
-  }
-
-  get runId(): string {
-    return this.#run.at.runId;
-  }
-
-  get incarnation(): string {
-    return this.#run.at.incarnation;
-  }
-
-  get signal(): AbortSignal {
-    return this.#run.control.signal;
+    this.runId = run.at.runId;
+    this.incarnation = run.at.incarnation;
+    this.signal = run.control.signal;
   }
 
   run<T extends Json>(
@@ -273,7 +275,7 @@ export class ProgramRunner implements StepRunner {
     this.#open = step;
     const ordinal = this.#nextOrdinal;
     this.#nextOrdinal += 1;
-    return { ordinal, known: recorded.take(ordinal, stepId) };
+    return { ordinal, known: recorded.left ? recorded.take(ordinal, stepId) : undefined };
   }
 
   /** Commits a step's open record. Rejects if the run has to stop between the record and the effect. */
@@ -333,4 +335,105 @@ function ignore(): void {
 function untilOf(opened: StepCall["opened"]): number | undefined {
   const until = field(opened?.intent, "until");
   return typeof until === "number" ? until : undefined;
+}
+
+/** What a call is for its step. */
+interface CallOptions {
+  readonly opened: StepCall["opened"];
+  readonly graceMs: number;
+  readonly signals: () => Promise<readonly ReceivedSignal[]>;
+}
+
+/** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
+export class RunningCall implements StepCall, CancellationListener {
+  readonly opened?: NonNullable<StepCall["opened"]>;
+  readonly signals: StepCall["signals"];
+  readonly #around: StepContext;
+  readonly #graceMs: number;
+  #events: EventDraft[] | undefined;
+  #controller: AbortController | undefined;
+  #aborted: SluiceError | undefined;
+  #work: Promise<unknown> | undefined;
+  #reject: ((reason: unknown) => void) | undefined;
+  #disarm: (() => void) | undefined;
+
+  constructor(around: StepContext, { opened, graceMs, signals }: CallOptions) {
+    if (opened !== undefined) this.opened = opened;
+    this.signals = signals;
+    this.#around = around;
+    this.#graceMs = graceMs;
+    this.#aborted = around.control.cancelled;
+  }
+
+  // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
+  get event(): StepCall["event"] {
+    return (draft) => {
+      this.#events ??= [];
+      this.#events.push(draft);
+    };
+  }
+
+  get hold(): StepCall["hold"] {
+    return (work) => this.#around.tree.hold(work);
+  }
+
+  get events(): readonly EventDraft[] {
+    return this.#events ?? NO_EVENTS;
+  }
+
+  /** Created on first access, since most steps never need the costly controller. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
+    }
+    return this.#controller.signal;
+  }
+
+  /** What the step's function returns. Rejects if the run has to stop first. */
+  resultOf<T>(fn: (call: StepCall) => Promise<T> | T): Promise<T> | T {
+    const { control } = this.#around;
+    const work = fn(this);
+    if (!isPromiseLike(work)) return work;
+    const working = Promise.resolve(work);
+    this.#work = working;
+    return new Promise((resolve, reject) => {
+      this.#reject = reject;
+      working.then(resolve, reject);
+      control.listen(this);
+      // The function may have stopped the run before it returned its promise.
+      if (control.stopped !== undefined || control.cancelled !== undefined) this.controlChanged();
+    });
+  }
+
+  controlChanged(): void {
+    const { control, clock } = this.#around;
+    if (control.stopped === undefined) this.#abort(control.cancelled);
+    else if (control.stopped.code === SUSPENDED && this.#graceMs > 0)
+      this.#disarm ??= clock.after(this.#graceMs, () => this.#abandon());
+    else this.#abandon();
+  }
+
+  close(): void {
+    this.#around.control.unlisten(this);
+    this.#disarm?.();
+  }
+
+  #abandon(): void {
+    const { control, tree } = this.#around;
+    this.#abort(control.stopped);
+    // The abandoned code could still act, so the run stays locked until it ends.
+    if (this.#work !== undefined) tree.hold(this.#work);
+    this.close();
+    this.#reject?.(control.stopped);
+  }
+
+  #abort(reason: SluiceError | undefined): void {
+    this.#aborted ??= reason;
+    this.#controller?.abort(this.#aborted);
+  }
+}
+
+function isPromiseLike<T>(work: Promise<T> | T): work is Promise<T> {
+  return typeof work === "object" && work !== null && "then" in work && typeof work.then === "function";
 }

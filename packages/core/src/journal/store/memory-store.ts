@@ -36,11 +36,12 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
   const runs = new Map<string, MemoryRun>();
   const trees = new Map<string, MemoryTree>();
   const live = new Set<string>();
-  const listeners = new Set<() => void>();
+  /** Objects, since one function may listen twice. */
+  const listeners = new Set<{ readonly listener: () => void }>();
   let connections = 0;
 
   const changed = (): void => {
-    for (const listener of listeners) listener();
+    for (const { listener } of listeners) listener();
   };
   const runOf = (runId: string): MemoryRun => {
     const run = runs.get(runId);
@@ -90,7 +91,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       connections += 1;
       const ownerId = `memory-${connections}`;
       live.add(ownerId);
-      const own = new Set<() => void>();
+      const own = new Set<{ readonly listener: () => void }>();
       let closed = false;
       const guard = (): void => {
         if (closed)
@@ -242,7 +243,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           return gone;
         },
         onChange(listener) {
-          const mine = (): void => listener();
+          const mine = { listener };
           listeners.add(mine);
           own.add(mine);
           return () => {

@@ -51,7 +51,12 @@ export interface CallStep extends Pick<StepCall, "hold"> {
 }
 
 /** What a tool gets beside its input. */
-export function toolCall(approved: ApprovedCall, of: ToolCallContext, signal: AbortSignal): ToolCall {
+export function toolCall(
+  approved: ApprovedCall,
+  of: ToolCallContext,
+  signal: AbortSignal,
+  startsUnwalled = of.attempt.execution.deps.answers.startsUnwalled,
+): ToolCall {
   const { call, by, subjects, intent } = approved;
   const { runId, executionId, attempt } = call.scope;
   const { policy, notes } = of;
@@ -73,15 +78,20 @@ export function toolCall(approved: ApprovedCall, of: ToolCallContext, signal: Ab
     env: deps.env,
     notes,
     mayWrite: policy.scene.mayWrite,
-    reach: {
-      ...fileReach(granted ? undefined : envelope, call.tool),
-      scratch: state.sandbox?.scratch ?? [],
-      network: state.sandbox?.network === true,
-      readOnly: deps.protectedPaths ?? [],
+    // Made on access, since only tools that start a process read it.
+    get reach() {
+      return {
+        ...fileReach(granted ? undefined : envelope, call.tool),
+        scratch: state.sandbox?.scratch ?? [],
+        network: state.sandbox?.network === true,
+        readOnly: deps.protectedPaths ?? [],
+      };
     },
-    // A granted command line was approved as a whole.
-    anyLine: granted || mayBeAnyLine(call.tool, envelope, subjects, deps),
-    startsUnwalled: deps.answers.startsUnwalled,
+    get anyLine() {
+      // A granted command line was approved as a whole.
+      return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
+    },
+    startsUnwalled,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged: subjects,
     ...(intent === undefined ? {} : { intent }),
@@ -104,13 +114,10 @@ export async function executeToolCall(
     // Recorded, because a process that resumes the run has to know it.
     ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
   });
-  const call: ToolCall = {
-    ...toolCall(runnable, of, step.signal),
-    startsUnwalled: () => {
-      unwalled = true;
-      deps.answers.startsUnwalled();
-    },
-  };
+  const call = toolCall(runnable, of, step.signal, () => {
+    unwalled = true;
+    deps.answers.startsUnwalled();
+  });
   // Only writing calls have an open record, so this does not depend on the tool's current effect.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
     const answer = await recover(runnable, call, deps);

@@ -10,11 +10,11 @@ import { raceAbort } from "../limits/limits.ts";
 import { toolCall } from "./execute-tool-call.ts";
 import type { DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
 import {
+  type CallVerdict,
   decidesVerdict,
   isUndecided,
   type RecordedVerdict,
-  readRecordedVerdict,
-  verdictOf,
+  verdictsIn,
   worldLimitOf,
 } from "./verdict.ts";
 
@@ -35,7 +35,7 @@ export async function recordVerdicts(
       const before = readRecordedVerdict(step, call.id, call.tool);
       const late = before === undefined ? of.attempt.limits.exceeded()?.message : worldLimitOf(before);
       const policy = { ...of.policy, usage, late, subjects: before?.subjects };
-      decidedHere.push(await settleCall(of, call, step, () => authorizeCall(call, policy)));
+      decidedHere.push(await settleCall(of, call, step, before, () => authorizeCall(call, policy)));
     }
     return decidedHere.map(({ verdict }) => verdict);
   };
@@ -54,18 +54,18 @@ export async function recordVerdicts(
   });
 }
 
-/** What a step records of one call: with the intent of an allowed one, and with the events of the verdict. */
+/** What a step records of one call: with the intent of an allowed one, and with the events of the verdict. `before` as in a replay. */
 export async function settleCall(
   of: ToolCallContext,
   call: SealedCall,
   step: StepCall,
+  before: RecordedVerdict | undefined,
   authorize: () => Promise<Authorization>,
 ): Promise<DecidedCall> {
   const { id, tool } = call;
   const { journal, execution } = of.attempt;
   // The run's signal, since creating a signal for the step costs more than a verdict.
   const { signal } = execution.steps;
-  const before = readRecordedVerdict(step, id, tool);
   const work = async () => {
     const authorization = await authorize();
     // After a cancel nothing waits for this any more.
@@ -153,4 +153,29 @@ async function intentOf(of: ToolCallContext, call: SealedCall, allowed: AllowedC
 /** `plan#1/a1/t1.c0` */
 export function requestIdOf({ scope, id }: SealedCall): string {
   return stepIds.inAttempt(scope.executionId, scope.attempt, id);
+}
+
+const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
+  verdict: { kind: "approved", by: "envelope" },
+  subjects: [],
+};
+
+/** In a replay, the recorded verdict on a call, or an approval without subjects if there is none. Undefined outside of replay. */
+export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
+  if (recorded === undefined) return undefined;
+  return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
+}
+
+/** The verdict to record of what the gate decided. */
+function verdictOf(authorization: Authorization): CallVerdict {
+  switch (authorization.kind) {
+    case "allow":
+      return { kind: "approved", by: authorization.by };
+    case "prompt":
+      return { kind: "ask", body: authorization.body };
+    case "deny": {
+      const { cause, output, stuck } = authorization;
+      return { kind: "refused", ...(cause && { cause }), output, ...(stuck && { stuck }) };
+    }
+  }
 }

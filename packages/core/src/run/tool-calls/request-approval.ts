@@ -7,9 +7,9 @@ import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import { createSeal } from "../../people/answer-proof.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
-import { cancelledCall, deniedCall, requestIdOf, settleCall } from "./record-verdicts.ts";
+import { cancelledCall, deniedCall, readRecordedVerdict, requestIdOf, settleCall } from "./record-verdicts.ts";
 import type { AskedCall, DecidedCall, JournaledAnswer, ToolCallContext } from "./tool-call.ts";
-import { decidesVerdict, type RecordedVerdict, readRecordedVerdict, worldLimitOf } from "./verdict.ts";
+import { decidesVerdict, type RecordedVerdict, worldLimitOf } from "./verdict.ts";
 
 const UNPROVEN =
   "the answer came from another process without proof that a person gave it; a person has to answer in the terminal of the process that runs this, or elsewhere with the code shown there";
@@ -108,11 +108,11 @@ async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: Step
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
   if (cancelReason(execution.steps.signal) !== undefined) return cancelledCall(of, call, step);
   const before = readRecordedVerdict(step, callId, tool);
-  if (before === undefined)
-    return await settleCall(of, call, step, () => authorizeGranted(of, call, asked, authorization));
-  const limit = worldLimitOf(before);
+  const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
-  return await settleCall(of, call, step, () => replayGranted(of, call, asked));
+  return await settleCall(of, call, step, before, () =>
+    before === undefined ? authorizeGranted(of, call, asked, authorization) : replayGranted(of, call, asked),
+  );
 }
 
 /** A call by its journaled answer, which is all that an approval is made of. */

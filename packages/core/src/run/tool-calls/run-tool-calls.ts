@@ -131,13 +131,18 @@ async function executeApproved(
   if (only === undefined) return NO_RESULTS;
   const startEvents = runnables.flatMap(({ call, by, subjects }) => {
     const { id: callId, tool, argsDigest } = call;
-    const requestId = requestIdOf(call);
-    const consumed = by === "grant" ? [journal.event("grant.consumed", { requestId, callId, argsDigest })] : [];
-    of.openRequests.delete(requestId);
     const wall = sandboxOf(subjects);
     if (wall === "none") deps.answers.startsUnwalled();
-    const started = { callId, tool, argsDigest, ...(wall === undefined ? {} : { wall }) };
-    return [...consumed, journal.event("call.started", started)];
+    const started = journal.event("call.started", {
+      callId,
+      tool,
+      argsDigest,
+      ...(wall === undefined ? {} : { wall }),
+    });
+    if (by !== "grant") return [started];
+    const requestId = requestIdOf(call);
+    of.openRequests.delete(requestId);
+    return [journal.event("grant.consumed", { requestId, callId, argsDigest }), started];
   });
   const effect = runnables.length === 1 ? only.tool?.effect : "read";
   if (effect === "ask") {
@@ -207,11 +212,9 @@ async function authorizeRecorded(
 /** A record of a grant without its request and answer grants nothing. */
 const NOBODY_ASKED: AskedCall = { body: {}, subjects: [], answer: undefined };
 
-async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
-  const [only, ...more] = items;
-  if (only !== undefined && more.length === 0) return [await work(only)];
-  const queue = new PQueue({ concurrency: limit });
-  return await Promise.all(items.map((item) => queue.add(() => work(item))));
+function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
+  const queue = items.length > 1 ? new PQueue({ concurrency: limit }) : undefined;
+  return Promise.all(items.map((item) => (queue === undefined ? work(item) : queue.add(() => work(item)))));
 }
 
 /** The result of a call, in the form that its model reads; its notes are kept for later calls. */

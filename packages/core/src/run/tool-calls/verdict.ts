@@ -1,9 +1,9 @@
 import { field, isJsonObject, type Json, type JsonObject, parseStoredJson } from "../../base/json.ts";
-import type { ApprovedBy, Authorization, EarlierVerdict } from "../../gate/authorize-call.ts";
+import type { ApprovedBy, EarlierVerdict } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import type { Subject } from "../../gate/subjects.ts";
 import { decodeValue } from "../../journal/record.ts";
-import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
+import type { RecordedOutcome } from "../../journal/seam.ts";
 
 // Types, not interfaces: these are recorded, and only types count as JSON to the compiler.
 
@@ -22,31 +22,6 @@ export type RecordedVerdict = {
   /** The tool's intent, for recovery. */
   readonly intent?: Json;
 };
-
-const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
-  verdict: { kind: "approved", by: "envelope" },
-  subjects: [],
-};
-
-/** In a replay, the recorded verdict on a call, or an approval without subjects if there is none. Undefined outside of replay. */
-export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
-  if (recorded === undefined) return undefined;
-  return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
-}
-
-/** The verdict to record of what the gate decided. */
-export function verdictOf(authorization: Authorization): CallVerdict {
-  switch (authorization.kind) {
-    case "allow":
-      return { kind: "approved", by: authorization.by };
-    case "prompt":
-      return { kind: "ask", body: authorization.body };
-    case "deny": {
-      const { cause, output, stuck } = authorization;
-      return { kind: "refused", ...(cause && { cause }), output, ...(stuck && { stuck }) };
-    }
-  }
-}
 
 /** The verdict of an earlier process, for the gate to decide again; undefined for a refusal, which is final, and for a grant. */
 export function earlierVerdict({ verdict, subjects }: RecordedVerdict): EarlierVerdict | undefined {
@@ -74,7 +49,7 @@ export function decidesVerdict(recorded: RecordedOutcome): boolean {
   );
 }
 
-function verdictsIn({ value }: RecordedOutcome): readonly RecordedVerdict[] {
+export function verdictsIn({ value }: RecordedOutcome): readonly RecordedVerdict[] {
   return decodeValue(value, isVerdicts, "verdicts");
 }
 

@@ -106,8 +106,6 @@ function snippet(text: string, place: number, inserted: string): string {
   const first = Math.max(1, line - SNIPPET_CONTEXT);
   const length = splitLines(inserted).length + SNIPPET_CONTEXT * 2;
   const lines = splitLines(text).slice(first - 1, first - 1 + Math.min(length, SNIPPET_LINES));
-  return numbered(
-    lines.map((shown) => firstCharacters(shown.replace(/\r$/, ""), SNIPPET_WIDTH)),
-    first,
-  );
+  const cut = (shown: string): string => firstCharacters(shown.replace(/\r$/, ""), SNIPPET_WIDTH);
+  return lines.map((shown, index) => numbered(cut(shown), first + index)).join("\n");
 }

@@ -4,11 +4,12 @@ import {
   constants,
   type Dirent,
   existsSync,
+  lstatSync,
   openSync,
   readlinkSync,
   realpathSync,
 } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readdir, readlink } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pathChanged, specialKind } from "./paths.ts";
 import { asFault, checkAborted, fault, systemCode } from "./results.ts";
@@ -39,7 +40,7 @@ async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFil
   try {
     const stats = await handle.stat({ bigint: true });
     if (specialKind(stats) !== undefined) throw pathChanged(basename(real));
-    if (!(await isStillAt(handle.fd, stats, real))) throw pathChanged(basename(real));
+    if (!isStillAt(handle.fd, stats, real)) throw pathChanged(basename(real));
     return await use({ handle, stats });
   } finally {
     await handle.close();
@@ -51,11 +52,11 @@ function notAFolder(real: string): Error {
 }
 
 /** Whether the path still names the open file, without links on the way. */
-async function isStillAt(fd: number, stats: BigIntStats, real: string): Promise<boolean> {
-  const byKernel = await kernelPath(fd);
+function isStillAt(fd: number, stats: BigIntStats, real: string): boolean {
+  const byKernel = kernelPath(fd);
   if (byKernel !== undefined) return byKernel === real;
   try {
-    const there = await lstat(real, { bigint: true });
+    const there = lstatSync(real, { bigint: true });
     return there.ino === stats.ino && there.dev === stats.dev && realpathSync.native(real) === real;
   } catch (thrown) {
     if (systemCode(thrown) === "ENOENT") return false;
@@ -64,10 +65,10 @@ async function isStillAt(fd: number, stats: BigIntStats, real: string): Promise<
 }
 
 /** The path of an open file according to Linux; undefined elsewhere. */
-async function kernelPath(fd: number): Promise<string | undefined> {
+function kernelPath(fd: number): string | undefined {
   if (process.platform !== "linux") return undefined;
   try {
-    return await readlink(`/proc/self/fd/${fd}`);
+    return readlinkSync(`/proc/self/fd/${fd}`);
   } catch (thrown) {
     if (systemCode(thrown) === "ENOENT") return undefined;
     throw thrown;
@@ -100,9 +101,9 @@ export interface OpenFolder {
 }
 
 export function withFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
-  return withOpen(real, constants.O_DIRECTORY, async ({ handle, stats }) => {
+  return withOpen(real, constants.O_DIRECTORY, ({ handle, stats }) => {
     if (!stats.isDirectory()) throw notAFolder(real);
-    const anchored = (await kernelPath(handle.fd)) !== undefined;
+    const anchored = kernelPath(handle.fd) !== undefined;
     const path = anchored ? `/proc/${process.pid}/fd/${handle.fd}` : real;
     return use({
       path,

@@ -16,7 +16,13 @@ import { z } from "zod";
 import { fault, systemCode, withFallback } from "./results.ts";
 
 export type Resolution =
-  | { readonly ok: true; readonly real: string; readonly exists: boolean }
+  | {
+      readonly ok: true;
+      readonly real: string;
+      readonly exists: boolean;
+      /** What it leads to, if that is neither file nor folder. */
+      readonly special?: string | undefined;
+    }
   | {
       readonly ok: false;
       readonly reason: string;
@@ -29,7 +35,7 @@ const MAX_PATH_BYTES = 4096;
 /** The kernel's limit on Linux. */
 const MAX_LINKS = 40;
 const PROCESS = /^(?:self|thread-self|\d+)$/;
-const SYSTEM_FOLDERS = process.platform === "win32" ? [] : ["/proc", "/sys", "/dev"];
+const SYSTEM_FOLDER = process.platform === "win32" ? /(?!)/ : /^\/(?:proc|sys|dev)(?=\/|$)/;
 
 /**
  * Resolves a path as the kernel does: follows every link, also one to a missing target; of a missing path, resolves the nearest
@@ -44,6 +50,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
   const pending = parts(isAbsolute(path) ? path.slice(start.length) : path);
   let current = start;
   let existing: string | undefined;
+  let special: string | undefined;
   let links = 0;
   for (let part = pending.shift(); part !== undefined; part = pending.shift()) {
     if (part === "..") {
@@ -67,20 +74,14 @@ export function resolveReal(path: string, cwd: string): Resolution {
     if (stats === "missing") existing ??= current;
     else if (typeof stats === "string") return refuse(stats);
     else if (!stats.isDirectory() && pending[0] === "..") return refuse("`..` after something that is not a folder");
+    else special = specialKind(stats);
     current = next;
   }
-  return canonical(current, existing);
-}
-
-/** The name as stored, on file systems that ignore case or compose letters. */
-function canonical(current: string, existing: string | undefined): Resolution {
   const there = existing ?? current;
   try {
-    return {
-      ok: true,
-      real: join(realpathSync.native(there), relative(there, current)),
-      exists: existing === undefined,
-    };
+    // The name as stored, on file systems that ignore case or compose letters.
+    const real = join(realpathSync.native(there), relative(there, current));
+    return existing === undefined ? { ok: true, real, exists: true, special } : { ok: true, real, exists: false };
   } catch (thrown) {
     return refuse(`a path that cannot be resolved (${systemCode(thrown) ?? messageOf(thrown)})`);
   }
@@ -123,16 +124,11 @@ export const filePath = z.string().min(1).describe("The file, absolute or relati
 export function fileSubjects(path: string, access: "read" | "write", workspace: Workspace): readonly Subject[] {
   const resolution = resolveReal(path, workspace.root);
   if (!resolution.ok) return [{ kind: "refused", reason: resolution.reason }];
-  const special = specialFile(resolution);
+  const { real } = resolution;
+  const system = SYSTEM_FOLDER.exec(real)?.[0];
+  const special = system === undefined ? resolution.special : `a path in ${system}`;
   if (special !== undefined) return [{ kind: "refused", reason: `${special} is refused` }];
-  return [{ kind: "path", real: resolution.real, access }];
-}
-
-function specialFile(resolution: { readonly real: string; readonly exists: boolean }): string | undefined {
-  const system = SYSTEM_FOLDERS.find((folder) => contains(folder, resolution.real));
-  if (system !== undefined) return `a path in ${system}`;
-  const stats = resolution.exists ? look(resolution.real) : "missing";
-  return typeof stats === "string" ? undefined : specialKind(stats);
+  return [{ kind: "path", real, access }];
 }
 
 /** Names what is neither file, folder nor link: opening it may block or act. */

@@ -81,7 +81,7 @@ function pageOf(lines: readonly string[], first: number, limit: number): readonl
   const page: string[] = [];
   let characters = 0;
   for (let number = first; number < first + limit && number <= lines.length; number += 1) {
-    const line = numbered([clipped((lines[number - 1] ?? "").replace(/\r$/, ""))], number);
+    const line = numbered(clipped((lines[number - 1] ?? "").replace(/\r$/, "")), number);
     characters += line.length + 1;
     if (characters > ALL_CHARACTERS && page.length > 0) break;
     page.push(line);

@@ -64,9 +64,9 @@ export function splitLines(text: string): string[] {
   return lines;
 }
 
-/** Numbers lines like `cat -n`. */
-export function numbered(lines: readonly string[], first: number): string {
-  return lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`).join("\n");
+/** Numbers a line like `cat -n`. */
+export function numbered(line: string, number: number): string {
+  return `${String(number).padStart(6)}\t${line}`;
 }
 
 /** Whether the new text contains a redaction marker that the old one lacks: it would replace the secret behind it. */
