@@ -85,7 +85,7 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   let outcome: ModelOutcome | undefined;
   try {
     outcome = await deadline.timed(call.signal, (signal) =>
-      trial.request.caller(modelRequest(scope, trial, signal, live), placeOf(scope, trial)),
+      trial.request.caller(modelRequest(scope, trial, signal, live), modelPlace(scope, trial)),
     );
     const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
     return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
@@ -101,7 +101,7 @@ function noteMessages({ executionId, ctx }: ActScope, { request, messages }: Mod
   }
 }
 
-function placeOf(
+function modelPlace(
   { executionId, ctx, secrets }: ActScope,
   { request: { turn, model }, step }: ModelAttempt,
 ): ModelPlace {

@@ -32,7 +32,7 @@ export async function act(attempt: Attempt, ctx: StageContext, init: Json, turns
   return outcome;
 }
 
-/** One attempt's executor at work, and the work that it has in flight. */
+/** The executor of one attempt, and the work that it has in flight. */
 class Acting {
   readonly #attempt: Attempt;
   readonly #scope: AttemptScope;
