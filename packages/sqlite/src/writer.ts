@@ -44,10 +44,10 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   const addTree = db.prepare("INSERT INTO trees (root_no, epoch, owner, label) VALUES (?, 1, ?, ?)");
   const addChain = db.prepare("INSERT INTO chains (run_no, records, head) VALUES (?, ?, ?)");
   const numberOf = db.prepare("SELECT no FROM runs WHERE run_id = ?");
-  // The fence: a commit advances the chain only if its owner holds the tree at its epoch and the record is the next one. No
-  // RETURNING, which would add a tenth to the cost of a commit.
+  // The fence: a commit advances the chain only if its owner holds the tree at its epoch and the record is the next one. It
+  // compares the run's id too, since `numbers` may be outdated. No RETURNING, which would add a tenth to the cost of a commit.
   const advance = db.prepare(
-    "UPDATE chains SET records = records + 1, head = ? WHERE run_no = ? AND records = ? AND EXISTS (SELECT 1 FROM runs r JOIN trees t ON t.root_no = r.root_no WHERE r.no = run_no AND r.end_status IS NULL AND t.epoch = ? AND t.owner = ?)",
+    "UPDATE chains SET records = records + 1, head = ? WHERE run_no = ? AND records = ? AND EXISTS (SELECT 1 FROM runs r JOIN trees t ON t.root_no = r.root_no WHERE r.no = run_no AND r.run_id = ? AND r.end_status IS NULL AND t.epoch = ? AND t.owner = ?)",
   );
   const addRecord = db.prepare(
     "INSERT INTO records (place, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -69,6 +69,18 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   const requestOf = db.prepare("SELECT digest FROM requests WHERE run_no = ? AND request_id = ?");
   const addSignal = db.prepare("INSERT INTO signals (run_no, name, answers, received) VALUES (?, ?, ?, ?)");
   const setCancel = db.prepare("UPDATE runs SET cancel = ? WHERE run_id = ?");
+
+  /** The numbers of runs that this owner writes. */
+  const numbers = new Map<string, number>();
+  const numberFor = (runId: string): number => {
+    const known = numbers.get(runId);
+    if (known !== undefined) return known;
+    const row = numberOf.get(runId);
+    if (row === undefined) throw unknownRun(runId);
+    const no = integer(row, "no");
+    numbers.set(runId, no);
+    return no;
+  };
 
   const storeRecord = (record: JournalRecord): StoredRecord => {
     if (record.seq >= SEQ_SPACE) {
@@ -197,10 +209,10 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       const { runId, record, epoch } = commit;
       return () =>
         transact(() => {
-          const row = numberOf.get(runId);
-          if (row === undefined) throw unknownRun(runId);
-          const no = integer(row, "no");
-          if (advance.run(record.hash, no, record.seq, epoch, owners.id).changes !== 1) throw refusal(commit);
+          const no = numberFor(runId);
+          const { changes } = advance.run(record.hash, no, record.seq, runId, epoch, owners.id);
+          if (changes !== 1 || commit.end !== undefined) numbers.delete(runId);
+          if (changes !== 1) throw refusal(commit);
           add(no, staged);
         });
     },
@@ -225,10 +237,13 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
     },
 
     release(rootId) {
+      // Still known only if the run was suspended; its children may be known too.
+      if (numbers.has(rootId)) numbers.clear();
       transact(() => dropTree.run(owners.id, rootId));
     },
 
     releaseAll() {
+      numbers.clear();
       transact(() => dropTrees.run(owners.id));
     },
 

@@ -185,15 +185,29 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
     task: typeof task === "string" ? task : "",
     run: Object.freeze({ input: run.input }),
     input: at?.input ?? null,
-    get upstream() {
-      return outputs.object;
-    },
     context,
     setup: deepFreeze(setup),
     attempt,
     visit: at?.visit ?? 0,
   };
+  addUpstream(ctx, outputs);
   // Most contexts have none of these. A spread of `ctx` would read its outputs.
   if (feedback === undefined && joined === undefined) return Object.freeze(ctx);
   return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
+}
+
+/** Where a context keeps the outputs that its `upstream` reads. */
+const OUTPUTS = Symbol("outputs");
+
+/** One getter for all contexts: V8 keeps an object with a getter of its own as a hash table, in three times the memory. */
+const UPSTREAM: PropertyDescriptor & ThisType<{ readonly [OUTPUTS]: Outputs }> = {
+  enumerable: true,
+  get() {
+    return this[OUTPUTS].object;
+  },
+};
+
+function addUpstream<T extends object>(ctx: T, outputs: Outputs): asserts ctx is T & Pick<StageContext, "upstream"> {
+  Object.defineProperty(ctx, OUTPUTS, { value: outputs });
+  Object.defineProperty(ctx, "upstream", UPSTREAM);
 }

@@ -9,8 +9,8 @@ import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
 import { ExecutionLimits, Stopwatch } from "./limits/limits.ts";
 
-/** One attempt of an execution, as its phases use it. */
-export interface Attempt {
+/** What the attempts of an execution share. */
+interface SharedByAttempts {
   readonly execution: Execution;
   /** `plan#1` */
   readonly executionId: string;
@@ -18,15 +18,46 @@ export interface Attempt {
   readonly slot: ConcurrencySlot;
   /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
+}
+
+/** One attempt of an execution, as its phases use it. */
+export class Attempt implements SharedByAttempts {
+  readonly execution: Execution;
+  readonly executionId: string;
+  readonly limits: ExecutionLimits;
+  readonly slot: ConcurrencySlot;
+  readonly denied: Denied[];
   /** From 1. */
   readonly number: number;
   /** From the assert hook of the previous attempt. */
   readonly feedback: string | undefined;
   readonly journal: AttemptJournal;
+  #ctx: StageContext | undefined;
+
+  constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
+    const { execution, executionId, limits, slot, denied } = shared;
+    this.execution = execution;
+    this.executionId = executionId;
+    this.limits = limits;
+    this.slot = slot;
+    this.denied = denied;
+    this.number = number;
+    this.feedback = feedback;
+    this.journal = new AttemptJournal(execution.steps, executionId, number, limits);
+  }
+
   /** The attempt after this one. */
-  next(feedback: string): Attempt;
+  next(feedback: string): Attempt {
+    return new Attempt(this, this.number + 1, feedback);
+  }
+
   /** The frozen context; the same object while `setup` is the same. */
-  contextWith(setup: Json): StageContext;
+  contextWith(setup: Json): StageContext {
+    if (this.#ctx?.setup !== setup) {
+      this.#ctx = contextOf(this.execution.view, { setup, attempt: this.number, feedback: this.feedback });
+    }
+    return this.#ctx;
+  }
 }
 
 export function firstAttempt(execution: Execution): Attempt {
@@ -36,26 +67,7 @@ export function firstAttempt(execution: Execution): Attempt {
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const slot = new ConcurrencySlot(deps.slots, [watch, meter.work], steps.signal);
-  const denied: Denied[] = [];
-  const attempt = (number: number, feedback: string | undefined): Attempt => {
-    let ctx: StageContext | undefined;
-    return {
-      execution,
-      executionId,
-      limits,
-      slot,
-      denied,
-      number,
-      feedback,
-      journal: new AttemptJournal(steps, executionId, number, limits),
-      next: (reason) => attempt(number + 1, reason),
-      contextWith: (setup) => {
-        if (ctx?.setup !== setup) ctx = contextOf(execution.view, { setup, attempt: number, feedback });
-        return ctx;
-      },
-    };
-  };
-  return attempt(1, undefined);
+  return new Attempt({ execution, executionId, limits, slot, denied: [] });
 }
 
 /** Options of a step that only decides: replay runs it again instead of reading its record. */
@@ -102,14 +114,9 @@ export class AttemptJournal implements ScopedSteps {
     if (pending.length === 0) return this.#steps.run(id, fn, options);
     this.#pendingEvents = [];
     const { open } = options;
-    if (open !== undefined) {
-      return this.#steps.run(id, fn, { ...options, open: { ...open, events: [...pending, ...open.events] } });
-    }
-    const withPending = (call: StepCall): Promise<T> | T => {
-      for (const event of pending) call.event(event);
-      return fn(call);
-    };
-    return this.#steps.run(id, withPending, options);
+    return open === undefined
+      ? this.#steps.run(id, withEvents(pending, fn), options)
+      : this.#steps.run(id, fn, { ...options, open: { ...open, events: [...pending, ...open.events] } });
   }
 
   now(stepId: string): Promise<number> {
@@ -131,4 +138,12 @@ export class AttemptJournal implements ScopedSteps {
   #id(stepId: string): string {
     return stepIds.inAttempt(this.#executionId, this.#attempt, stepId);
   }
+}
+
+/** A function of its own, so that a step with an open record, which holds the events, does not keep them while it runs. */
+function withEvents<T>(events: readonly EventDraft[], fn: (call: StepCall) => Promise<T> | T): typeof fn {
+  return (call) => {
+    for (const event of events) call.event(event);
+    return fn(call);
+  };
 }

@@ -127,13 +127,13 @@ function outcomesOf(keys: readonly string[], ends: Readonly<Record<string, Sibli
 
 /** A child's run before its execution, read from its input and its running parent. Undefined for an input of no child. */
 export function childRun(
-  running: RunningFanOuts,
+  running: RunningFanOuts | undefined,
   { runId, workspace, input }: { readonly runId: string; readonly workspace: string; readonly input: Json },
 ): { readonly state: MachineState; readonly slots: ConcurrencySlots | undefined } | undefined {
   const id = textField(input, field(input, "kind") === "sibling" ? "state" : "sibling");
   const parent = parseSiblingId(runId);
   if (id === undefined || parent === undefined) return undefined;
-  const fanOut = running.get(`${parent.parentId}/${parent.fanOut}`);
+  const fanOut = running?.get(`${parent.parentId}/${parent.fanOut}`);
   const view = isEarlierInput(input) ? earlierView({ id: runId, workspace }, input) : fanOut?.view;
   if (view === undefined) {
     const message = `run ${runId} reads from its parent, which does not run in this process`;

@@ -26,7 +26,7 @@ export function pipelineProgram(
   meter: RunMeter,
   states: PreparedStates = prepareStates(spec, deps.tools),
 ): RunProgram {
-  const setup: RunSetup = { spec, deps, meter, states, fanOuts: new Map() };
+  const setup: RunSetup = { spec, deps, meter, states, fanOuts: undefined };
   return (steps, input) => {
     const child = childRun(setup.fanOuts, { runId: steps.runId, workspace: deps.workspace.root, input });
     if (child === undefined) return runRoutes(setup, steps, input);
@@ -38,7 +38,8 @@ export function pipelineProgram(
 /** What a run and its children share. */
 interface RunSetup extends Pick<Execution, "spec" | "deps" | "meter"> {
   readonly states: PreparedStates;
-  readonly fanOuts: RunningFanOuts;
+  /** Created by the first one, since most runs have none. */
+  fanOuts: RunningFanOuts | undefined;
 }
 /** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */
 interface Decided {
@@ -62,9 +63,12 @@ async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Pr
     switch (effect.kind) {
       case "end":
         return runEndOf(account, effect.end);
-      case "enter":
-        decided = await runState(setup, steps, state, account);
+      case "enter": {
+        const ended = await execute(executionOf(setup, steps, state, true));
+        addTo(account, ended);
+        decided = { input: { kind: "result", result: ended.result }, decision: ended.next };
         break;
+      }
       case "fanOut":
         decided = await runChildren(setup, steps, state, account, effect);
     }
@@ -83,12 +87,6 @@ async function decideStart({ spec, deps }: RunSetup, steps: StepRunner, view: Ma
   return { input, decision: fromRecordedStart(recorded) };
 }
 
-async function runState(setup: RunSetup, steps: StepRunner, view: MachineView, account: RunAccount): Promise<Decided> {
-  const ended = await execute(executionOf(setup, steps, view, true));
-  addTo(account, ended);
-  return { input: { kind: "result", result: ended.result }, decision: ended.next };
-}
-
 /** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
 async function runChildren(
   setup: RunSetup,
@@ -98,6 +96,7 @@ async function runChildren(
   effect: Extract<Effect, { readonly kind: "fanOut" }>,
 ): Promise<Decided> {
   const { spec, deps } = setup;
+  setup.fanOuts ??= new Map();
   const { ended, executions } = await runFanOut(spec, deps.slots, setup.fanOuts, steps, view, effect);
   for (const execution of executions) addTo(account, execution);
   const reason = cancelReason(steps.signal);

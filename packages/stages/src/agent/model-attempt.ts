@@ -10,7 +10,7 @@ import { type CallUsage, maxOutput, readReservation, spentOn, spentOnFailure } f
 import { checkCompletions } from "./contract.ts";
 import { LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, readMessages, takesMessages } from "./messages.ts";
-import type { ModelCaller, ModelOutcome, ModelRequest } from "./model-call.ts";
+import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
 import { costOfStep, decidesCompletion, type ModelStepRecord, replayedCompletion } from "./model-step-record.ts";
 import { encodeChecks, encodeReply, maskReply } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
@@ -71,58 +71,84 @@ function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly Re
 }
 
 async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
-  const { executionId, ctx, budget, deadline } = scope;
+  const { budget, deadline } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost };
   const late = deadline.exceeded();
   if (late !== undefined) return limitRecord(scope, call, late);
   const trial = withMessages(scope, begun, await call.signals());
-  const { turn, model, caller } = trial.request;
   const hit = trial.reserve === undefined ? undefined : budget.reserve(trial.reserve);
   // Without a call no messages are consumed.
   if (hit !== undefined) return limitRecord(scope, call, hit);
-  for (const { by, text, at } of trial.messages) {
-    const data = { turn, by, text, sentAt: at };
-    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
-  }
-  const place = { runId: ctx.runId, executionId, attempt: ctx.attempt, turn, try: trial.step, model: model.id };
-  let live: LiveReply | undefined;
-  const onText: NonNullable<ModelRequest["onText"]> = (delta, kind) => {
-    live ??= liveReply(scope, trial);
-    live[kind].push(delta);
-  };
+  noteMessages(scope, trial, call);
+  const live = new LiveReply(scope, trial);
   let outcome: ModelOutcome | undefined;
   try {
     outcome = await deadline.timed(call.signal, (signal) =>
-      caller(modelRequest(scope, trial, signal, onText), { ...place, clean: scope.secrets.text }),
+      trial.request.caller(modelRequest(scope, trial, signal, live), modelPlace(scope, trial)),
     );
     const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
     return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
   } finally {
-    for (const shown of live === undefined ? [] : [live.reasoning, live.text]) {
-      if (outcome?.ok === true) shown.end();
-      else shown.drop();
-    }
+    live.end(outcome?.ok === true);
   }
 }
 
-type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
+function noteMessages({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
+  for (const { by, text, at } of messages) {
+    const data = { turn: request.turn, by, text, sentAt: at };
+    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
+  }
+}
 
-/** The streamed texts of one reply; created when the first piece arrives. */
-function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: ModelAttempt): LiveReply {
-  const shown = (kind: string): LiveText => {
+function modelPlace(
+  { executionId, ctx, secrets }: ActScope,
+  { request: { turn, model }, step }: ModelAttempt,
+): ModelPlace {
+  const { runId, attempt } = ctx;
+  return { runId, executionId, attempt, turn, try: step, model: model.id, clean: secrets.text };
+}
+
+/** The streamed texts of one reply; each is created when its first piece arrives. */
+class LiveReply {
+  readonly #scope: ActScope;
+  readonly #trial: ModelAttempt;
+  readonly #shown: { text?: LiveText; reasoning?: LiveText } = {};
+
+  constructor(scope: ActScope, trial: ModelAttempt) {
+    this.#scope = scope;
+    this.#trial = trial;
+  }
+
+  push(delta: string, kind: "text" | "reasoning"): void {
+    this.#shown[kind] ??= this.#create(kind);
+    this.#shown[kind].push(delta);
+  }
+
+  /** A reply that is not complete may have been cut inside a secret. */
+  end(isComplete: boolean): void {
+    const { reasoning, text } = this.#shown;
+    for (const shown of [reasoning, text]) {
+      if (isComplete) shown?.end();
+      else shown?.drop();
+    }
+  }
+
+  #create(kind: string): LiveText {
+    const { executionId, ctx, secrets, steps } = this.#scope;
+    const { emit, heard } = steps;
+    const { request, step } = this.#trial;
     const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
-    const show = (text: string): void => steps.emit(kind, { ...place, text });
-    return new LiveText(secrets, show, () => steps.heard());
-  };
-  return { text: shown("text"), reasoning: shown("reasoning") };
+    const show = (text: string): void => emit(kind, { ...place, text });
+    return new LiveText(secrets, show, heard);
+  }
 }
 
 function modelRequest(
   scope: ActScope,
   { request, number, messages }: ModelAttempt,
   signal: AbortSignal,
-  onText: NonNullable<ModelRequest["onText"]>,
+  live: LiveReply,
 ): ModelRequest {
   const { agent, model, facts, transcript, tools } = request;
   const { temperature } = agent;
@@ -135,7 +161,7 @@ function modelRequest(
     callIds: transcript.callIds,
     secrets: scope.secrets,
     signal,
-    onText,
+    onText: (delta, kind) => live.push(delta, kind),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
   };

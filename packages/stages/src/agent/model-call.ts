@@ -13,7 +13,7 @@ import { ABORTED, failureOf } from "../models/reply/failure.ts";
 import { NO_SECRETS } from "../models/reply/provider-values.ts";
 import type { ModelFailure, ModelReply } from "../models/reply/reply.ts";
 import { ReplyBuilder } from "../models/reply/reply-builder.ts";
-import { limitSilence } from "./silence-limit.ts";
+import { SilenceLimit } from "./silence-limit.ts";
 
 export interface ModelRequest {
   readonly model: LanguageModelV4;
@@ -57,72 +57,103 @@ export type ModelCaller = (request: ModelRequest, place: ModelPlace) => Promise<
  * Makes one model call, without retries; failures are returned as values. Returns as soon as the signal aborts or the silence limit
  * is reached, even if the provider ignores it.
  */
-export async function callModel(request: ModelRequest, clock: Clock = systemClock): Promise<ModelOutcome> {
-  const { signal } = request;
-  const secrets = request.secrets ?? NO_SECRETS;
-  /** The model's own signal. */
-  const stop = new AbortController();
-  let reader: StreamReader | undefined;
-  let ended = false;
-  let abandon: ((opened: undefined) => void) | undefined;
-  const end = (reason: unknown): void => {
-    stop.abort(reason);
-    // Cancelling a reader settles its pending read at once, whatever the source behind it does.
-    if (reader !== undefined) cancel(reader);
-    else abandon?.(undefined);
-  };
-  const failed = (error: ModelFailure, begun: boolean): ModelOutcome => {
-    if (signal.aborted) return { ok: false, error: ABORTED, begun };
-    // The provider's own error may only report that it was aborted.
-    return { ok: false, error: stop.signal.aborted ? failureOf(stop.signal.reason, begun, secrets) : error, begun };
-  };
-  if (signal.aborted) return failed(ABORTED, false);
+export function callModel(request: ModelRequest, clock: Clock = systemClock): Promise<ModelOutcome> {
+  return new ModelCall(request).outcome(clock);
+}
 
-  const onAbort = (): void => end(signal.reason);
-  signal.addEventListener("abort", onAbort, { once: true });
-  const silence = limitSilence(clock, end);
-  try {
+/** One call and its stream. */
+class ModelCall {
+  readonly #request: ModelRequest;
+  readonly #secrets: SecretFilter;
+  /** The model's own signal. */
+  readonly #stop = new AbortController();
+  #reader: StreamReader | undefined;
+  #abandon: (() => void) | undefined;
+  #ended = false;
+
+  constructor(request: ModelRequest) {
+    this.#request = request;
+    this.#secrets = request.secrets ?? NO_SECRETS;
+  }
+
+  async outcome(clock: Clock): Promise<ModelOutcome> {
+    const { signal } = this.#request;
+    if (signal.aborted) return this.#failed(ABORTED, false);
+    signal.addEventListener("abort", this, { once: true });
+    const silence = new SilenceLimit(clock, (late) => this.#end(late));
     try {
-      const opening = open(request, stop.signal);
-      const opened = await new Promise<Opened | undefined>((resolve, reject) => {
-        abandon = resolve;
-        opening.then(resolve, reject);
-      });
-      if (opened === undefined) {
-        opening.then(({ stream }) => cancel(stream)).catch(ignore); // the call ended while it opened
-        return failed(ABORTED, false);
+      try {
+        const opened = await this.#opened();
+        if (opened === undefined) return this.#failed(ABORTED, false);
+        this.#reader = opened.stream.getReader();
+      } catch (thrown) {
+        return this.#failed(failureOf(thrown, false, this.#secrets), false);
       }
-      reader = opened.stream.getReader();
-    } catch (thrown) {
-      return failed(failureOf(thrown, false, secrets), false);
+      // Ended while it opened: `#end` had no reader to cancel.
+      if (this.#stop.signal.aborted) return this.#failed(ABORTED, true);
+      return await this.#read(this.#reader, silence);
+    } finally {
+      silence.end();
+      signal.removeEventListener("abort", this);
+      if (this.#reader !== undefined && !this.#ended) cancel(this.#reader);
     }
-    // Ended while it opened: `end` had no reader to cancel.
-    if (stop.signal.aborted) return failed(ABORTED, true);
-    const reply = new ReplyBuilder({ ...request, secrets });
-    while (!ended) {
+  }
+
+  /** The caller's signal aborts. */
+  handleEvent(): void {
+    this.#end(this.#request.signal.reason);
+  }
+
+  /** The open stream; undefined if the call ends while it opens. */
+  #opened(): Promise<Opened | undefined> {
+    const opening = open(this.#request, this.#stop.signal);
+    return new Promise((resolve, reject) => {
+      opening.then(resolve, reject);
+      this.#abandon = () => {
+        resolve(undefined);
+        opening.then(({ stream }) => cancel(stream)).catch(ignore);
+      };
+    });
+  }
+
+  async #read(reader: StreamReader, silence: SilenceLimit): Promise<ModelOutcome> {
+    const reply = new ReplyBuilder({ ...this.#request, secrets: this.#secrets });
+    while (!this.#ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
       try {
         chunk = await reader.read();
       } catch (thrown) {
-        ended = true;
+        this.#ended = true;
         // The reply is already complete, so a broken connection does not matter.
         if (reply.finished) break;
-        return failed(failureOf(thrown, true, secrets), true);
+        return this.#failed(failureOf(thrown, true, this.#secrets), true);
       }
-      if (chunk.done) ended = true;
+      if (chunk.done) this.#ended = true;
       else {
         silence.heard(chunk.value);
         const failure = reply.take(chunk.value);
-        if (failure !== undefined) return failed(failure, true);
+        if (failure !== undefined) return this.#failed(failure, true);
       }
     }
-    if (signal.aborted || (stop.signal.aborted && !reply.finished)) return failed(ABORTED, true);
+    if (this.#request.signal.aborted || (this.#stop.signal.aborted && !reply.finished)) {
+      return this.#failed(ABORTED, true);
+    }
     const built = reply.build();
-    return built.ok ? built : failed(built.error, true);
-  } finally {
-    silence.end();
-    signal.removeEventListener("abort", onAbort);
-    if (reader !== undefined && !ended) cancel(reader);
+    return built.ok ? built : this.#failed(built.error, true);
+  }
+
+  #end(reason: unknown): void {
+    this.#stop.abort(reason);
+    // Cancelling a reader settles its pending read at once, whatever the source behind it does.
+    if (this.#reader !== undefined) cancel(this.#reader);
+    else this.#abandon?.();
+  }
+
+  #failed(error: ModelFailure, begun: boolean): ModelOutcome {
+    if (this.#request.signal.aborted) return { ok: false, error: ABORTED, begun };
+    const { aborted, reason } = this.#stop.signal;
+    // The provider's own error may only report that it was aborted.
+    return { ok: false, error: aborted ? failureOf(reason, begun, this.#secrets) : error, begun };
   }
 }
 

@@ -18,7 +18,6 @@ export type TurnAnswer = { readonly usage: Usage } & (
 
 /** One turn of a model. Each attempt is one step; waits between attempts survive a restart. */
 export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
-  const { steps, wait } = scope;
   const { turn, transcript } = request;
   let usage = NO_USAGE;
   let failures = 0;
@@ -43,8 +42,8 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
     if (error.kind === "aborted") return { kind: "cancelled", usage };
     if (!mayRetry(error) || failures >= MAX_ATTEMPTS) return { kind: "failed", error, tries: failures, usage };
     const { failedAt, backoff } = backoffStepNames(turn, step);
-    const now = await steps.now(failedAt);
-    await wait(backoff, now + backoffMs(error, failures));
+    const now = await scope.steps.now(failedAt);
+    await scope.wait(backoff, now + backoffMs(error, failures));
     if (scope.signal.aborted) return { kind: "cancelled", usage };
   }
 }

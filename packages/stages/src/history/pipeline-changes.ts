@@ -18,6 +18,7 @@ import {
   pipelineParts,
   type RunDeps,
   redactText,
+  type SecretFilter,
 } from "@sluice/core/runtime";
 import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
@@ -66,16 +67,10 @@ export function comparePipeline(
 }
 
 /** What a run records of its pipeline at its start and when it continues with a changed one, for later comparisons. */
-export function pipelineFacts(
-  spec: PipelineSpec,
-  parts: PipelineParts,
-  source: PipelineSource | undefined,
-  { tools, secrets }: Pick<RunDeps, "tools" | "secrets">,
-): JsonObject {
+export function pipelineFacts(spec: PipelineSpec, tools: RunDeps["tools"], secrets: SecretFilter): JsonObject {
   return {
-    ...(source === undefined ? {} : { source }),
     fingerprint: spec.fingerprint,
-    parts: secrets.json(parts),
+    parts: secrets.json(partsInEvents(spec)),
     tools: [...tools.values()].map(({ name, schemaDigest }) => ({ name, digest: schemaDigest })),
   };
 }

@@ -24,6 +24,17 @@ export function sessionSandbox(
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
   const sandbox = lazySandbox({ mode, root, absent, clock });
   let reported = false;
+  const commanding = new WeakMap<PipelineSpec, boolean>();
+  /** Whether a stage may run commands without a grant. Before a granted command, the Bash tool proves the sandbox itself. */
+  const mayRunCommands = (spec: PipelineSpec): boolean => {
+    const known = commanding.get(spec);
+    if (known !== undefined) return known;
+    const may = [...spec.states.values()].some(
+      ({ allowedTools }) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,
+    );
+    commanding.set(spec, may);
+    return may;
+  };
   return {
     sandbox,
     /** Paths that no process of the session sees. */
@@ -31,7 +42,7 @@ export function sessionSandbox(
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
     /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */
     proveFor: async (spec: PipelineSpec, hasServers: boolean): Promise<void> => {
-      if (!hasServers && !mayRunCommands(spec, withoutEnvelope)) return;
+      if (!hasServers && !mayRunCommands(spec)) return;
       await sandbox.prove();
       const { missing } = sandbox;
       if (missing === undefined || reported) return;
@@ -41,7 +52,7 @@ export function sessionSandbox(
     /** What the run records about its sandbox at each start and resume. */
     facts: (spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject => ({
       mode,
-      ...(mayRunCommands(spec, withoutEnvelope) ? { wall: sandbox.wall ?? "none" } : {}),
+      ...(mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(unwalledServers.length === 0 ? {} : { unsandboxedServers: [...unwalledServers] }),
     }),
   };
@@ -90,11 +101,4 @@ function isPlainVariable(name: string): boolean {
 /** Whether `now` is weaker than the recorded mode. A resume may only keep the mode or make it stricter. */
 export function isLowered(recorded: Json | undefined, now: SandboxMode): boolean {
   return MODES.slice(MODES.indexOf(now) + 1).some((stricter) => stricter === recorded);
-}
-
-/** Whether a stage may run commands without a grant. Before a granted command, the Bash tool proves the sandbox itself. */
-function mayRunCommands({ states }: PipelineSpec, withoutEnvelope: readonly AllowedTool[]): boolean {
-  return [...states.values()].some(
-    ({ allowedTools }) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,
-  );
 }

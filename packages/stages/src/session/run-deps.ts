@@ -19,18 +19,18 @@ import {
   createConcurrencySlots,
   createRunMeter,
   messageOf,
-  type PipelineParts,
   type PreparedStates,
   pipelineProgram,
   prepareStates,
   problemsError,
   type RecordedCosts,
   type RunDeps,
+  type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
-import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
+import { pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
 import type { ResolvedModel } from "../models/model.ts";
@@ -153,11 +153,15 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const unwalledServers = await tools.unwalledServers();
-    const { states, shape, parts } = knownPipeline(spec, live);
-    const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
+    const { states, shape, facts: pipeline } = knownPipeline(spec, live, filter);
+    // Bound, since a closure would keep all of this call's values as long as the run.
+    const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const own = { tools: live, env: childEnv, secrets: filter, protectedPaths: protectedPaths(), answers };
     const deps: RunDeps = { ...sharedDeps(), ...own };
-    const facts = (source: PipelineSource | undefined): JsonObject => pipelineFacts(spec, parts, source, deps);
+    const facts = (source?: PipelineSource): JsonObject => ({
+      ...(source === undefined ? {} : { source }),
+      ...pipeline,
+    });
     const sandbox = held.facts(spec, unwalledServers);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
@@ -222,23 +226,25 @@ type LiveTools = RunDeps["tools"];
 /** What a session derives from a pipeline. */
 interface KnownPipeline {
   readonly live: LiveTools;
+  readonly filter: SecretFilter;
   readonly states: PreparedStates;
   readonly shape: PipelineShape;
-  readonly parts: PipelineParts;
+  readonly facts: JsonObject;
 }
 
-/** Derives it once per pipeline and set of tools. Throws Validation `session_invalid`. */
+/** Derives it once per pipeline, set of tools and secrets. Throws Validation `session_invalid`. */
 function knownPipelines(
   executors: ReadonlyMap<string, StateExecutor>,
-): (spec: PipelineSpec, live: LiveTools) => KnownPipeline {
+): (spec: PipelineSpec, live: LiveTools, filter: SecretFilter) => KnownPipeline {
   const known = new WeakMap<PipelineSpec, KnownPipeline>();
-  return (spec, live) => {
+  return (spec, live, filter) => {
     const before = known.get(spec);
-    if (before?.live === live) return before;
+    if (before?.live === live && before.filter === filter) return before;
     const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
-    const now = { live, states: prepareStates(spec, live), shape: pipelineShape(spec), parts: partsInEvents(spec) };
+    const [states, shape] = [prepareStates(spec, live), pipelineShape(spec)];
+    const now = { live, filter, states, shape, facts: pipelineFacts(spec, live, filter) };
     known.set(spec, now);
     return now;
   };

@@ -126,9 +126,16 @@ export class ExecutionLimits implements Budget, Deadline {
     return cap && limitHit(cap, `${cap.text(cap.account.spent)} used`, 0);
   }
 
-  async timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const [cap] = this.#timeCaps.toSorted((a, b) => a.left() - b.left());
-    if (cap === undefined) return await work(signal);
+    return cap === undefined ? work(signal) : this.#within(cap, signal, work);
+  }
+
+  runMs(): number {
+    return this.#run.work.ms();
+  }
+
+  async #within<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const both = new AbortController();
     const onAbort = (): void => both.abort(signal.reason);
     if (signal.aborted) onAbort();
@@ -143,10 +150,6 @@ export class ExecutionLimits implements Budget, Deadline {
       disarm();
       signal.removeEventListener("abort", onAbort);
     }
-  }
-
-  runMs(): number {
-    return this.#run.work.ms();
   }
 
   #hold({ inputTokens, outputTokens, costUsd = 0 }: Usage, sign: 1 | -1): void {

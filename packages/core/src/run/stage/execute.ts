@@ -1,3 +1,4 @@
+import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { type Attempt, firstAttempt } from "../attempt.ts";
 import type { Execution, ExecutionEnd } from "../execution.ts";
@@ -20,7 +21,11 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
       const entered = await enter(attempt);
       totals ??= { turns: 0, usage: NO_USAGE, startedAt: entered.at };
       const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
-      const outcome = await outcomeOf(attempt, entered, ctx, execution.turnsBefore + totals.turns);
+      const before = await beforeAct(attempt, entered, ctx);
+      const outcome =
+        before.kind === "act"
+          ? await act(attempt, ctx, before.init, execution.turnsBefore + totals.turns)
+          : before.outcome;
       if (outcome !== "skipped") {
         const { turns, usage } = outcome;
         totals = { ...totals, turns: totals.turns + turns, usage: addUsage(totals.usage, usage) };
@@ -37,16 +42,18 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
   }
 }
 
-async function outcomeOf(
+/** Whether the attempt acts, or its outcome if it ended before. */
+async function beforeAct(
   attempt: Attempt,
   entered: Entered,
   ctx: StageContext,
-  turnsBefore: number,
-): Promise<ActOutcome | "skipped"> {
-  if (entered.kind === "ended") return endedBeforeAct(entered.why);
+): Promise<
+  { readonly kind: "act"; readonly init: Json } | { readonly kind: "over"; readonly outcome: ActOutcome | "skipped" }
+> {
+  if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
   const answer = await awaitPrecondition(attempt, entered.precondition, ctx);
-  if (answer !== "proceed") return answer;
+  if (answer !== "proceed") return { kind: "over", outcome: answer };
   const reason = cancelReason(attempt.execution.steps.signal);
-  if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
-  return await act(attempt, ctx, entered.init, turnsBefore);
+  if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
+  return { kind: "act", init: entered.init };
 }
