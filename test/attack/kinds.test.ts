@@ -3,6 +3,7 @@ import {
   type ActScope,
   done,
   type EventDraft,
+  isSluiceError,
   type Json,
   pipeline,
   type StateExecutor,
@@ -94,6 +95,35 @@ describe("what an executor says does not become more than it is", () => {
     });
     expect(result.status).toBe("completed");
     await expect(late).rejects.toBeDefined();
+  });
+});
+
+describe("an executor's step is never one of the run's", () => {
+  const names = [
+    "enter",
+    "leave",
+    "output",
+    "precondition/1",
+    "turn/1/0/verdicts",
+    "turn/1/0/approvals",
+    "turn/1/0/call",
+    "",
+  ];
+
+  test.each(names)("a step named %j is refused", async (name) => {
+    const refused: unknown[] = [];
+    const refuse = (thrown: unknown): void => {
+      refused.push(isSluiceError(thrown) ? thrown.code : thrown);
+    };
+    const { result } = await run(async (_init, scope) => {
+      await scope.steps.run(name, () => [{ forged: true }]).catch(refuse);
+      await scope.steps.now(name).catch(refuse);
+      await scope.steps.sleepUntil(name, 0).catch(refuse);
+      await scope.wait(name, 0).catch(refuse);
+      return { status: "completed", output: { text: "x" }, ...counted };
+    });
+    expect(result.status).toBe("completed");
+    expect(refused).toEqual(Array.from({ length: 4 }, () => "step_name_reserved"));
   });
 });
 

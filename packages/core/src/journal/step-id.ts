@@ -100,6 +100,11 @@ export function parseAttemptStep(text: string): AttemptStepRef | undefined {
   return { ...ref, kind: "custom", name };
 }
 
+/** Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. */
+export function isKindStepName(name: string): boolean {
+  return parseAttemptStep(stepIds.inAttempt("state#1", 1, name))?.kind === "custom";
+}
+
 const FAN_OUT = /^(fan-\d+)(\/failed)?$/;
 const IN_ATTEMPT = /^(([A-Za-z][\w-]*)#(\d+))\/a(\d+)\/(.+)$/s;
 const PRECONDITION = /^precondition\/(\d+)(?:\/now|\/sleep)?$/;

@@ -4,6 +4,7 @@ import type { Json, JsonObject } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
+import { isKindStepName } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
@@ -112,14 +113,21 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
     return working;
   };
 
+  /** A step of the kind's own, which cannot pass for one of the run's, such as a verdict. */
+  const step = <T>(name: string, work: () => Promise<T>): Promise<T> => {
+    if (isKindStepName(name)) return during(work);
+    const message = `${executionId}: a kind of state cannot name a step ${JSON.stringify(name)}, because ${name === "" ? "that is no name" : "the run itself uses this name"}; choose another one`;
+    return Promise.reject(new SluiceError("Host", "step_name_reserved", message));
+  };
+
   return {
     scope: {
       steps: {
         incarnation: journal.incarnation,
         run: (stepId, fn, options) =>
-          during(() => journal.run(stepId, (call) => fn(ofKind(call)), openOfKind(options))),
-        now: (stepId) => during(() => journal.now(stepId)),
-        sleepUntil: (stepId, epochMs) => during(() => journal.sleepUntil(stepId, epochMs)),
+          step(stepId, () => journal.run(stepId, (call) => fn(ofKind(call)), openOfKind(options))),
+        now: (stepId) => step(stepId, () => journal.now(stepId)),
+        sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
         emit: (channel, chunk) => journal.emit(channel, chunk),
         heard: () => journal.heard(),
       },
@@ -138,7 +146,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           calls ??= createCalls(attempt, ctx);
           return await calls.run(turn, requests);
         }),
-      wait: (stepId, until) => during(() => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
+      wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
       note: (draft) => {
         const { type, data } = eventOfKind(draft);
         journal.note(type, data);
