@@ -25,6 +25,7 @@ export {
   isLifecycle,
   parseAttemptStep,
   parseRequestId,
+  itemKeyOf,
   parseSiblingId,
   parseStepId,
   RECORD_PHASES,
