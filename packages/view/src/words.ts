@@ -3,6 +3,7 @@ export {
   describeEvent,
   detailOf,
   type EventLine,
+  executionName,
   matchesFilter,
   type Tone,
   type Verdict,

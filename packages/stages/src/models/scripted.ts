@@ -90,7 +90,8 @@ function entryOf(script: Script, { stage, turn, key }: EntryPlace): ScriptedTurn
   const entries = ofItem ?? own(script.stages, stage);
   const entry = entries?.[turn];
   if (entry !== undefined) return entry;
-  const name = ofItem === undefined ? `the stage "${stage}"` : `the item ${JSON.stringify(key)} of the stage "${stage}"`;
+  const name =
+    ofItem === undefined ? `the stage "${stage}"` : `the item ${JSON.stringify(key)} of the stage "${stage}"`;
   const has =
     entries === undefined
       ? `has no turns for ${name} (it has: ${Object.keys(script.stages).join(", ") || "none"})`

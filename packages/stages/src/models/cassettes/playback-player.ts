@@ -76,7 +76,10 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
 }
 
 /** Where a call is made: its stage, and the item of a list. */
-function placeOf({ stage, key = null }: { readonly stage: string; readonly key?: string | null | undefined }, call: Exchange["call"]): string {
+function placeOf(
+  { stage, key = null }: { readonly stage: string; readonly key?: string | null | undefined },
+  call: Exchange["call"],
+): string {
   return JSON.stringify([stage, key, call]);
 }
 
@@ -99,7 +102,10 @@ function isSuperseded({ exchange }: Entry, entries: readonly Entry[]): boolean {
     exchange.end === "aborted" &&
     entries.some(
       ({ used, exchange: other }) =>
-        used && placeOf(other, other.call) === placeOf(exchange, other.call) && other.turn === exchange.turn && other.attempt === exchange.attempt,
+        used &&
+        placeOf(other, other.call) === placeOf(exchange, other.call) &&
+        other.turn === exchange.turn &&
+        other.attempt === exchange.attempt,
     )
   );
 }
@@ -122,7 +128,9 @@ function ofItem(key: string | undefined): string {
 
 function exhausted(file: string, entries: readonly Entry[], { stage, turn, key }: TurnPosition): SluiceError {
   const turns = new Set(
-    entries.filter(({ exchange }) => exchange.stage === stage && exchange.key === key).map(({ exchange }) => exchange.turn),
+    entries
+      .filter(({ exchange }) => exchange.stage === stage && exchange.key === key)
+      .map(({ exchange }) => exchange.turn),
   );
   const stages = [...new Set(entries.map(({ exchange }) => exchange.stage))].join(", ");
   const has =
