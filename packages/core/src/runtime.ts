@@ -23,9 +23,9 @@ export type { ReplayResult } from "./journal/replay/replay-journals.ts";
 export {
   childRunId,
   isLifecycle,
+  itemKeyOf,
   parseAttemptStep,
   parseRequestId,
-  itemKeyOf,
   parseSiblingId,
   parseStepId,
   RECORD_PHASES,

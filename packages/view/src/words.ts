@@ -10,4 +10,15 @@ export {
 } from "./words/describe-event.ts";
 export { forkedFrom, textAt, textsAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
-export { columns, count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";
+export {
+  columns,
+  count,
+  indented,
+  milliseconds,
+  moment,
+  oneLine,
+  shortKey,
+  spending,
+  table,
+  withCode,
+} from "./words/words.ts";

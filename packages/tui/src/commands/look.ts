@@ -10,6 +10,7 @@ import {
   moment,
   oneLine,
   readRunStarted,
+  shortKey,
   textAt,
   type Verdict,
 } from "@sluice/view/words";
@@ -196,12 +197,18 @@ function isWanted({ item, stateId, status, endedAt }: ExecutionView, words: stri
   return words === "" || status === words || (item ?? stateId).includes(words);
 }
 
+/** UTF-16 units of an item's key in a list. */
+const LONGEST_KEY = 48;
+
 function itemCells(execution: ExecutionView, now: number): readonly Line[] {
   const { item, stateId, status, turns, usage, startedAt, endedAt, fault } = execution;
   const { sign, word, style } = symbolOf(status);
   return [
     [span(`${sign} ${word}`, style)],
-    [span(stateLabel(item ?? stateId)), ...(fault === undefined ? [] : [span(` ${oneLine(fault, 80)}`, "dim")])],
+    [
+      span(shortKey(item ?? stateId, LONGEST_KEY)),
+      ...(fault === undefined ? [] : [span(` ${oneLine(fault, 80)}`, "dim")]),
+    ],
     [span(count(turns, "turn"), "dim")],
     [span(moneyOf(usage), "dim")],
     [span(elapsed((endedAt ?? now) - startedAt), "dim")],

@@ -16,7 +16,8 @@ import {
   symbolOf,
   tokensOf,
 } from "@sluice/view";
-import { cut, type Line, pad, tailOf, widthOf } from "@sluice/view/text";
+import { cut, type Line, pad, widthOf } from "@sluice/view/text";
+import { shortKey } from "@sluice/view/words";
 
 export interface ProgressBarOptions {
   /** Columns; no row is wider. */
@@ -66,8 +67,9 @@ function firstOf<T, R>(items: readonly T[], result: (item: T) => R | undefined):
   return undefined;
 }
 
-/** A station. `width` is the widest row, which is expensive to measure. */
+/** A station. `width` is the widest row, which is expensive to measure. What follows `isHeaded` is beside its first row, else beside all. */
 interface Cell {
+  readonly isHeaded?: boolean;
   readonly rows: readonly Line[];
   readonly width: number;
 }
@@ -88,7 +90,8 @@ function placed(
   const indent = " ".repeat(before.length === 0 ? 0 : widthOfRow(before) + BETWEEN.length);
   return near.rows.map((line, row) => {
     if (row > 0) return [span(indent), ...line];
-    return joined([...before, { rows: [pad(line, near.width)], width: near.width }, ...after]);
+    const first = near.isHeaded === true ? line : pad(line, near.width);
+    return joined([...before, { rows: [first], width: near.width }, ...after]);
   });
 }
 
@@ -148,7 +151,7 @@ function more(count: number): Cell {
 /** Branches are below each other if there are several rows for them. */
 function cellOf(station: Station, level: Level, rows: number, options: ProgressBarOptions): Cell {
   if (station.kind === "stop") return cell([lineOf(station.stop, level, options)]);
-  if (station.kind === "list") return cell(listRows(station, level, rows, options));
+  if (station.kind === "list") return { ...cell(listRows(station, level, rows, options)), isHeaded: true };
   if (rows > 1) return cell(bracketed(stopRows(station.stops, level, rows, options), "┌ "));
   const lines = station.stops.map((stop) => lineOf(stop, level, options));
   return cell([lines.flatMap((line, index) => [...(index === 0 ? [] : [span(" ∥ ", "dim")]), ...line])]);
@@ -187,7 +190,9 @@ function listRows(
   const head = listLine(stop, items, level);
   const shown = executions.filter(({ key, status }) => key === options.chosen || isUnfinished(status));
   if (rows < 2 || shown.length === 0) return [head];
-  const stops = shown.map((execution): StateStop => ({ id: itemLabel(execution), execution, visits: 1 }));
+  const stops = shown.map(
+    (execution): StateStop => ({ id: shortKey(execution.item ?? execution.stateId, ITEM_NAME), execution, visits: 1 }),
+  );
   return [head, ...bracketed(stopRows(stops, level, rows - 1, options), "├ ")];
 }
 
@@ -214,12 +219,6 @@ function listLine({ id, visits }: StateStop, items: ListItems, level: Level): Li
       return count === 0 ? [] : [span(` ${symbol.sign}${count}`, symbol.style)];
     }),
   ];
-}
-
-/** The end of a key tells items apart: most are paths. */
-function itemLabel({ item, stateId }: ExecutionView): string {
-  const key = item ?? stateId;
-  return key.length > ITEM_NAME ? `…${tailOf(key, ITEM_NAME - 1)}` : key;
 }
 
 function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptions): Line {

@@ -1,7 +1,7 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
 import { forkedFrom, issuesIn, numberAt, textAt, textsAt, usageAt } from "./fields.ts";
-import { count, grouped, milliseconds, oneLine, spending } from "./words.ts";
+import { count, grouped, milliseconds, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
@@ -43,8 +43,7 @@ export interface EventContext {
 }
 
 const LONGEST_CALL = 80;
-const LONGEST_KEY = 40;
-const LONGEST_WHO = 80;
+const LONGEST_KEY = 50;
 /** Items of a list that are named. */
 const MOST_NAMED = 5;
 /** Causes of a denial that follows a request: the request's line shows the call. */
@@ -57,7 +56,7 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
   return {
     depth: runId.split("/").filter((part) => part.startsWith("fan-")).length,
-    who: executionId === undefined ? "run" : oneLine(executionName({ runId, executionId }), LONGEST_WHO),
+    who: executionId === undefined ? "run" : whoOf(runId, executionId),
     what: oneLine(what, 40),
     more: oneLine(more),
     by: oneLine(by, 80),
@@ -68,6 +67,11 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
     ...(tool === "" ? {} : { tool }),
     ...(verdict === undefined ? {} : { verdict }),
   };
+}
+
+function whoOf(runId: string, executionId: string): string {
+  const item = itemKeyOf(runId, parseExecutionId(executionId).stateId);
+  return `${oneLine(executionId, 40)}${item === undefined ? "" : `:${shortKey(item, LONGEST_KEY)}`}`;
 }
 
 /** An execution as people name it: `review#1`, and `review#1:src/a.ts` for an item of a list. Untrusted text. */
@@ -329,7 +333,7 @@ function itemOutcomes(data: JsonObject): string {
 }
 
 function named(keys: readonly string[]): string {
-  const first = keys.slice(0, MOST_NAMED).map((key) => oneLine(key, LONGEST_KEY));
+  const first = keys.slice(0, MOST_NAMED).map((key) => shortKey(key, LONGEST_KEY));
   return `${first.join(", ")}${keys.length > first.length ? `, and ${grouped(keys.length - first.length)} more` : ""}`;
 }
 
