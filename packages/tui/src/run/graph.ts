@@ -56,7 +56,6 @@ function listLine({ stop, items }: Extract<Station, { readonly kind: "list" }>, 
   const { total, completed, failed, others, active } = items;
   const counts = [
     ...(completed > 0 ? [`${completed} done`] : []),
-    ...(failed > 0 ? [`${failed} failed`] : []),
     ...(others > 0 ? [`${others} cancelled or skipped`] : []),
     ...(active.length > 0 ? [`${active.length} active`] : []),
   ];
@@ -69,7 +68,7 @@ function listLine({ stop, items }: Extract<Station, { readonly kind: "list" }>, 
   return [
     span(`${sign} `, style),
     span(stateLabel(stop.id), stop.execution === undefined ? "dim" : "strong"),
-    span(` ${word}`, style),
+    span(` ${failed > 0 ? `${failed} failed` : word}`, style),
     ...facts.map((fact) => span(` · ${fact}`, "dim")),
   ];
 }

@@ -4,7 +4,7 @@ import { headOf } from "../text/clean.ts";
 import { cut } from "../text/width.ts";
 import { count, grouped } from "../words/words.ts";
 import { html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMark } from "./markup/status.ts";
+import { listMark, statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
 
 /** How a run's last route ends it. */
@@ -225,12 +225,12 @@ function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<strin
   const { id, isInitial, items } = node;
   const { execution, visits } = node.stop;
   const status = items === undefined ? execution?.status : listStatus(items);
-  const { sign, word } = statusMark(status);
+  const { sign, word } = items === undefined ? statusMark(status) : listMark(items);
   const facts = [
     word,
     visits > 1 ? `entered ${visits}×` : "",
     items === undefined && execution !== undefined && execution.turns > 0 ? count(execution.turns, "turn") : "",
-    items === undefined ? "" : `${grouped(items.completed)} of ${count(items.total, "item")} done`,
+    items === undefined ? "" : `${grouped(items.completed)} of ${grouped(items.total)} done`,
     isInitial && visits < 2 ? "first" : "",
   ].filter((fact) => fact !== "");
   const line = facts.join(" · ");

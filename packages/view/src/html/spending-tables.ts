@@ -1,12 +1,12 @@
 import type { Usage } from "@sluice/core";
 import { usageByModel } from "../projection/execution-reducer.ts";
 import type { RunView } from "../projection/run-view.ts";
-import { type ExecutionGroup, groupsOf, listStatus, sumOf } from "../projection/stations.ts";
+import { type ExecutionGroup, groupsOf, sumOf } from "../projection/stations.ts";
 import { executionName } from "../words/describe-event.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMarkup } from "./markup/status.ts";
+import { listMark, statusMarkup } from "./markup/status.ts";
 import { table } from "./markup/table.ts";
 import { shortText } from "./markup/texts.ts";
 
@@ -47,11 +47,11 @@ function listRow(
   { end, anchors }: { readonly end: number; readonly anchors: ReadonlyMap<string, string> },
 ): readonly Markup[] {
   const { usage, turns, startedAt, endedAt = end } = sumOf(items.executions);
-  const status = listStatus(items);
+  const { sign, word, tone } = listMark(items);
   const attempts = items.executions.reduce((sum, { attempt }) => sum + attempt, 0);
   return [
     html`${linkTo(anchors.get(first.key), exact(first.executionId))} <span class="faint">${count(items.total, "item")}</span>`,
-    status === undefined ? NOTHING : statusMarkup(status),
+    html`<span class="${tone}">${sign} ${word}</span>`,
     html`${attempts}`,
     html`${turns}`,
     ...amounts(usage),

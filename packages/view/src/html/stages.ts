@@ -1,8 +1,8 @@
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
-import { type ExecutionGroup, groupsOf, listStatus, sumOf } from "../projection/stations.ts";
+import { type ExecutionGroup, groupsOf, sumOf } from "../projection/stations.ts";
 import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMark } from "./markup/status.ts";
+import { listMark, statusMark } from "./markup/status.ts";
 import { cutNote, shortText } from "./markup/texts.ts";
 import { transcript } from "./transcript.ts";
 
@@ -68,12 +68,11 @@ function listMarkup(
   end: number,
   rows: readonly Markup[],
 ): Markup {
-  const { sign, word, tone } = statusMark(listStatus(items));
-  const { completed, failed, others, active, executions, total } = items;
+  const { sign, word, tone } = listMark(items);
+  const { completed, others, active, executions, total } = items;
   const { usage, turns, startedAt, endedAt = end } = sumOf(executions);
   const facts = [
     `${grouped(completed)} done`,
-    ...(failed > 0 ? [`${grouped(failed)} failed`] : []),
     ...(others > 0 ? [`${grouped(others)} cancelled or skipped`] : []),
     ...(active.length > 0 ? [`${grouped(active.length)} unfinished`] : []),
     ...(executions.length < total ? [`${grouped(total - executions.length)} not begun`] : []),

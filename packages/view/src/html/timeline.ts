@@ -1,9 +1,9 @@
 import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts";
-import { type ExecutionGroup, groupsOf, listStatus, sumOf as sumOfItems } from "../projection/stations.ts";
+import { type ExecutionGroup, groupsOf, sumOf as sumOfItems } from "../projection/stations.ts";
 import { executionName } from "../words/describe-event.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMark } from "./markup/status.ts";
+import { listMark, type StatusMark, statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
 import { sumOf, type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
 
@@ -46,13 +46,14 @@ ${legend(scale)}`;
 }
 
 /** What a lane shows: one execution, or all items of a long list. */
-interface Row extends Pick<ExecutionView, "startedAt" | "endedAt" | "fork" | "status"> {
+interface Row extends Pick<ExecutionView, "startedAt" | "endedAt" | "fork"> {
   readonly name: string;
+  readonly mark: StatusMark;
   readonly executions: readonly ExecutionView[];
 }
 
 function rowOf(execution: ExecutionView): Row {
-  return { ...execution, name: executionName(execution), executions: [execution] };
+  return { ...execution, name: executionName(execution), mark: statusMark(execution.status), executions: [execution] };
 }
 
 function listRow({ first, items }: Extract<ExecutionGroup, { readonly kind: "list" }>): Row {
@@ -60,7 +61,7 @@ function listRow({ first, items }: Extract<ExecutionGroup, { readonly kind: "lis
   return {
     name: `${first.executionId}, ${count(items.total, "item")}`,
     executions: items.executions,
-    status: listStatus(items) ?? first.status,
+    mark: listMark(items),
     startedAt,
     ...(endedAt === undefined ? {} : { endedAt }),
     ...(first.fork === undefined ? {} : { fork: first.fork }),
@@ -74,8 +75,8 @@ interface Lane {
   readonly anchor: string | undefined;
 }
 
-function laneMarkup({ name, startedAt, endedAt, fork, status }: Row, { spans, scale, end, anchor }: Lane): Markup {
-  const { sign, word, tone } = statusMark(status);
+function laneMarkup({ name, startedAt, endedAt, fork, mark }: Row, { spans, scale, end, anchor }: Lane): Markup {
+  const { sign, word, tone } = mark;
   const to = endedAt ?? end;
   const x1 = scale.at(startedAt);
   const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
