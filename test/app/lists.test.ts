@@ -42,7 +42,7 @@ async function listed(count: number) {
     input: z.object({}),
     stages: {
       find: stage({ ...common, completionTool: "found", completionSchema: z.object({}) }),
-      review: stage({ ...common, completionTool: "reviewed", completionSchema: z.object({}) }),
+      review: stage({ ...common, inputSchema: z.string(), completionTool: "reviewed", completionSchema: z.object({}) }),
       join: stage({ ...common, completionTool: "joined", completionSchema: z.object({}) }),
     },
     initial: "find",

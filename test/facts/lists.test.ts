@@ -1,5 +1,5 @@
 import { done, fail, forEach, type Json, pipeline, type RunLimits, stage } from "@sluice/core";
-import { replayRun, type ScriptedTurn, scriptedModel } from "@sluice/stages";
+import { playbackTraffic, recordTraffic, replayRun, type ScriptedTurn, scriptedModel } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -12,6 +12,7 @@ import {
   tool,
   twoHosts,
 } from "../support/run-kit.ts";
+import { tempFolder } from "../support/tools.ts";
 
 // docs/routing-and-fan-out.md promises these of a list whose items a model names at run time.
 
@@ -257,4 +258,75 @@ test("a fork before a list runs every item again, and one before an item runs th
   expect(await forkedAt("summary#1")).toEqual(files.map(outputOf));
   expect(await forkedAt("find#1")).toEqual(files.map(redone));
   await expect(forkedAt("review#1:none")).rejects.toMatchObject({ code: "execution_unknown" });
+});
+
+test("a cassette answers each item with its own recording, also where all requests are the same and paths differ", async () => {
+  const folder = tempFolder();
+  const files = [`${folder.root}/a`, "b", "__proto__"];
+  // What each item is asked is the same, so that only its key can tell the answers apart.
+  const same = pipeline({
+    id: "same",
+    input: z.object({ order: z.array(z.string()) }),
+    stages: {
+      start: stage({
+        prompt: "p",
+        allowedTools: [],
+        completionTool: "submit_start",
+        completionSchema: z.object({}),
+        turnCap: 1,
+      }),
+      review: stage({
+        inputSchema: z.object({}),
+        prompt: "p",
+        allowedTools: [],
+        completionTool: "submit_review",
+        completionSchema: reviewed,
+        turnCap: 1,
+      }),
+      end: stage({
+        prompt: "p",
+        allowedTools: [],
+        completionTool: "submit_end",
+        completionSchema: z.object({}),
+        turnCap: 1,
+      }),
+    },
+    initial: "start",
+    next: {
+      start: (_result, ctx) => {
+        const { order } = ctx.run.input;
+        return forEach(
+          "review",
+          order.map(() => ({})),
+          { key: (_item, at) => order[at] ?? "", join: "end", maxParallel: 1 },
+        );
+      },
+      end: (_result, ctx) =>
+        done((ctx.items?.review ?? []).map(({ key, output }) => `${key}: ${output?.findings.join() ?? "none"}`)),
+    },
+  });
+  const own = Object.fromEntries(files.map((file, at) => [file, says("submit_review", { findings: [`no ${at}`] })]));
+  const script = scriptedModel({
+    stages: {
+      start: says("submit_start", {}),
+      review: says("submit_review", { findings: ["no 2"] }),
+      end: says("submit_end", {}),
+    },
+    items: { review: own },
+  });
+  const file = `${folder.root}/list.jsonl`;
+  const expected = (order: readonly string[]): readonly string[] =>
+    order.map((key) => `${key}: no ${files.indexOf(key)}`);
+  const recording = session({ model: script, cwd: folder.root, traffic: recordTraffic(file) });
+  expect(await recording.run(same, { order: files })).toMatchObject({ status: "completed", output: expected(files) });
+  const traffic = playbackTraffic(file, { match: "sequence" });
+  const order = files.toReversed();
+  const playing = session({ cwd: folder.root, traffic });
+  expect(await playing.run(same, { order })).toMatchObject({ status: "completed", output: expected(order) });
+  expect(traffic.unused()).toEqual([]);
+  const other = session({ cwd: folder.root, traffic: playbackTraffic(file, { match: "sequence" }) });
+  expect(await other.run(same, { order: ["unknown"] })).toMatchObject({
+    status: "failed",
+    error: { message: expect.stringContaining('no turns of stage review, item "unknown"') },
+  });
 });

@@ -15,7 +15,7 @@ export function reviewer(folder: string): StateExecutor {
         await steps.run(
           part,
           () => {
-            appendFileSync(join(folder, "done.txt"), `${steps.runId} ${executionId} ${part}\n`);
+            appendFileSync(join(folder, "done.txt"), `${ctx.runId} ${executionId} ${part}\n`);
             return part;
           },
           // Committed before the step begins.
@@ -36,7 +36,7 @@ export const reviewing = pipeline({
   input: z.object({}),
   stages: {
     find: state({ kind: "reviewer", output: z.null() }),
-    review: state({ kind: "reviewer", output: z.string() }),
+    review: state({ kind: "reviewer", inputSchema: z.string(), output: z.string() }),
     join: state({ kind: "reviewer", output: z.null() }),
   },
   initial: "find",

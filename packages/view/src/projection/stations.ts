@@ -20,7 +20,7 @@ export type Station =
 /** The items of a list. */
 export interface ListItems {
   readonly total: number;
-  /** Whether all items have ended and the run went on. */
+  /** Whether all items have ended, and their outputs are joined. */
   readonly joined: boolean;
   /** The executions that began, in the order of the list. */
   readonly executions: readonly ExecutionView[];

@@ -32,7 +32,7 @@ export type Player = ReturnType<typeof createPlayer>;
 export function createPlayer(file: string, exchanges: readonly Exchange[], match: "strict" | "sequence") {
   // Line 1 is the header.
   const entries = exchanges.map((exchange, index): Entry => ({ exchange, line: index + 2, used: false }));
-  const byStage = Map.groupBy(entries, ({ exchange: { stage, key, call } }) => placeOf({ stage, key }, call));
+  const byStage = Map.groupBy(entries, ({ exchange: { stage, key, call } }) => addressOf({ stage, key }, call));
   let divergence: SluiceError | undefined;
   const refuse = (error: SluiceError): SluiceError => {
     divergence ??= error;
@@ -41,7 +41,7 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
   return {
     file,
     take(position: TurnPosition, call: Exchange["call"], request: RequestShape): Entry {
-      const ofStage = byStage.get(placeOf(position, call)) ?? [];
+      const ofStage = byStage.get(addressOf(position, call)) ?? [];
       const here = atPosition(ofStage, position);
       const fits = ({ exchange }: Entry): boolean => match === "sequence" || exchange.request.digest === request.digest;
       const found =
@@ -76,7 +76,7 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
 }
 
 /** Where a call is made: its stage, and the item of a list. */
-function placeOf(
+function addressOf(
   { stage, key = null }: { readonly stage: string; readonly key?: string | null | undefined },
   call: Exchange["call"],
 ): string {
@@ -103,7 +103,7 @@ function isSuperseded({ exchange }: Entry, entries: readonly Entry[]): boolean {
     entries.some(
       ({ used, exchange: other }) =>
         used &&
-        placeOf(other, other.call) === placeOf(exchange, other.call) &&
+        addressOf(other, other.call) === addressOf(exchange, other.call) &&
         other.turn === exchange.turn &&
         other.attempt === exchange.attempt,
     )
