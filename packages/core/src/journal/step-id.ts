@@ -144,6 +144,7 @@ export function parseSiblingId(
  * state's id is named by the state alone.
  */
 export function itemKeyOf(runId: string, state: string): string | undefined {
+  if (!runId.includes("/")) return undefined;
   const key = parseSiblingId(runId)?.key;
   return key === state ? undefined : key;
 }

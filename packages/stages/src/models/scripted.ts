@@ -85,9 +85,8 @@ interface EntryPlace {
 }
 
 function entryOf(script: Script, { stage, turn, key }: EntryPlace): ScriptedTurn {
-  const items = own(script.items, stage);
-  const ofItem = key === undefined ? undefined : own(items, key);
-  const entries = ofItem ?? own(script.stages, stage);
+  const ofItem = key === undefined ? undefined : own(own(script.items, stage), key);
+  const entries = ofItem ?? (Object.hasOwn(script.stages, stage) ? script.stages[stage] : undefined);
   const entry = entries?.[turn];
   if (entry !== undefined) return entry;
   const name =
