@@ -60,6 +60,19 @@ test("the fan-out joins what both siblings found, in declared order", () => {
   expect(stdout).toContain("intake#1 completed, facts#1 completed, style#1 completed, verdict#1 completed");
 });
 
+test("each file that a model names is reviewed, and one that fails does not stop the others", () => {
+  const { status, stdout } = run("review-each-file.ts");
+  expect(status).toBe(0);
+  expect(stdout).toContain("the loop never ends");
+  expect(stdout.trim().split("\n").slice(-5)).toEqual([
+    "find#1  completed",
+    "review#1 src/a.ts completed",
+    "review#1 src/b.ts completed",
+    "review#1 src/c.ts failed",
+    "summary#1  completed",
+  ]);
+});
+
 test("a custom tool writes inside its scope, and is denied outside of it", () => {
   const { status, stdout } = run("custom-tool.ts");
   expect({ status, stdout }).toEqual({

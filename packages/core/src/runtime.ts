@@ -23,6 +23,7 @@ export type { ReplayResult } from "./journal/replay/replay-journals.ts";
 export {
   childRunId,
   isLifecycle,
+  itemKeyOf,
   parseAttemptStep,
   parseRequestId,
   parseSiblingId,

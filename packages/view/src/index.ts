@@ -6,6 +6,7 @@ export type {
   CapView,
   DeniedCall,
   ExecutionView,
+  ForkView,
   Hop,
   LiveView,
   LogItem,
@@ -14,7 +15,18 @@ export type {
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
-export { type StateStop, type Station, stationsFromInitial, stationsOf, stopsIn } from "./projection/stations.ts";
+export {
+  type ExecutionGroup,
+  groupsOf,
+  type ListItems,
+  listStatus,
+  type StateStop,
+  type Station,
+  stationsFromInitial,
+  stationsOf,
+  stopsIn,
+  sumOf,
+} from "./projection/stations.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export {
   CALL_SYMBOLS,

@@ -3,10 +3,22 @@ export {
   describeEvent,
   detailOf,
   type EventLine,
+  executionName,
   matchesFilter,
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";
 export { forkedFrom, textAt, textsAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
-export { columns, count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";
+export {
+  columns,
+  count,
+  indented,
+  milliseconds,
+  moment,
+  oneLine,
+  shortKey,
+  spending,
+  table,
+  withCode,
+} from "./words/words.ts";

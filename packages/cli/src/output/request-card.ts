@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { argsSummary } from "@sluice/core/gate";
-import { visible } from "@sluice/core/runtime";
+import { itemKeyOf, visible } from "@sluice/core/runtime";
 import { isQuestion } from "@sluice/tui/user";
 import { indented, textAt } from "@sluice/view/words";
 
@@ -21,6 +21,7 @@ function grantCard({ runId, kind, body }: PersonRequest): string {
   const lines = [
     "",
     `${inLine(what)} needs approval (run ${inLine(runId)}):`,
+    ...itemLines(runId, body),
     // A long call is only shown in full, below.
     `  ${summary.length > MAX_SUMMARY && isJsonObject(input) ? inLine(tool) : summary}`,
     ...everyArgument(input),
@@ -28,6 +29,13 @@ function grantCard({ runId, kind, body }: PersonRequest): string {
     `  why: ${inLine(textAt(body, "why"))}`,
   ];
   return `${lines.map(visible).join("\n")}\n`;
+}
+
+/** The item of a list that a request is about. */
+function itemLines(runId: string, body: JsonObject): readonly string[] {
+  const [state = ""] = textAt(body, "executionId").split("#", 1);
+  const item = itemKeyOf(runId, state);
+  return state === "" || item === undefined ? [] : [`  item: ${inLine(item)}`];
 }
 
 /** The files that the call accesses, with links resolved. */
@@ -56,7 +64,7 @@ function questionCard({ runId, body }: PersonRequest): string {
     ? options.map((option: Json) => `  - ${inLine(typeof option === "string" ? option : JSON.stringify(option))}`)
     : [];
   const question = textAt(body, "question").replaceAll(/^/gm, "  | ");
-  return `${["", `Run ${inLine(runId)} asks:`, question, ...choices].map(visible).join("\n")}\n`;
+  return `${["", `Run ${inLine(runId)} asks:`, ...itemLines(runId, body), question, ...choices].map(visible).join("\n")}\n`;
 }
 
 function inLine(text: string): string {

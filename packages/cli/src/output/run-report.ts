@@ -103,11 +103,26 @@ function asJson(value: unknown): Json {
 export type RunTotals = ReturnType<typeof totalsOf>;
 
 /** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
-export function totalsOf({ executions, denied, usage }: RunView) {
+export function totalsOf({ executions, forks, denied, usage }: RunView) {
+  const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
   const stages = executions.map(
-    ({ runId, executionId, status, attempt, turns, usage: used, startedAt, updatedAt, endedAt }) => ({
+    ({
       runId,
       executionId,
+      item,
+      fork,
+      stateId,
+      status,
+      attempt,
+      turns,
+      usage: used,
+      startedAt,
+      updatedAt,
+      endedAt,
+    }) => ({
+      runId,
+      executionId,
+      ...(fork !== undefined && lists.has(fork.runId + fork.fork) ? { key: item ?? stateId } : {}),
       status: endedAt === undefined ? "unfinished" : status,
       attempts: attempt,
       turns,

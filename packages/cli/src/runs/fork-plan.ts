@@ -25,7 +25,7 @@ export async function readForkedPart(
   await requireRun(host, place, runId);
   const journals = await host.journal(runId);
   if (from === undefined) {
-    const ids = forkPointsOf(journals).map(({ executionId }) => executionId);
+    const ids = [...new Set(forkPointsOf(journals).map(({ executionId }) => executionId))];
     const choices = ids.length === 0 ? "the run has entered none yet" : ids.join(", ");
     throw usageError(`name the execution of ${runId} to fork before, with ${naming}: ${choices}`);
   }

@@ -144,6 +144,16 @@ export function parseSiblingId(
   return { parentId, fanOut, key: decodeKey(encoded) };
 }
 
+/**
+ * The key of the list's item that a run is, from its id and its state. Undefined for any other run; an item whose key is the
+ * state's id is named by the state alone.
+ */
+export function itemKeyOf(runId: string, state: string): string | undefined {
+  if (!runId.includes("/")) return undefined;
+  const key = parseSiblingId(runId)?.key;
+  return key === state ? undefined : key;
+}
+
 const SIBLING = /^(.+)\/([^/]+)\/([^/]+)$/s;
 
 /** A key as part of a run id: ids of states stay as they are, and nothing in it separates or leaves a path. Never throws. */

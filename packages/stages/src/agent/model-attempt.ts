@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, ReceivedSignal, StepCall, Usage } from "@sluice/core";
-import type { LimitHit } from "@sluice/core/runtime";
+import { itemKeyOf, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { mostOf } from "../models/pricing/prices.ts";
@@ -152,10 +152,11 @@ function modelRequest(
 ): ModelRequest {
   const { agent, model, facts, transcript, tools } = request;
   const { temperature } = agent;
+  const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
   return {
-    model: model.at({ stage: scope.stateId, turn, attempt: number }),
+    model: model.at({ stage: scope.stateId, turn, attempt: number, ...(key === undefined ? {} : { key }) }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
     callIds: transcript.callIds,

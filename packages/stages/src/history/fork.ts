@@ -4,7 +4,10 @@ import { didYouMean, type ForkPoint } from "@sluice/core/runtime";
 import type { ChangeOptions } from "./pipeline-changes.ts";
 
 export interface ForkRunOptions extends ChangeOptions {
-  /** The execution before which the fork begins, such as `review#1`: it copies everything recorded before that. */
+  /**
+   * The execution before which the fork begins, such as `review#1`: it copies everything recorded before that. In a list,
+   * `review#1` runs every item again, and `review#1:src/a.ts` the item with that key.
+   */
   readonly from: string;
 }
 
@@ -17,9 +20,13 @@ export function forkPointBefore(
   from: string,
 ): { readonly boundary: ForkPoint; readonly past: readonly RunJournal[] } {
   const all = forkPointsOf(journals);
-  const found = all.find(({ executionId }) => executionId === from);
-  if (found !== undefined) return { boundary: found, past: recordsBefore(journals, found) };
-  const ids = all.map(({ executionId }) => executionId);
+  const points = pointsAt(all, from);
+  const [first] = points;
+  if (first !== undefined) {
+    const boundary = { ...first, executionId: from, again: points.flatMap(({ again }) => again) };
+    return { boundary, past: recordsBefore(journals, boundary) };
+  }
+  const ids = [...new Set(all.map(({ executionId }) => executionId))];
   const runId = journals[0]?.runId ?? "";
   // A state's name alone means its last execution.
   const close = ids.findLast((id) => id.startsWith(`${from}#`)) ?? didYouMean(from, ids);
@@ -30,6 +37,17 @@ export function forkPointBefore(
   throw new SluiceError("Validation", "execution_unknown", `run ${runId} has no execution ${from}; ${known}.${hint}`, {
     detail: { executions: ids },
   });
+}
+
+/** The points before an execution: several for a list, one for each of its items. */
+function pointsAt(all: readonly ForkPoint[], from: string): readonly ForkPoint[] {
+  const points = Map.groupBy(all, ({ executionId }) => executionId);
+  const whole = points.get(from);
+  if (whole !== undefined) return whole;
+  const at = from.indexOf(":");
+  const key = from.slice(at + 1);
+  const items = at === -1 ? [] : (points.get(from.slice(0, at)) ?? []);
+  return items.filter(({ again }) => again.includes(key)).slice(0, 1);
 }
 
 /** A copy of a run up to a boundary. `run.started` and `run.forked` name the original run. */

@@ -6,6 +6,8 @@ export interface TurnPosition {
   readonly stage: string;
   /** From 0, over all attempts and visits of the stage in the run. */
   readonly turn: number;
+  /** Of an item of a list: its key. */
+  readonly key?: string;
   /** From 1, over all attempts of this turn. */
   readonly attempt: number;
   /** Masked in cassettes. */

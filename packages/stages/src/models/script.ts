@@ -29,9 +29,15 @@ export interface ScriptedTurn {
   readonly errors?: readonly ScriptedError[];
 }
 
-/** The replies of a scripted model by stage, one entry per turn over all attempts and visits of the stage. */
+/** Replies by name, one entry per turn over all attempts and visits. */
+type ScriptedStages = Readonly<Record<string, readonly ScriptedTurn[]>>;
+
+/** The replies of a scripted model. */
 export interface Script {
-  readonly stages: Readonly<Record<string, readonly ScriptedTurn[]>>;
+  /** By stage. */
+  readonly stages: ScriptedStages;
+  /** By stage and key, for items of lists; the others use the turns of their stage. */
+  readonly items?: Readonly<Record<string, ScriptedStages>>;
 }
 
 const errorSchema = z.union([
@@ -61,7 +67,11 @@ const turnSchema = z.strictObject({
   errors: z.array(errorSchema).exactOptional(),
 });
 
-const scriptSchema = z.strictObject({ stages: z.record(z.string(), z.array(turnSchema)) });
+const stagesSchema = z.record(z.string(), z.array(turnSchema));
+const scriptSchema = z.strictObject({
+  stages: stagesSchema,
+  items: z.record(z.string(), stagesSchema).exactOptional(),
+});
 
 /** Validates a script. `source` names it in errors. Throws Validation `invalid_script`, which lists all problems. */
 export function parseScript(value: unknown, source: string): Script {

@@ -39,9 +39,9 @@ export function scriptedModel(script: Script, options: ScriptedOptions = {}): Re
       measured.set(message, size);
       return sum + size;
     }, 0);
-  const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
+  const at = ({ stage, turn, attempt, key }: TurnPosition): LanguageModelV4 => {
     const reply = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
-      const entry = entryOf(script, stage, turn);
+      const entry = entryOf(script, { stage, turn, key });
       if (entry.delayMs !== undefined) await pause(clock, entry.delayMs, call.abortSignal);
       const error = entry.errors?.[attempt - 1];
       if (error !== undefined && "status" in error) throw providerError(error);
@@ -78,15 +78,29 @@ interface Answer {
   readonly usage: LanguageModelV4Usage;
 }
 
-function entryOf(script: Script, stage: string, turn: number): ScriptedTurn {
-  const entries = Object.hasOwn(script.stages, stage) ? script.stages[stage] : undefined;
+interface EntryPlace {
+  readonly stage: string;
+  readonly turn: number;
+  readonly key: string | undefined;
+}
+
+function entryOf(script: Script, { stage, turn, key }: EntryPlace): ScriptedTurn {
+  const ofItem = key === undefined ? undefined : own(own(script.items, stage), key);
+  const entries = ofItem ?? (Object.hasOwn(script.stages, stage) ? script.stages[stage] : undefined);
   const entry = entries?.[turn];
   if (entry !== undefined) return entry;
+  const name =
+    ofItem === undefined ? `the stage "${stage}"` : `the item ${JSON.stringify(key)} of the stage "${stage}"`;
   const has =
     entries === undefined
-      ? `has no turns for the stage "${stage}" (it has: ${Object.keys(script.stages).join(", ") || "none"})`
-      : `has ${entries.length} turns for the stage "${stage}", and the run requests turn ${turn + 1}`;
+      ? `has no turns for ${name} (it has: ${Object.keys(script.stages).join(", ") || "none"})`
+      : `has ${entries.length} turns for ${name}, and the run requests turn ${turn + 1}`;
   throw new SluiceError("ProviderCapability", "script_exhausted", `the script ${has}; add the missing turn`);
+}
+
+/** A key may be called as a member of every object is. */
+function own<T>(values: Readonly<Record<string, T>> | undefined, key: string): T | undefined {
+  return values !== undefined && Object.hasOwn(values, key) ? values[key] : undefined;
 }
 
 function contentOf(entry: ScriptedTurn, position: string): LanguageModelV4Content[] {

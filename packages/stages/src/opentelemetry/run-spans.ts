@@ -1,5 +1,6 @@
 import type { Attributes } from "@opentelemetry/api";
 import { type EventDraft, field, type Json } from "@sluice/core";
+import { itemKeyOf } from "@sluice/core/runtime";
 import type {
   Activity,
   ActivityEnd,
@@ -73,6 +74,7 @@ export class RunSpans implements RunTelemetry {
     if (current?.executionId === executionId && current.attempt === attempt) return;
     this.#closeAttempt(at);
     const stage = executionId.slice(0, executionId.lastIndexOf("#"));
+    const key = itemKeyOf(this.#runId, stage);
     const agent = this.#run.kinds.get(stage) === "agent";
     const shared = {
       "gen_ai.conversation.id": this.#run.conversation,
@@ -86,6 +88,7 @@ export class RunSpans implements RunTelemetry {
         "sluice.run.id": this.#runId,
         "sluice.execution.id": executionId,
         "sluice.attempt": attempt,
+        ...(key === undefined ? {} : { "sluice.item.key": clean(key) }),
       },
       at,
     });

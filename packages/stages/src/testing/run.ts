@@ -17,6 +17,8 @@ export interface TestRunOptions extends WorkspaceOptions, Omit<SessionOptions, "
 export interface ScriptedRunOptions extends TestRunOptions {
   /** The model's replies by stage, one entry per turn. */
   readonly script: Script["stages"];
+  /** The replies for items of lists, by stage and key; the others use those of their stage. */
+  readonly items?: Script["items"];
 }
 
 export interface RecordedRunOptions
@@ -51,10 +53,13 @@ export interface RecordedRun<O> extends TestRun<O> {
 export async function runScripted<I, O>(
   pipeline: Pipeline<I, O>,
   input: NoInfer<I>,
-  { script, ...options }: ScriptedRunOptions,
+  { script, items, ...options }: ScriptedRunOptions,
 ): Promise<TestRun<O>> {
   const { clock } = options;
-  const model = scriptedModel({ stages: script }, clock === undefined ? {} : { clock });
+  const model = scriptedModel(
+    { stages: script, ...(items === undefined ? {} : { items }) },
+    clock === undefined ? {} : { clock },
+  );
   return await runInWorkspace(pipeline, input, { ...options, model });
 }
 
@@ -135,7 +140,10 @@ function refuseStale(traffic: PlaybackTraffic, whole: boolean): void {
   const { divergence: cause, file } = traffic;
   const unused = whole ? traffic.unused() : [];
   if (cause === undefined && unused.length === 0) return;
-  const exchanges = unused.map(({ stage, turn, line }) => `  stage ${stage}, turn ${turn + 1} (line ${line})`);
+  const exchanges = unused.map(
+    ({ stage, key, turn, line }) =>
+      `  stage ${stage}${key === undefined ? "" : `, item ${JSON.stringify(key)}`}, turn ${turn + 1} (line ${line})`,
+  );
   const what = cause?.message ?? [`the run did not use all exchanges of ${basename(file)}:`, ...exchanges].join("\n");
   const message = `${what}\nFix the pipeline. If the change is intended, record again with SLUICE_RECORD=1 and the model's key.`;
   throw new SluiceError("Validation", "cassette_stale", message, { detail: { file }, cause });

@@ -1,5 +1,6 @@
 import { bundledPipelines, DEFAULT_MODELS, MODEL_PROVIDERS } from "@sluice/stages";
 import type { RunView } from "@sluice/view";
+import { executionName } from "@sluice/view/words";
 import type { Choice } from "../composer/completion/completion.ts";
 import type { Engine } from "./engine.ts";
 
@@ -31,9 +32,9 @@ export class Choices {
       case "run":
         return this.#runs;
       case "execution":
-        return (this.#view()?.executions ?? []).map(({ executionId, status }) => ({
-          value: executionId,
-          description: status,
+        return (this.#view()?.executions ?? []).map((execution) => ({
+          value: executionName(execution),
+          description: execution.status,
         }));
       case "mode":
         return MODES;

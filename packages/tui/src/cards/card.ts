@@ -1,6 +1,6 @@
 import type { Json } from "@sluice/core";
-import { parseRequestId } from "@sluice/core/runtime";
-import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
+import { itemKeyOf, parseRequestId, parseSiblingId } from "@sluice/core/runtime";
+import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
 import { isQuestion } from "../user/send-answer.ts";
@@ -156,16 +156,19 @@ export function askerOf(request: Card["request"]): readonly string[] {
 function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly string[] {
   const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
   const path = runId.split("/");
-  const run = [
-    ...(path.length > 1 ? [`sibling ${(path.at(-1) ?? "").slice(0, 100)}`] : []),
-    `run ${(path[0] ?? "").slice(0, 100)}`,
-  ];
+  const run = [...(path.length > 1 ? [siblingOf(runId, requestId)] : []), `run ${(path[0] ?? "").slice(0, 100)}`];
   const call = parseRequestId(requestId.slice(0, 500));
   const [, turn] = /^t(\d+)\.c\d+$/.exec(call?.callId ?? "") ?? [];
   if (call === undefined || turn === undefined) return [...tool, requestId.slice(0, 200), ...run];
   const { state, visit, attempt, callId } = call;
   const entered = visit === 1 ? [] : [`visit ${visit}`];
   return [state, ...tool, ...entered, `attempt ${attempt}`, `turn ${turn}`, `proposal ${callId}`, ...run];
+}
+
+function siblingOf(runId: string, requestId: string): string {
+  const key = parseSiblingId(runId)?.key ?? "";
+  const isItem = itemKeyOf(runId, parseRequestId(requestId.slice(0, 500))?.state ?? key) !== undefined;
+  return `${isItem ? "item" : "sibling"} ${headOf(key, 100)}`;
 }
 
 function optionLines(

@@ -1,13 +1,16 @@
 import type { RunHost, RunSummary } from "@sluice/core";
-import type { RunView } from "@sluice/view";
+import { type ExecutionView, elapsed, groupsOf, moneyOf, type RunView, span, stateLabel, symbolOf } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
   columns,
+  count,
   eventsOf,
+  executionName,
   forkedFrom,
   moment,
   oneLine,
   readRunStarted,
+  shortKey,
   textAt,
   type Verdict,
 } from "@sluice/view/words";
@@ -75,12 +78,14 @@ const STYLES: Readonly<Record<RunSummary["status"], Style>> = {
 
 export const show: Command = {
   name: "show",
-  description: "show a run of any process, or one of its stages",
-  usage: "[run | stage]",
+  description: "show a run of any process, or one of its stages; an item of a list by its key",
+  usage: "[run | stage | item]",
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
     const view = app.focus()?.view;
-    const stage = view?.executions.findLast(({ stateId, executionId }) => stateId === words || executionId === words);
+    const isNamed = (one: ExecutionView): boolean =>
+      [one.stateId, one.executionId, one.item, executionName(one)].includes(words);
+    const stage = view?.executions.findLast(isNamed);
     if (words === "" || stage !== undefined) app.showTranscript(stage?.key);
     else app.turnTo(await app.find(words));
   },
@@ -163,6 +168,53 @@ export const cost: Command = {
   },
 };
 
+export const items: Command = {
+  name: "items",
+  description: "list the items of the run's last list; Enter opens one's transcript",
+  usage: "[failed | active | words]",
+  run: (words, app) => {
+    const { view } = runOnScreen(app);
+    const list = groupsOf(view).findLast((group) => group.kind === "list");
+    if (list?.kind !== "list") {
+      app.say("no state of this run has run over a list");
+      return;
+    }
+    const shown = list.items.executions.filter((one) => isWanted(one, words));
+    const now = app.now();
+    const rows = fixedRows(() =>
+      columns(
+        shown.map((execution) => itemCells(execution, now)),
+        2,
+      ),
+    );
+    const title = `${stateLabel(list.first.executionId)}: ${shown.length} of ${count(list.items.total, "item")}`;
+    app.show(createViewer(title, rows, { selectable: true }), (row) => app.showTranscript(shown[row]?.key));
+  },
+};
+
+function isWanted({ item, stateId, status, endedAt }: ExecutionView, words: string): boolean {
+  if (words === "active") return endedAt === undefined;
+  return words === "" || status === words || (item ?? stateId).includes(words);
+}
+
+/** UTF-16 units of an item's key in a list. */
+const LONGEST_KEY = 48;
+
+function itemCells(execution: ExecutionView, now: number): readonly Line[] {
+  const { item, stateId, status, turns, usage, startedAt, endedAt, fault } = execution;
+  const { sign, word, style } = symbolOf(status);
+  return [
+    [span(`${sign} ${word}`, style)],
+    [
+      span(shortKey(item ?? stateId, LONGEST_KEY)),
+      ...(fault === undefined ? [] : [span(` ${oneLine(fault, 80)}`, "dim")]),
+    ],
+    [span(count(turns, "turn"), "dim")],
+    [span(moneyOf(usage), "dim")],
+    [span(elapsed((endedAt ?? now) - startedAt), "dim")],
+  ];
+}
+
 export const diff: Command = {
   name: "diff",
   description: "show the edits that the run's tools made",
@@ -182,7 +234,7 @@ export const diff: Command = {
     }
     const lines = fixedRows((width) => [
       ...edits.flatMap(({ execution, item }): readonly Line[] => [
-        [spanOf(`${execution.executionId} · ${item.callId}`, "dim")],
+        [spanOf(`${stateLabel(executionName(execution))} · ${item.callId}`, "dim")],
         ...(editDiff(item.tool, item.input, { width }) ?? []),
         [],
       ]),
@@ -201,7 +253,7 @@ export const tools: Command = {
     const lines = fixedRows(() =>
       view.executions.flatMap((execution): readonly Line[] => [
         [
-          spanOf(execution.executionId, "accent"),
+          spanOf(stateLabel(executionName(execution)), "accent"),
           { text: execution.status === "running" ? "  running" : "", style: "dim" },
         ],
         [spanOf(`  ${(execution.tools ?? []).join(", ") || "no tools"}`)],

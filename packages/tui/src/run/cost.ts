@@ -1,20 +1,24 @@
 import type { Usage } from "@sluice/core";
 import {
   type CapView,
+  type ExecutionGroup,
   type ExecutionView,
   elapsed,
+  groupsOf,
   isUnfinished,
+  listStatus,
   type ModelUsage,
   moneyOf,
   type RunView,
   shortCount,
   span,
   stateLabel,
+  sumOf,
   symbolOf,
   usageByModel,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
-import { columns, count, spending } from "@sluice/view/words";
+import { columns, count, executionName, spending } from "@sluice/view/words";
 
 const MAX_MESSAGE = 1_000;
 
@@ -25,16 +29,17 @@ export function costLines(
 ): readonly Line[] {
   if (width < 1) return [];
   const { executions, usage, caps } = view;
+  const names = new Map(executions.map((execution) => [execution.key, executionName(execution)]));
   const lines: Line[] = [
     [span("stage", "strong"), span("  usage of each execution", "dim")],
-    ...columns([HEAD, ...executions.map((execution) => stageCells(execution, now))], 2),
+    ...columns([HEAD, ...groupsOf(view).flatMap((group) => groupCells(group, now))], 2),
     [],
     [span("model", "strong"), span("  usage of its turns", "dim")],
     ...columns([["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...usageByModel(executions).map(modelCells)], 1),
     [],
     [span("total  ", "strong"), span(spending(usage))],
     ...unknown(usage),
-    ...caps.map((cap) => capLine(cap, executions)),
+    ...caps.map((cap) => capLine(cap, names)),
   ];
   return lines.map((line) => cut(line, width));
 }
@@ -43,18 +48,34 @@ const heading = (text: string): Line => [span(text, "dim")];
 const HEAD = ["", "STAGE", "TURNS", "IN", "OUT", "COST", "TIME"].map(heading);
 
 function stageCells(execution: ExecutionView, now: number): readonly Line[] {
-  const { executionId, status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
+  const { status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
   const { sign, style } = symbolOf(status);
   const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
   // The cap limits one attempt.
   const cap = turnCap !== undefined && isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
   return [
     [span(sign, style)],
-    [span(stateLabel(executionId)), ...tries],
+    [span(stateLabel(executionName(execution))), ...tries],
     [span(`${turns}${cap}`)],
     ...amounts(usage),
     [span(elapsed((endedAt ?? now) - startedAt))],
   ];
+}
+
+/** A list's sum, and a row for each of its items. */
+function groupCells(group: ExecutionGroup, now: number): readonly (readonly Line[])[] {
+  if (group.kind === "one") return [stageCells(group.execution, now)];
+  const { first, items } = group;
+  const { sign, style } = symbolOf(listStatus(items));
+  const { usage, turns, startedAt, endedAt } = sumOf(items.executions);
+  const sum = [
+    [span(sign, style)],
+    [span(stateLabel(first.executionId)), span(` · ${count(items.total, "item")}`, "dim")],
+    [span(String(turns))],
+    ...amounts(usage),
+    [span(elapsed((endedAt ?? now) - startedAt))],
+  ];
+  return [sum, ...items.executions.map((execution) => stageCells(execution, now))];
 }
 
 function modelCells({ model, usage, turns }: ModelUsage): readonly Line[] {
@@ -74,11 +95,11 @@ function unknown({ unpricedCalls = 0, unmeteredCalls = 0 }: Usage): readonly Lin
   return lines;
 }
 
-function capLine({ key, limit, message, reached, used, max }: CapView, executions: readonly ExecutionView[]): Line {
-  const executionId = executions.find((execution) => execution.key === key)?.executionId;
+function capLine({ key, limit, message, reached, used, max }: CapView, names: ReadonlyMap<string, string>): Line {
+  const name = key === undefined ? undefined : names.get(key);
   const style: Style = reached ? "bad" : "notice";
   const numbers = used === undefined || max === undefined ? "" : ` (${used} of ${max})`;
-  const who = executionId === undefined ? "" : `${stateLabel(executionId)} `;
+  const who = name === undefined ? "" : `${stateLabel(name)} `;
   return [
     span(`${reached ? "✖ cap reached" : "⚠ near a cap"}  `, style),
     span(`${who}${stateLabel(limit)}: ${cleanInline(headOf(message, MAX_MESSAGE))}${numbers}`),

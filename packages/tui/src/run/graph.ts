@@ -1,5 +1,7 @@
 import {
+  type ForkView,
   type Hop,
+  listStatus,
   type RunView,
   type StateStop,
   type Station,
@@ -24,6 +26,7 @@ export function graph(view: RunView, { width }: { readonly width: number }): rea
   const lines = stations.flatMap((station, index): readonly Line[] => {
     const next = stations[index + 1];
     if (station.kind === "fork") return forkLines(station, view, next);
+    if (station.kind === "list") return [listLine(station, view), ...joinLines(station.fork, next)];
     const routes = routesOf({ view, order, index, next }, station.stop);
     return [stateLine(station.stop, view), ...routes];
   });
@@ -39,9 +42,35 @@ function forkLines(
     const corner = row === 0 ? "┌ " : row === stops.length - 1 ? "└ " : "│ ";
     return [span(corner, "dim"), ...stateLine(stop, view)];
   });
-  if (isIn(next, fork.join)) return [...branches, down(fork.joined, "joined")];
-  const arrow = `${fork.joined ? "  ┗━▶" : "  └┄▷"} joined in ${stateLabel(fork.join)}`;
-  return [...branches, [span(arrow, fork.joined ? "accent" : "dim")]];
+  return [...branches, ...joinLines(fork, next)];
+}
+
+function joinLines({ join, joined }: ForkView, next: Station | undefined): readonly Line[] {
+  if (isIn(next, join)) return [down(joined, "joined")];
+  return [[span(`${joined ? "  ┗━▶" : "  └┄▷"} joined in ${stateLabel(join)}`, joined ? "accent" : "dim")]];
+}
+
+/** A state with the counts of its latest list. */
+function listLine({ stop, items }: Extract<Station, { readonly kind: "list" }>, { initial }: RunView): Line {
+  const { sign, word, style } = symbolOf(listStatus(items));
+  const { total, completed, failed, others, active } = items;
+  const counts = [
+    ...(completed > 0 ? [`${completed} done`] : []),
+    ...(others > 0 ? [`${others} cancelled or skipped`] : []),
+    ...(active.length > 0 ? [`${active.length} active`] : []),
+  ];
+  const facts = [
+    ...(stop.visits > 1 ? [`×${stop.visits}`] : []),
+    count(total, "item"),
+    ...(counts.length === 0 ? [] : [counts.join(", ")]),
+    ...(stop.id === initial ? ["starts here"] : []),
+  ];
+  return [
+    span(`${sign} `, style),
+    span(stateLabel(stop.id), stop.execution === undefined ? "dim" : "strong"),
+    span(` ${failed > 0 ? `${failed} failed` : word}`, style),
+    ...facts.map((fact) => span(` · ${fact}`, "dim")),
+  ];
 }
 
 function stateLine({ id, execution, visits }: StateStop, { initial, states }: RunView): Line {
@@ -86,13 +115,19 @@ function routesOf({ view, order, index, next }: Position, { id, execution }: Sta
   }
   for (const hop of forks) {
     if (hop.to.every(isNext)) takesNext = true;
-    else lines.push([span(`  ┗━▶ ${hop.to.map(stateLabel).join(" ∥ ")} side by side`, "accent")]);
+    else lines.push([span(`  ┗━▶ ${hop.to.map(stateLabel).join(" ∥ ")} ${besideWords(hop)}`, "accent")]);
   }
   for (const { choice } of hops)
     if (choice !== "to" && choice !== "fanOut") lines.push([span("  ┗━▶ ", "accent"), ENDINGS[choice]]);
   if (targets === undefined && takesNext === undefined && hops.length === 0 && next !== undefined)
     lines.push([span(`  ┆ ${execution === undefined ? "its routes are not declared" : "not decided yet"}`, "dim")]);
-  return takesNext === undefined ? lines : [...lines, down(takesNext, forks.length > 0 ? "side by side" : "")];
+  return takesNext === undefined
+    ? lines
+    : [...lines, down(takesNext, forks.length > 0 ? besideWords(forks.at(-1)) : "")];
+}
+
+function besideWords(hop: Hop | undefined): string {
+  return hop?.items === undefined ? "side by side" : `for ${count(hop.items, "item")}`;
 }
 
 const ENDINGS = {

@@ -1,5 +1,6 @@
 import { type LogItem, type RunView, span, stateLabel } from "@sluice/view";
 import { cut, type Line, widthOf } from "@sluice/view/text";
+import { shortKey } from "@sluice/view/words";
 import { endLines } from "./end-rows.ts";
 import { transcriptLines } from "./transcript.ts";
 
@@ -32,7 +33,7 @@ export function logLines({ log }: Pick<RunView, "log">, printed: number, width: 
 function itemLines({ sibling, item }: LogItem, width: number): readonly Line[] {
   if (item.kind === "end") return endLines(item, width, { most: END_ROWS, rest: "/show has all of it" });
   if (sibling === undefined || width < MIN_WIDTH_FOR_NAME) return transcriptLines(item, { width, folded: true });
-  const name = cut([span(stateLabel(sibling), "accent")], MAX_NAME);
+  const name = cut([span(stateLabel(shortKey(sibling, MAX_NAME)), "accent")], MAX_NAME);
   const front: Line = [...name, span(" │ ", "dim")];
   const room = width - widthOf(front);
   const lines = transcriptLines(item, { width: room, folded: true });

@@ -2,6 +2,8 @@ import {
   type ExecutionView,
   elapsed,
   isUnfinished,
+  type ListItems,
+  listStatus,
   moneyOf,
   type RunView,
   type StateStop,
@@ -15,6 +17,7 @@ import {
   tokensOf,
 } from "@sluice/view";
 import { cut, type Line, pad, widthOf } from "@sluice/view/text";
+import { shortKey } from "@sluice/view/words";
 
 export interface ProgressBarOptions {
   /** Columns; no row is wider. */
@@ -33,6 +36,8 @@ export interface ProgressBarOptions {
 type Level = 0 | 1 | 2 | 3;
 const LEVELS: readonly Level[] = [0, 1, 2, 3];
 const SHORT_NAME = 8;
+/** UTF-16 units of an item's key. */
+const ITEM_NAME = 32;
 const BETWEEN = " › ";
 
 /**
@@ -62,8 +67,9 @@ function firstOf<T, R>(items: readonly T[], result: (item: T) => R | undefined):
   return undefined;
 }
 
-/** A station. `width` is the widest row, which is expensive to measure. */
+/** A station. `width` is the widest row, which is expensive to measure. What follows `isHeaded` is beside its first row, else beside all. */
 interface Cell {
+  readonly isHeaded?: boolean;
   readonly rows: readonly Line[];
   readonly width: number;
 }
@@ -84,7 +90,8 @@ function placed(
   const indent = " ".repeat(before.length === 0 ? 0 : widthOfRow(before) + BETWEEN.length);
   return near.rows.map((line, row) => {
     if (row > 0) return [span(indent), ...line];
-    return joined([...before, { rows: [pad(line, near.width)], width: near.width }, ...after]);
+    const first = near.isHeaded === true ? line : pad(line, near.width);
+    return joined([...before, { rows: [first], width: near.width }, ...after]);
   });
 }
 
@@ -144,13 +151,14 @@ function more(count: number): Cell {
 /** Branches are below each other if there are several rows for them. */
 function cellOf(station: Station, level: Level, rows: number, options: ProgressBarOptions): Cell {
   if (station.kind === "stop") return cell([lineOf(station.stop, level, options)]);
-  if (rows > 1) return cell(branchRows(station.stops, level, rows, options));
+  if (station.kind === "list") return { ...cell(listRows(station, level, rows, options)), isHeaded: true };
+  if (rows > 1) return cell(bracketed(stopRows(station.stops, level, rows, options), "┌ "));
   const lines = station.stops.map((stop) => lineOf(stop, level, options));
   return cell([lines.flatMap((line, index) => [...(index === 0 ? [] : [span(" ∥ ", "dim")]), ...line])]);
 }
 
-/** Branches below each other; if not all fit, active ones come first. */
-function branchRows(
+/** Stops below each other; if not all fit, active ones come first. */
+function stopRows(
   stops: readonly StateStop[],
   level: Level,
   rows: number,
@@ -161,11 +169,56 @@ function branchRows(
   const chosen = new Set(activeFirst.slice(0, room));
   const shown = stops.filter((stop) => chosen.has(stop)).map((stop) => lineOf(stop, level, options));
   const omitted = stops.length - shown.length;
-  const lines = omitted === 0 ? shown : [...shown, lineIn(more(omitted))];
+  return omitted === 0 ? shown : [...shown, lineIn(more(omitted))];
+}
+
+function bracketed(lines: readonly Line[], first: string): readonly Line[] {
   return lines.map((line, index) => {
-    const corner = index === 0 ? "┌ " : index === lines.length - 1 ? "└ " : "├ ";
-    return [span(corner, "dim"), ...line];
+    const isLast = index === lines.length - 1 && (index > 0 || first !== "┌ ");
+    return [span(isLast ? "└ " : index === 0 ? first : "├ ", "dim"), ...line];
   });
+}
+
+/** A list's counts, and below them the items that are active or on screen, as far as there are rows. */
+function listRows(
+  { stop, items }: Extract<Station, { readonly kind: "list" }>,
+  level: Level,
+  rows: number,
+  options: ProgressBarOptions,
+): readonly Line[] {
+  const { executions } = items;
+  const head = listLine(stop, items, level);
+  const shown = executions.filter(({ key, status }) => key === options.chosen || isUnfinished(status));
+  if (rows < 2 || shown.length === 0) return [head];
+  const stops = shown.map(
+    (execution): StateStop => ({ id: shortKey(execution.item ?? execution.stateId, ITEM_NAME), execution, visits: 1 }),
+  );
+  return [head, ...bracketed(stopRows(stops, level, rows - 1, options), "├ ")];
+}
+
+/** `▶ review 37/200 ✔35 ✖2` */
+function listLine({ id, visits }: StateStop, items: ListItems, level: Level): Line {
+  const { total, executions, completed, failed, others, active } = items;
+  const ended = executions.length - active.length;
+  const waiting = active.filter(({ status }) => status === "waiting").length;
+  const { sign, style } = symbolOf(listStatus(items));
+  const counts: readonly (readonly [count: number, status: ExecutionView["status"]])[] = [
+    [completed, "completed"],
+    [failed, "failed"],
+    [others, "cancelled"],
+    [waiting, "waiting"],
+  ];
+  return [
+    span(sign, style),
+    span(" "),
+    span(stateLabel(id), executions.length === 0 ? "dim" : active.length > 0 ? "strong" : "plain"),
+    ...(visits > 1 ? [span(` ×${visits}`, "dim")] : []),
+    span(` ${ended}/${total}`, level === 0 ? "strong" : "plain"),
+    ...counts.flatMap(([count, status]) => {
+      const symbol = symbolOf(status);
+      return count === 0 ? [] : [span(` ${symbol.sign}${count}`, symbol.style)];
+    }),
+  ];
 }
 
 function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptions): Line {
@@ -206,14 +259,20 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
   return facts.filter((fact) => fact !== "");
 }
 
-function isActive({ execution }: StateStop): boolean {
+/** The stops of a station; of a list, one for each item that began. */
+function executionsIn(station: Station): readonly Pick<StateStop, "id" | "execution">[] {
+  if (station.kind !== "list" || station.items.executions.length === 0) return stopsIn(station);
+  return station.items.executions.map((execution) => ({ id: station.stop.id, execution }));
+}
+
+function isActive({ execution }: Pick<StateStop, "execution">): boolean {
   return execution !== undefined && isUnfinished(execution.status);
 }
 
 /** The index of the active station, else of the chosen one, else of the last one. */
 function nearest(stations: readonly Station[], { executions }: RunView, chosen: string | undefined): number {
-  const indexOf = (matches: (stop: StateStop) => boolean): number =>
-    stations.findIndex((station) => stopsIn(station).some(matches));
+  const indexOf = (matches: (stop: Pick<StateStop, "id" | "execution">) => boolean): number =>
+    stations.findIndex((station) => executionsIn(station).some(matches));
   const chosenAt = chosen === undefined ? -1 : indexOf(({ execution }) => execution?.key === chosen);
   const activeAt = indexOf(isActive);
   const last = executions.at(-1);

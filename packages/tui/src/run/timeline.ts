@@ -56,14 +56,14 @@ export function timelineLine(
 }
 
 function rowOf({ at, type, runId, executionId }: SluiceEvent, depth: number, line: EventLine): TimelineRow {
-  const { what, more, by, why } = line;
+  const { who, what, more, by, why } = line;
   return {
     ...line,
     at,
     type,
     depth,
     ...(executionId === undefined ? {} : { key: executionKey(runId, executionId) }),
-    who: stateLabel(executionId ?? "run"),
+    who: stateLabel(who),
     what: cleanInline(what),
     more: cleanInline(more),
     by: cleanInline(by),

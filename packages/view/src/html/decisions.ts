@@ -1,6 +1,7 @@
 import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
+import { executionName } from "../words/describe-event.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
 import { hopTarget } from "./graph.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
@@ -62,7 +63,7 @@ function decisionRow(
   const isUnused = outcome === "approved" && kind === "call" && !decision.used;
   return [
     html`${moment(at ?? requestedAt ?? 0)}${requestedAt === undefined || at === undefined ? NOTHING : html` <span class="faint">after ${milliseconds(at - requestedAt)}</span>`}`,
-    html`${linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId))} <span class="faint">${attempt > 1 ? `attempt ${attempt} ` : ""}${callId}</span>`,
+    html`${linkTo(anchors.get(executionKey(runId, executionId)), exact(executionName({ runId, executionId })))} <span class="faint">${attempt > 1 ? `attempt ${attempt} ` : ""}${callId}</span>`,
     html`<code>${shortText(what, LONGEST)}</code>${because === "" ? NOTHING : html`<br><span class="faint">${shortText(because, LONGEST)}</span>`}`,
     html`<span class="${tone}">${sign} ${word}</span>${isUnused ? html` <span class="notice">not used</span>` : NOTHING}`,
     exact(by),
@@ -77,7 +78,7 @@ export function routesMarkup({ routes }: RunView, anchors: ReadonlyMap<string, s
   const heads = ["when (UTC)", "from", "to", "decided by", "why"];
   return table("Routes, and what decided them", heads, routes, ({ at, runId, executionId, hop, by, why }) => [
     html`${moment(at)}`,
-    linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId)),
+    linkTo(anchors.get(executionKey(runId, executionId)), exact(executionName({ runId, executionId }))),
     hop === undefined ? html`<span class="bad">✖ rejected</span>` : exact(hopTarget(hop)),
     exact(by),
     shortText(why, LONGEST),

@@ -1,10 +1,10 @@
 import type { Hop, RunView } from "../projection/run-view.ts";
-import { type StateStop, stationsFromInitial, stopsIn } from "../projection/stations.ts";
+import { type ListItems, listStatus, type StateStop, stationsFromInitial, stopsIn } from "../projection/stations.ts";
 import { headOf } from "../text/clean.ts";
 import { cut } from "../text/width.ts";
-import { count } from "../words/words.ts";
+import { count, grouped } from "../words/words.ts";
 import { html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMark } from "./markup/status.ts";
+import { listMark, statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
 
 /** How a run's last route ends it. */
@@ -18,7 +18,13 @@ const ENDS: Readonly<Record<GraphEnd, readonly [sign: string, words: string]>> =
 
 /** A state, or an end of the run. */
 type GraphNode =
-  | { readonly kind: "stop"; readonly id: string; readonly stop: StateStop; readonly isInitial: boolean }
+  | {
+      readonly kind: "stop";
+      readonly id: string;
+      readonly stop: StateStop;
+      readonly items: ListItems | undefined;
+      readonly isInitial: boolean;
+    }
   | { readonly kind: "end"; readonly id: string; readonly ending: GraphEnd };
 
 interface Edge {
@@ -73,9 +79,11 @@ function stepsMarkup(words: readonly string[]): Markup {
 }
 
 /** The target of a transition in words. */
-export function hopTarget({ choice, to, join = "?" }: Hop): string {
+export function hopTarget({ choice, to, join = "?", items }: Hop): string {
   const names = to.slice(0, MOST_STATES).map((name) => headOf(name, LONGEST_NAME));
   if (choice === "to") return names.join(", ");
+  if (choice === "fanOut" && items !== undefined)
+    return `${names.join(", ")} for ${count(items, "item")}, then ${headOf(join, LONGEST_NAME)}`;
   if (choice === "fanOut") return `${names.join(" ∥ ")} in parallel, then ${headOf(join, LONGEST_NAME)}`;
   return ENDS[choice][1];
 }
@@ -86,11 +94,12 @@ function rowsOf(view: RunView): { readonly rows: readonly (readonly GraphNode[])
   let states = 0;
   for (const station of stationsFromInitial(view)) {
     const stops = stopsIn(station);
+    const items = station.kind === "list" ? station.items : undefined;
     for (let at = 0; at < stops.length; at += MOST_BESIDE) {
       const row = stops.slice(at, at + MOST_BESIDE);
       states += row.length;
       if (states <= MOST_STATES)
-        rows.push(row.map((stop) => ({ kind: "stop", id: stop.id, stop, isInitial: stop.id === view.initial })));
+        rows.push(row.map((stop) => ({ kind: "stop", id: stop.id, stop, items, isInitial: stop.id === view.initial })));
     }
   }
   const left = states - rows.flat().length;
@@ -120,7 +129,8 @@ function edgesOf({ path, states, forks, runId }: RunView): readonly Edge[] {
     const ending = endingOf(hop, runId);
     if (ending !== undefined) add(hop.from, endId(ending), 1);
   }
-  for (const { siblings, join, joined } of forks) for (const sibling of siblings) add(sibling, join, joined ? 1 : 0);
+  for (const { siblings, list, join, joined } of forks)
+    for (const sibling of list === undefined ? siblings : [list]) add(sibling, join, joined ? 1 : 0);
   // A state that fans out reaches its join through the siblings.
   const joins = new Map(path.map(({ from, join }) => [from, join] as const));
   for (const { id, targets = [] } of states)
@@ -212,18 +222,19 @@ function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<strin
     const [sign, words] = ENDS[node.ending];
     return html`<g class="box end ${node.ending}">${edge(BOX_HEIGHT / 2)}<text x="${x + BOX_WIDTH / 2}" y="${y + BOX_HEIGHT / 2 + 5}" text-anchor="middle" class="name">${sign} ${words}</text></g>\n`;
   }
-  const { id, isInitial } = node;
+  const { id, isInitial, items } = node;
   const { execution, visits } = node.stop;
-  const { sign, word } = statusMark(execution?.status);
-  const status = execution?.status ?? "unreached";
+  const status = items === undefined ? execution?.status : listStatus(items);
+  const { sign, word } = items === undefined ? statusMark(status) : listMark(items);
   const facts = [
     word,
     visits > 1 ? `entered ${visits}×` : "",
-    execution !== undefined && execution.turns > 0 ? count(execution.turns, "turn") : "",
+    items === undefined && execution !== undefined && execution.turns > 0 ? count(execution.turns, "turn") : "",
+    items === undefined ? "" : `${grouped(items.completed)} of ${grouped(items.total)} done`,
     isInitial && visits < 2 ? "first" : "",
   ].filter((fact) => fact !== "");
   const line = facts.join(" · ");
   const name = cut([{ text: headOf(id, NAME_COLUMNS * 4) }], NAME_COLUMNS).map(({ text }) => text);
-  const box = html`<g class="box ${status}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${name.join("")}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
+  const box = html`<g class="box ${status ?? "unreached"}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${name.join("")}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
   return html`${linkTo(anchors.get(id), box)}\n`;
 }

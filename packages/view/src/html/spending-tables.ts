@@ -1,10 +1,12 @@
 import type { Usage } from "@sluice/core";
 import { usageByModel } from "../projection/execution-reducer.ts";
 import type { RunView } from "../projection/run-view.ts";
+import { type ExecutionGroup, groupsOf, sumOf } from "../projection/stations.ts";
+import { executionName } from "../words/describe-event.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMarkup } from "./markup/status.ts";
+import { listMark, statusMarkup } from "./markup/status.ts";
 import { table } from "./markup/table.ts";
 import { shortText } from "./markup/texts.ts";
 
@@ -14,14 +16,18 @@ const USAGE = ["#tokens in", "#tokens out", "#cost"];
 export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
   const { executions, usage, updatedAt } = view;
   const heads = ["stage", "status", "#attempts", "#turns", ...USAGE, "#time"];
-  const stages = table("Usage by stage", heads, executions, (execution) => [
-    linkTo(anchors.get(execution.key), exact(execution.executionId)),
-    statusMarkup(execution.status),
-    html`${execution.attempt}`,
-    html`${execution.turns}${execution.turnCap === undefined ? "" : ` (cap ${execution.turnCap})`}`,
-    ...amounts(execution.usage),
-    html`${milliseconds((execution.endedAt ?? updatedAt) - execution.startedAt)}`,
-  ]);
+  const stages = table("Usage by stage", heads, groupsOf(view), (group) => {
+    if (group.kind === "list") return listRow(group, { end: updatedAt, anchors });
+    const { execution } = group;
+    return [
+      linkTo(anchors.get(execution.key), exact(execution.executionId)),
+      statusMarkup(execution.status),
+      html`${execution.attempt}`,
+      html`${execution.turns}${execution.turnCap === undefined ? "" : ` (cap ${execution.turnCap})`}`,
+      ...amounts(execution.usage),
+      html`${milliseconds((execution.endedAt ?? updatedAt) - execution.startedAt)}`,
+    ];
+  });
   const models = table("Usage by model", ["model", "#turns", ...USAGE], usageByModel(executions), (spent) => [
     exact(spent.model),
     html`${spent.turns}`,
@@ -35,6 +41,24 @@ export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, strin
   return html`${stages}${models}${notes.length === 0 ? NOTHING : html`<p class="notice">${notes.join(" ")}</p>`}`;
 }
 
+/** The sum of a list; its section has the items. */
+function listRow(
+  { first, items }: Extract<ExecutionGroup, { readonly kind: "list" }>,
+  { end, anchors }: { readonly end: number; readonly anchors: ReadonlyMap<string, string> },
+): readonly Markup[] {
+  const { usage, turns, startedAt, endedAt = end } = sumOf(items.executions);
+  const { sign, word, tone } = listMark(items);
+  const attempts = items.executions.reduce((sum, { attempt }) => sum + attempt, 0);
+  return [
+    html`${linkTo(anchors.get(first.key), exact(first.executionId))} <span class="faint">${count(items.total, "item")}</span>`,
+    html`<span class="${tone}">${sign} ${word}</span>`,
+    html`${attempts}`,
+    html`${turns}`,
+    ...amounts(usage),
+    html`${milliseconds(endedAt - startedAt)}`,
+  ];
+}
+
 function amounts(usage: Usage): readonly Markup[] {
   return [grouped(usage.inputTokens), grouped(usage.outputTokens), moneyOf(usage) || "–"].map((one) => html`${one}`);
 }
@@ -42,9 +66,10 @@ function amounts(usage: Usage): readonly Markup[] {
 /** The limits that were near or reached. */
 export function capsMarkup({ caps, executions }: RunView): Markup {
   if (caps.length === 0) return html`<p>No limit was near.</p>`;
+  const names = new Map(executions.map((execution) => [execution.key, executionName(execution)]));
   const heads = ["where", "limit", "status", "used", "message"];
   return table("Limits that were near or reached", heads, caps, ({ key, limit, message, reached, used, max }) => [
-    exact(executions.find((execution) => execution.key === key)?.executionId ?? "the run"),
+    exact((key === undefined ? undefined : names.get(key)) ?? "the run"),
     exact(limit),
     reached ? html`<span class="bad">✖ reached</span>` : html`<span class="notice">! near</span>`,
     html`${used === undefined ? "" : grouped(used)}${max === undefined ? "" : ` of ${grouped(max)}`}`,

@@ -1,7 +1,8 @@
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
-import { count, milliseconds, moment, spending } from "../words/words.ts";
+import { type ExecutionGroup, groupsOf, sumOf } from "../projection/stations.ts";
+import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMark } from "./markup/status.ts";
+import { listMark, statusMark } from "./markup/status.ts";
 import { cutNote, shortText } from "./markup/texts.ts";
 import { transcript } from "./transcript.ts";
 
@@ -21,21 +22,87 @@ export function shownStages(executions: readonly ExecutionView[]): readonly Exec
   return [...executions.slice(0, MOST_STAGES - LAST_STAGES), ...executions.slice(-LAST_STAGES)];
 }
 
-/** The executions with their transcripts. Later transcripts can use the room that earlier ones leave. */
-export function stagesMarkup({ executions, updatedAt }: RunView, anchors: ReadonlyMap<string, string>): Markup {
+/** The executions with their transcripts, those of a list below its sum. Later transcripts can use the room that earlier ones leave. */
+export function stagesMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
+  const { executions, updatedAt: end } = view;
   if (executions.length === 0) return html`<p>No stage was entered.</p>`;
-  const shown = shownStages(executions);
+  const groups = groupsOf(view);
   let room = MOST_TEXT;
-  const sections = shown.map((execution, at) => {
-    const share = Math.max(LEAST_TEXT, Math.floor(room / (shown.length - at)));
-    const isOpen = executions.length <= MOST_OPEN || execution.status !== "completed";
-    const section = stageMarkup(execution, { end: updatedAt, share, isOpen, anchor: anchors.get(execution.key) ?? "" });
-    room = Math.max(0, room - section.length);
-    return section;
-  });
-  if (shown.length === executions.length) return html`${sections}`;
-  const note = html`<p>${cutNote(`${count(executions.length - shown.length, "stage")}, to keep the page small; the journal has them`)}</p>\n`;
-  return html`${sections.slice(0, -LAST_STAGES)}${note}${sections.slice(-LAST_STAGES)}`;
+  let left = anchors.size;
+  const section = (execution: ExecutionView, anchor: string, isItem: boolean): Markup => {
+    const share = Math.max(LEAST_TEXT, Math.floor(room / Math.max(1, left)));
+    const isOpen = !isItem && (groups.length <= MOST_OPEN || execution.status !== "completed");
+    const markup = stageMarkup(execution, { end, share, isOpen, anchor, isItem });
+    left -= 1;
+    room = Math.max(0, room - markup.length);
+    return markup;
+  };
+  const parts: Markup[] = [];
+  let omitted = 0;
+  const note = (): Markup => {
+    const what = `${count(omitted, "stage")}, to keep the page small; the journal has them`;
+    const markup = omitted === 0 ? NOTHING : html`<p>${cutNote(what)}</p>\n`;
+    omitted = 0;
+    return markup;
+  };
+  for (const group of groups) {
+    if (group.kind === "list") {
+      // Every item has a row, and as many as fit have a transcript.
+      const rows = group.items.executions.map((item) => {
+        const anchor = anchors.get(item.key);
+        return anchor === undefined ? itemRow(item, end) : section(item, anchor, true);
+      });
+      parts.push(note(), listMarkup(group, end, rows));
+      continue;
+    }
+    const anchor = anchors.get(group.execution.key);
+    if (anchor === undefined) omitted += 1;
+    else parts.push(note(), section(group.execution, anchor, false));
+  }
+  return html`${parts}${note()}`;
+}
+
+/** A list with its sum; its items are folded. */
+function listMarkup(
+  { first, fork, items }: Extract<ExecutionGroup, { readonly kind: "list" }>,
+  end: number,
+  rows: readonly Markup[],
+): Markup {
+  const { sign, word, tone } = listMark(items);
+  const { completed, others, active, executions, total } = items;
+  const { usage, turns, startedAt, endedAt = end } = sumOf(executions);
+  const facts = [
+    `${grouped(completed)} done`,
+    ...(others > 0 ? [`${grouped(others)} cancelled or skipped`] : []),
+    ...(active.length > 0 ? [`${grouped(active.length)} unfinished`] : []),
+    ...(executions.length < total ? [`${grouped(total - executions.length)} not begun`] : []),
+    milliseconds(endedAt - startedAt),
+    ...(turns > 0 ? [spending(usage)] : []),
+  ];
+  return html`<details class="stage list">
+<summary><h3><span class="${tone}">${sign}</span> ${exact(first.executionId)} for ${count(total, "item")} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
+<ul class="facts"><li>from ${moment(startedAt)}</li><li>joined in ${exact(fork.join || "an unknown state")}</li></ul>
+${rows}</details>
+`;
+}
+
+/** An item without its transcript. */
+function itemRow(execution: ExecutionView, end: number): Markup {
+  const { sign, word, tone } = statusMark(execution.status);
+  return html`<p class="item"><span class="${tone}">${sign}</span> ${itemName(execution)} <span class="${tone}">${word}</span> <span class="faint">${factsOf(execution, end).join(" · ")}</span></p>\n`;
+}
+
+function itemName({ item, stateId }: ExecutionView): Markup {
+  return exact(item ?? stateId);
+}
+
+function factsOf({ attempt, turns, usage, startedAt, endedAt }: ExecutionView, end: number): readonly string[] {
+  return [
+    ...(attempt > 1 ? [count(attempt, "attempt")] : []),
+    count(turns, "turn"),
+    milliseconds((endedAt ?? end) - startedAt),
+    ...(turns > 0 ? [spending(usage)] : []),
+  ];
 }
 
 interface StageOptions {
@@ -44,22 +111,19 @@ interface StageOptions {
   readonly share: number;
   readonly isOpen: boolean;
   readonly anchor: string;
+  /** Whether it is below its list. */
+  readonly isItem: boolean;
 }
 
-function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor }: StageOptions): Markup {
-  const { executionId, status, attempt, turns, usage, startedAt, endedAt, fork, tools, fault, key } = execution;
+function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isItem }: StageOptions): Markup {
+  const { executionId, status, startedAt, fork, tools, fault, key } = execution;
   const { sign, word, tone } = statusMark(status);
-  const facts = [
-    ...(attempt > 1 ? [count(attempt, "attempt")] : []),
-    count(turns, "turn"),
-    milliseconds((endedAt ?? end) - startedAt),
-    ...(turns > 0 ? [spending(usage)] : []),
-  ];
+  const facts = factsOf(execution, end);
   const envelope = tools === undefined ? [] : [`envelope: ${tools.length === 0 ? "no tools" : tools.join(", ")}`];
-  const join = fork === undefined ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
+  const join = fork === undefined || isItem ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
   const notes = [`from ${moment(startedAt)}`, ...envelope, ...join].map((note) => html`<li>${note}</li>`);
   return html`<details class="stage" id="${anchor}" data-stage="${key}"${isOpen ? html` open` : NOTHING}>
-<summary><h3><span class="${tone}">${sign}</span> ${exact(executionId)} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
+<summary><h3><span class="${tone}">${sign}</span> ${isItem ? itemName(execution) : exact(executionId)} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
 <ul class="facts">${notes}</ul>
 ${fault === undefined ? NOTHING : html`<p class="bad"><span class="label">why</span> ${shortText(fault, LONGEST_FAULT)}</p>\n`}${transcript(execution, share)}</details>
 `;

@@ -1,11 +1,15 @@
 import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts";
+import { type ExecutionGroup, groupsOf, sumOf as sumOfItems } from "../projection/stations.ts";
+import { executionName } from "../words/describe-event.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
-import { statusMark } from "./markup/status.ts";
+import { listMark, type StatusMark, statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
 import { sumOf, type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
 
 const MOST_LANES = 200;
+/** Items of a list with a lane each; those of a longer list share one. */
+const MOST_ITEMS = 20;
 /** Bars of one lane and kind. */
 const MOST_BARS = 400;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
@@ -22,16 +26,46 @@ export function timelineMarkup(view: RunView, anchors: ReadonlyMap<string, strin
   const scale = timeScale({ from: startedAt, to: Math.max(end, startedAt + 1) }, busy);
   const byKey = Map.groupBy(all, ({ key }) => key ?? "");
   const suspended = byKey.get("") ?? [];
-  const lanes = executions.slice(0, MOST_LANES).map((execution) => {
-    const spans = [...suspended, ...(byKey.get(execution.key) ?? [])];
-    return laneMarkup(execution, { spans, scale, end, anchor: anchors.get(execution.key) });
+  const rows = groupsOf(view).flatMap((group): readonly Row[] =>
+    group.kind === "one"
+      ? [rowOf(group.execution)]
+      : group.items.executions.length <= MOST_ITEMS
+        ? group.items.executions.map(rowOf)
+        : [listRow(group)],
+  );
+  const lanes = rows.slice(0, MOST_LANES).map((row) => {
+    const spans = [...suspended, ...row.executions.flatMap(({ key }) => byKey.get(key) ?? [])];
+    return laneMarkup(row, { spans, scale, end, anchor: anchors.get(row.executions[0]?.key ?? "") });
   });
-  const left = executions.length - lanes.length;
+  const left = rows.length - lanes.length;
   return html`${PATTERNS}<div class="lanes">
 ${lanes}${left > 0 ? html`<p>${cutNote(count(left, "stage"))}</p>` : NOTHING}
 <div class="lane axis" aria-hidden="true"><div></div><div class="ticks">${TICKS.map((share) => html`<span>${milliseconds(scale.moment(share * WIDTH) - startedAt)}</span>`)}</div></div>
 </div>
 ${legend(scale)}`;
+}
+
+/** What a lane shows: one execution, or all items of a long list. */
+interface Row extends Pick<ExecutionView, "startedAt" | "endedAt" | "fork"> {
+  readonly name: string;
+  readonly mark: StatusMark;
+  readonly executions: readonly ExecutionView[];
+}
+
+function rowOf(execution: ExecutionView): Row {
+  return { ...execution, name: executionName(execution), mark: statusMark(execution.status), executions: [execution] };
+}
+
+function listRow({ first, items }: Extract<ExecutionGroup, { readonly kind: "list" }>): Row {
+  const { endedAt, startedAt } = sumOfItems(items.executions);
+  return {
+    name: `${first.executionId}, ${count(items.total, "item")}`,
+    executions: items.executions,
+    mark: listMark(items),
+    startedAt,
+    ...(endedAt === undefined ? {} : { endedAt }),
+    ...(first.fork === undefined ? {} : { fork: first.fork }),
+  };
 }
 
 interface Lane {
@@ -41,17 +75,16 @@ interface Lane {
   readonly anchor: string | undefined;
 }
 
-function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lane): Markup {
-  const { executionId, startedAt, endedAt, fork, status } = execution;
-  const { sign, word, tone } = statusMark(status);
+function laneMarkup({ name, startedAt, endedAt, fork, mark }: Row, { spans, scale, end, anchor }: Lane): Markup {
+  const { sign, word, tone } = mark;
   const to = endedAt ?? end;
   const x1 = scale.at(startedAt);
   const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
     const ms = sumOf(spans.filter((span) => span.kind === kind));
     return ms === 0 ? [] : [`${kind} ${milliseconds(ms)}`];
   });
-  const label = `${executionId}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
-  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
+  const label = `${name}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
+  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(name)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
 <svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${label}"><title>${label}</title>
 <path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, scale.at(to), 1, 26, label)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} idle, drawn shorter`))}</svg></div>
 `;

@@ -1,5 +1,5 @@
 import { field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
-import { addUsage } from "@sluice/core/runtime";
+import { addUsage, itemKeyOf } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
 import { numberAt, textAt, textsAt, usageAt } from "../words/fields.ts";
@@ -45,6 +45,7 @@ export class ExecutionReducer {
   readonly runId: string;
   readonly executionId: string;
   readonly stateId: string;
+  readonly item: string | undefined;
   readonly #visit: number;
   readonly #startedAt: number;
   readonly #items = new ListBuilder<TranscriptItem>();
@@ -72,6 +73,7 @@ export class ExecutionReducer {
     this.executionId = executionId;
     const { stateId, visit } = parseExecutionId(executionId);
     this.stateId = stateId;
+    this.item = itemKeyOf(runId, stateId);
     this.#visit = visit;
     this.#startedAt = at;
     this.#updatedAt = at;
@@ -195,6 +197,7 @@ export class ExecutionReducer {
       executionId: this.executionId,
       stateId: this.stateId,
       visit: this.#visit,
+      ...(this.item === undefined ? {} : { item: this.item }),
       status: this.ended ? this.#status : unfinished,
       attempt: Math.max(1, this.#attempt),
       turn: this.#turn,
@@ -226,6 +229,7 @@ export class ExecutionReducer {
 
   #attemptHead(attempt: number): BoundaryItem {
     const parts = [oneLine(this.stateId, 64)];
+    if (this.item !== undefined) parts.push(oneLine(this.item, 200));
     if (this.#visit > 1) parts.push(`visit ${this.#visit}`);
     if (attempt > 1) parts.push(`attempt ${attempt}`);
     return { kind: "boundary", rank: "attempt", text: parts.join(" · "), tone: attempt > 1 ? "notice" : "plain" };

@@ -8,6 +8,7 @@ export class OpenRequests {
   readonly #recorded = new Map<string, OpenRequest>();
   #stored: readonly OpenRequest[] | undefined;
   #view: readonly OpenRequest[] | undefined;
+  #open: { readonly of: readonly OpenRequest[]; readonly keys: ReadonlySet<string> } | undefined;
 
   opened({ data, runId, at }: SluiceEvent): void {
     const kind = textAt(data, "kind");
@@ -34,8 +35,10 @@ export class OpenRequests {
     return true;
   }
 
-  isOpen({ runId, requestId }: RequestKey): boolean {
-    return this.view().some((request) => request.runId === runId && request.requestId === requestId);
+  isOpen(request: RequestKey): boolean {
+    const view = this.view();
+    if (this.#open?.of !== view) this.#open = { of: view, keys: new Set(view.map(keyOf)) };
+    return this.#open.keys.has(keyOf(request));
   }
 
   /** Whether a request is open by the events. */

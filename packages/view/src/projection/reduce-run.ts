@@ -89,6 +89,7 @@ class Reducer implements RunReducer {
   readonly #head: RunHead;
   readonly #tree: RunTree;
   readonly #executions = new Map<string, ExecutionReducer>();
+  readonly #byRun = new Map<string, ExecutionReducer[]>();
   readonly #views = new Map<string, ExecutionView>();
   readonly #dirty = new Set<ExecutionReducer>();
   readonly #log = new ListBuilder<LogItem>();
@@ -206,6 +207,9 @@ class Reducer implements RunReducer {
     if (known !== undefined) return known;
     const execution = new ExecutionReducer(event);
     this.#executions.set(key, execution);
+    const ofRun = this.#byRun.get(event.runId) ?? [];
+    ofRun.push(execution);
+    this.#byRun.set(event.runId, ofRun);
     this.#tree.began(key, execution, seq);
     const early = this.#early;
     this.#early = [];
@@ -217,7 +221,8 @@ class Reducer implements RunReducer {
     this.#view = undefined;
     for (const execution of touched) {
       this.#dirty.add(execution);
-      const sibling = this.#tree.forkOf(execution.runId) === undefined ? {} : { sibling: execution.stateId };
+      const sibling =
+        this.#tree.forkOf(execution.runId) === undefined ? {} : { sibling: execution.item ?? execution.stateId };
       for (const item of execution.afterRecord()) this.#log.push({ key: execution.key, ...sibling, item });
     }
     for (const item of items) this.#log.push({ item });
@@ -281,8 +286,8 @@ class Reducer implements RunReducer {
 
   /** A run that is cancelled from outside records no end of its executions and requests. */
   #cancelUnfinished({ runId, data, at }: SluiceEvent, touched: Set<ExecutionReducer>): void {
-    for (const execution of this.#executions.values()) {
-      if (execution.runId !== runId || execution.ended) continue;
+    for (const execution of this.#byRun.get(runId) ?? []) {
+      if (execution.ended) continue;
       execution.cancel(at, textAt(data, "reason"));
       touched.add(execution);
     }

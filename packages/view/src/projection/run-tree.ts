@@ -23,8 +23,9 @@ export class RunTree {
   readonly #next = new Map<string, number>();
   readonly #states = new Map<string, StateView>();
   readonly #forks = new Map<string, ForkView>();
-  /** The record of each fan-out. */
-  readonly #forkedAt = new Map<string, number>();
+  /** The record of each fan-out, and the positions of its siblings. */
+  readonly #forkedAt = new Map<string, { readonly seq: number; readonly places: ReadonlyMap<string, number> }>();
+  readonly #positions = new Map<string, Position>();
   readonly #routes: RouteView[] = [];
   readonly #begun: Begun[] = [];
   #initial: string | undefined;
@@ -76,12 +77,14 @@ export class RunTree {
     const fork = textAt(data, "fanOut");
     const siblings = textsAt(data, "siblings");
     const join = textAt(data, "join");
+    const list = textAt(data, "list");
     const key = forkKey(runId, fork);
-    this.#forks.set(key, { runId, fork, siblings, join, joined: false });
-    this.#forkedAt.set(key, seq);
+    this.#forks.set(key, { runId, fork, siblings, ...(list === "" ? {} : { list }), join, joined: false });
+    this.#forkedAt.set(key, { seq, places: new Map(siblings.map((sibling, at) => [sibling, at])) });
+    this.#positions.clear();
     this.#order = undefined;
     this.#view = undefined;
-    for (const state of [...siblings, join]) this.#addState(state);
+    for (const state of [...(list === "" ? siblings : [list]), join]) this.#addState(state);
   }
 
   joined({ runId, data }: SluiceEvent): void {
@@ -117,8 +120,8 @@ export class RunTree {
   /** Keys of all executions, in the order they began. */
   order(): readonly string[] {
     this.#order ??= this.#begun
-      .map(({ key, runId, seq }) => ({ key, runId, at: [...this.#positionOf(runId), seq] }))
-      .sort((a, b) => compare(a.at, b.at) || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0))
+      .map(({ key, runId, seq }) => ({ key, runId, seq, at: this.#positionOf(runId) }))
+      .sort((a, b) => compare(a.at, b.at, a.seq, b.seq) || (a.runId < b.runId ? -1 : a.runId > b.runId ? 1 : 0))
       .map(({ key }) => key);
     return this.#order;
   }
@@ -135,12 +138,17 @@ export class RunTree {
   }
 
   #positionOf(runId: string): Position {
+    const known = this.#positions.get(runId);
+    if (known !== undefined) return known;
     const parts = parseSiblingId(runId);
-    if (parts === undefined) return [];
-    const key = forkKey(parts.parentId, parts.fanOut);
-    const seq = this.#forkedAt.get(key) ?? Number.POSITIVE_INFINITY;
-    const index = this.#forks.get(key)?.siblings.indexOf(parts.key) ?? -1;
-    return [...this.#positionOf(parts.parentId), seq, index === -1 ? Number.POSITIVE_INFINITY : index];
+    const forked = parts && this.#forkedAt.get(forkKey(parts.parentId, parts.fanOut));
+    const last = Number.POSITIVE_INFINITY;
+    const position =
+      parts === undefined
+        ? []
+        : [...this.#positionOf(parts.parentId), forked?.seq ?? last, forked?.places.get(parts.key) ?? last];
+    this.#positions.set(runId, position);
+    return position;
   }
 
   /** Adds a state that the recorded shape lacks. */
@@ -151,9 +159,11 @@ export class RunTree {
   }
 }
 
-function compare(a: Position, b: Position): number {
-  for (let index = 0; index < Math.max(a.length, b.length); index += 1) {
-    const [left, right] = [a[index] ?? -1, b[index] ?? -1];
+/** Of two records, by the positions of their runs and their own. */
+function compare(a: Position, b: Position, aSeq: number, bSeq: number): number {
+  for (let index = 0; index <= Math.max(a.length, b.length); index += 1) {
+    const left = a[index] ?? (index === a.length ? aSeq : -1);
+    const right = b[index] ?? (index === b.length ? bSeq : -1);
     if (left !== right) return left < right ? -1 : 1;
   }
   return 0;
@@ -169,12 +179,14 @@ function hopOf({ type, runId, data }: SluiceEvent): Hop | undefined {
   if (type !== "route.decided" || !isChoice(choice)) return undefined;
   const to = field(data, "to");
   const join = textAt(data, "join");
+  const items = numberAt(data, "items");
   return {
     runId,
     from: textAt(data, "from"),
     choice,
     to: typeof to === "string" ? [to] : textsAt(data, "to"),
     ...(join === "" ? {} : { join }),
+    ...(items === 0 ? {} : { items }),
   };
 }
 

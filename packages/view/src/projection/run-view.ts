@@ -81,6 +81,8 @@ export interface ExecutionView {
   readonly stateId: string;
   /** 1 for the first execution of its state. */
   readonly visit: number;
+  /** The key of the list's item that it is about; absent for any other execution, and for a key that is the state's id. */
+  readonly item?: string;
   readonly status: ExecutionStatus;
   readonly attempt: number;
   /** Turn of the current attempt, from 1; 0 before the first. */
@@ -217,6 +219,8 @@ export interface Hop {
   readonly choice: "to" | "fanOut" | "done" | "fail" | "cancel";
   readonly to: readonly string[];
   readonly join?: string;
+  /** The length of a list whose items run in parallel. */
+  readonly items?: number;
 }
 
 export interface RouteView {
@@ -233,8 +237,10 @@ export interface ForkView {
   /** The run that fans out. */
   readonly runId: string;
   readonly fork: string;
-  /** In declared order. */
+  /** States in declared order; of a list, the keys of its items. */
   readonly siblings: readonly string[];
+  /** The state that runs once for each item of a list. */
+  readonly list?: string;
   readonly join: string;
   readonly joined: boolean;
 }
@@ -254,7 +260,7 @@ export interface CapView {
 export interface LogItem {
   /** The execution's key; absent for the run as a whole. */
   readonly key?: string;
-  /** The state's id, for siblings of a fan-out. */
+  /** The state's id, for siblings of a fan-out; the key of a list's item. */
   readonly sibling?: string;
   readonly item: TranscriptItem | RunEndItem;
 }

@@ -1,3 +1,6 @@
+import { addUsage } from "@sluice/core/runtime";
+import { type ExecutionStatus, isUnfinished } from "../words/symbols.ts";
+import { NO_USAGE } from "./execution-reducer.ts";
 import type { ExecutionView, ForkView, RunView } from "./run-view.ts";
 
 /** A state as the progress bar and the graph show it. */
@@ -8,22 +11,109 @@ export interface StateStop {
   readonly visits: number;
 }
 
-/** A state, or the siblings of a fan-out. */
+/** A state, the siblings of a fan-out, or a state with the items of its latest list. */
 export type Station =
   | { readonly kind: "stop"; readonly stop: StateStop }
-  | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly StateStop[] };
+  | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly StateStop[] }
+  | { readonly kind: "list"; readonly fork: ForkView; readonly stop: StateStop; readonly items: ListItems };
+
+/** The items of a list. */
+export interface ListItems {
+  readonly total: number;
+  /** Whether all items have ended, and their outputs are joined. */
+  readonly joined: boolean;
+  /** The executions that began, in the order of the list. */
+  readonly executions: readonly ExecutionView[];
+  readonly completed: number;
+  readonly failed: number;
+  /** Skipped and cancelled ones. */
+  readonly others: number;
+  /** Those that continue, now or after a resume. */
+  readonly active: readonly ExecutionView[];
+}
+
+/** Counts the items of a list of which some or all have begun. */
+function listItems({ siblings, joined }: ForkView, executions: readonly ExecutionView[]): ListItems {
+  const active = executions.filter(({ status }) => isUnfinished(status));
+  const completed = executions.filter(({ status }) => status === "completed").length;
+  const failed = executions.filter(({ status }) => status === "failed").length;
+  const others = executions.length - active.length - completed - failed;
+  const total = Math.max(siblings.length, executions.length);
+  return { total, joined, executions, completed, failed, others, active };
+}
+
+/** The status of a list as a whole: how an item continues if one does, else the worst end. Undefined before the first item. */
+export function listStatus({
+  total,
+  joined,
+  executions,
+  failed,
+  others,
+  active,
+}: ListItems): ExecutionStatus | undefined {
+  if (executions.length === 0) return undefined;
+  if (active.length > 0)
+    return (
+      (["running", "retrying", "waiting"] as const).find((known) => active.some(({ status }) => status === known)) ??
+      "suspended"
+    );
+  // Of a cancelled list, some items never begin; of another, the next one is about to.
+  if (!joined && others === 0 && executions.length < total) return "running";
+  if (failed > 0) return "failed";
+  return others > 0 || executions.length < total ? "cancelled" : "completed";
+}
+
+/** Executions in their order, those of a list as one group. */
+export type ExecutionGroup =
+  | { readonly kind: "one"; readonly execution: ExecutionView }
+  | { readonly kind: "list"; readonly fork: ForkView; readonly first: ExecutionView; readonly items: ListItems };
+
+export function groupsOf({ executions, forks }: Pick<RunView, "executions" | "forks">): readonly ExecutionGroup[] {
+  const lists = listsIn(forks);
+  const groups: ExecutionGroup[] = [];
+  // The items of a list follow each other.
+  for (let at = 0; at < executions.length; ) {
+    const first = executions[at];
+    if (first === undefined) break;
+    const fork = first.fork && lists.get(forkId(first.fork));
+    let end = at + 1;
+    while (fork !== undefined && isOf(fork, executions[end])) end += 1;
+    if (fork === undefined) groups.push({ kind: "one", execution: first });
+    else {
+      const items = listItems(fork, executions.slice(at, end));
+      groups.push({ kind: "list", fork, first, items });
+    }
+    at = end;
+  }
+  return groups;
+}
+
+function isOf({ runId, fork }: ForkView, execution: ExecutionView | undefined): boolean {
+  return execution?.fork?.runId === runId && execution.fork.fork === fork;
+}
+
+function listsIn(forks: readonly ForkView[]): ReadonlyMap<string, ForkView> {
+  return new Map(forks.flatMap((fork) => (fork.list === undefined ? [] : [[forkId(fork), fork] as const])));
+}
+
+function forkId({ runId, fork }: Pick<ForkView, "runId" | "fork">): string {
+  return JSON.stringify([runId, fork]);
+}
 
 function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, StateStop> {
   const stops = new Map<string, StateStop>(states.map(({ id }) => [id, { id, visits: 0 }]));
   for (const execution of executions) {
-    const { stateId: id } = execution;
-    stops.set(id, { id, execution, visits: (stops.get(id)?.visits ?? 0) + 1 });
+    const { stateId: id, fork } = execution;
+    const { visits = 0, execution: before } = stops.get(id) ?? {};
+    // The items of a list are one visit.
+    const isSame = fork !== undefined && before?.fork?.runId === fork.runId && before.fork.fork === fork.fork;
+    stops.set(id, { id, execution, visits: isSame ? visits : visits + 1 });
   }
   return stops;
 }
 
 export function stopsIn(station: Station): readonly StateStop[] {
-  return station.kind === "stop" ? [station.stop] : station.stops;
+  return station.kind === "fork" ? station.stops : [station.stop];
 }
 
 /** The stations as a graph shows them: the one with the initial state first. */
@@ -35,11 +125,23 @@ export function stationsFromInitial(view: RunView): readonly Station[] {
 /** The stations in declared order; the siblings of a state's latest fan-out are one station. */
 export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks">): readonly Station[] {
   const stops = stopsOf(view);
-  const forkOf = new Map(view.forks.flatMap((fork) => fork.siblings.map((sibling) => [sibling, fork] as const)));
+  const forkOf = new Map(
+    view.forks.flatMap((fork) =>
+      (fork.list === undefined ? fork.siblings : [fork.list]).map((id) => [id, fork] as const),
+    ),
+  );
   const placed = new Set<ForkView>();
   const stations: Station[] = [];
   for (const [id, stop] of stops) {
     const fork = forkOf.get(id);
+    if (fork?.list !== undefined) {
+      const items = listItems(
+        fork,
+        view.executions.filter((execution) => isOf(fork, execution)),
+      );
+      stations.push({ kind: "list", fork, stop, items });
+      continue;
+    }
     const siblings = fork?.siblings.filter((sibling) => forkOf.get(sibling) === fork) ?? [];
     if (fork === undefined || siblings.length < 2) stations.push({ kind: "stop", stop });
     else if (!placed.has(fork)) {
@@ -49,4 +151,20 @@ export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks"
     }
   }
   return stations;
+}
+
+/** What the items of a list took together; `endedAt` is undefined while one continues. */
+export function sumOf(executions: readonly ExecutionView[]): Pick<ExecutionView, "usage" | "turns" | "startedAt"> & {
+  readonly endedAt: number | undefined;
+} {
+  let [usage, turns] = [NO_USAGE, 0];
+  let [startedAt, endedAt]: [number, number | undefined] = [Number.POSITIVE_INFINITY, 0];
+  for (const execution of executions) {
+    usage = addUsage(usage, execution.usage);
+    turns += execution.turns;
+    startedAt = Math.min(startedAt, execution.startedAt);
+    endedAt =
+      endedAt === undefined || execution.endedAt === undefined ? undefined : Math.max(endedAt, execution.endedAt);
+  }
+  return { usage, turns, startedAt, endedAt };
 }

@@ -14,7 +14,8 @@ export class TimeReducer {
   event(event: SluiceEvent): void {
     const { type, data, at, runId, executionId = "" } = event;
     const key = executionKey(runId, executionId);
-    const model = `model ${key}`;
+    // A run calls one model at a time.
+    const model = `model ${runId}`;
     const before = this.#lastRootEvent;
     if (!runId.includes("/")) this.#lastRootEvent = at;
     if (ENDS_MODEL.has(type)) this.#close(model, at);
@@ -59,7 +60,7 @@ export class TimeReducer {
       case "run.finished":
         this.#close(`run ${runId}`, at);
         // A killed process records no end of its model calls.
-        for (const open of [...this.#open.keys()]) if (open.startsWith(`model ${runId}:`)) this.#close(open, at);
+        this.#close(model, at);
         break;
       default:
         break;

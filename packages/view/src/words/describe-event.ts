@@ -1,6 +1,7 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
+import { itemKeyOf } from "@sluice/core/runtime";
 import { forkedFrom, issuesIn, numberAt, textAt, textsAt, usageAt } from "./fields.ts";
-import { count, milliseconds, oneLine, spending } from "./words.ts";
+import { count, grouped, milliseconds, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
@@ -42,6 +43,9 @@ export interface EventContext {
 }
 
 const LONGEST_CALL = 80;
+const LONGEST_KEY = 50;
+/** Items of a list that are named. */
+const MOST_NAMED = 5;
 /** Causes of a denial that follows a request: the request's line shows the call. */
 const REQUESTED: ReadonlySet<string> = new Set(["denied", "deferred", "timeout", "no_interactor"]);
 
@@ -52,7 +56,7 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
   return {
     depth: runId.split("/").filter((part) => part.startsWith("fan-")).length,
-    who: oneLine(executionId ?? "run", 40),
+    who: executionId === undefined ? "run" : whoOf(runId, executionId),
     what: oneLine(what, 40),
     more: oneLine(more),
     by: oneLine(by, 80),
@@ -63,6 +67,23 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
     ...(tool === "" ? {} : { tool }),
     ...(verdict === undefined ? {} : { verdict }),
   };
+}
+
+function whoOf(runId: string, executionId: string): string {
+  const item = itemKeyOf(runId, parseExecutionId(executionId).stateId);
+  return `${oneLine(executionId, 40)}${item === undefined ? "" : `:${shortKey(item, LONGEST_KEY)}`}`;
+}
+
+/** An execution as people name it: `review#1`, and `review#1:src/a.ts` for an item of a list. Untrusted text. */
+export function executionName({
+  runId,
+  executionId,
+}: {
+  readonly runId: string;
+  readonly executionId: string;
+}): string {
+  const item = itemKeyOf(runId, parseExecutionId(executionId).stateId);
+  return item === undefined ? executionId : `${executionId}:${item}`;
 }
 
 /** Whether a line has every property that the filter names. */
@@ -101,7 +122,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "run.started":
       return field(data, "parent") === undefined
         ? words("started", startedWith(data))
-        : detail("started", `sibling ${text("state")}`);
+        : detail("started", `sibling ${text("state")}${text("key") === "" ? "" : ` for item ${text("key")}`}`);
     case "run.resumed": {
       const { by, why } = changedBy(data);
       return words("resumed", why === "" ? "" : `with a changed pipeline: ${why}`, { by, why });
@@ -195,9 +216,9 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "route.decided":
       return { ...routeWords(data), by: ROUTED_BY.get(textAt(data.why, "by")) ?? "the route", why: text("reason") };
     case "fanOut.started":
-      return words("fan-out", `${textsAt(data, "siblings").join(", ")}, then ${text("join")}`);
+      return words("fan-out", `${startedSiblings(data)}, then ${text("join")}`);
     case "fanOut.joined":
-      return words("joined", outcomesOf(data.outcomes));
+      return words("joined", text("list") === "" ? outcomesOf(data.outcomes) : itemOutcomes(data));
     case "limit.near":
     case "limit.reached": {
       const [limit, why] = [text("limit"), text("message")];
@@ -276,7 +297,7 @@ function routeWords(data: Json): Words {
     case "to":
       return { what: "next", more: typeof to === "string" ? to : "" };
     case "fanOut":
-      return { what: "next", more: `${textsAt(data, "to").join(", ")} in parallel` };
+      return { what: "next", more: parallelWords(data) };
     case "done":
       return { what: "ends run", more: "completed" };
     default:
@@ -287,6 +308,33 @@ function routeWords(data: Json): Words {
 function outcomesOf(value: Json | undefined): string {
   if (!Array.isArray(value)) return "";
   return value.map((sibling: Json) => `${textAt(sibling, "name")} ${textAt(sibling, "status")}`).join(", ");
+}
+
+function parallelWords(data: Json): string {
+  const [states, items] = [textsAt(data, "to").join(", "), numberAt(data, "items")];
+  return items === 0 ? `${states} in parallel` : `${states} for ${count(items, "item")}`;
+}
+
+/** The siblings of a fan-out; of a list, its length and the first keys. */
+function startedSiblings(data: Json): string {
+  const [list, keys] = [textAt(data, "list"), textsAt(data, "siblings")];
+  return list === "" ? keys.join(", ") : `${list} for ${count(keys.length, "item")} (${named(keys)})`;
+}
+
+/** How many items of a list ended in which way, and which did not complete. */
+function itemOutcomes(data: JsonObject): string {
+  const outcomes: readonly Json[] = Array.isArray(data.outcomes) ? data.outcomes : [];
+  const byStatus = Map.groupBy(outcomes, (outcome) => textAt(outcome, "status"));
+  const parts = [...byStatus].map(([status, of]) => {
+    const names = status === "completed" ? "" : ` (${named(of.map((outcome) => textAt(outcome, "name")))})`;
+    return `${grouped(of.length)} ${status}${names}`;
+  });
+  return `${textAt(data, "list")} for ${count(outcomes.length, "item")}: ${parts.join(", ")}`;
+}
+
+function named(keys: readonly string[]): string {
+  const first = keys.slice(0, MOST_NAMED).map((key) => shortKey(key, LONGEST_KEY));
+  return `${first.join(", ")}${keys.length > first.length ? `, and ${grouped(keys.length - first.length)} more` : ""}`;
 }
 
 function plainText(value: Json | undefined): string {

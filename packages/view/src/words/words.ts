@@ -1,5 +1,6 @@
 import type { Usage } from "@sluice/core";
 import { usdText, visible } from "@sluice/core/runtime";
+import { tailOf } from "../text/clean.ts";
 import type { Line } from "../text/line.ts";
 import { pad, widthOf } from "../text/width.ts";
 
@@ -9,6 +10,11 @@ const LONGEST_LINE = 240;
 export function oneLine(text: string, longest = LONGEST_LINE): string {
   const short = text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
   return visible(short.replaceAll(/\s*\n\s*/g, " "));
+}
+
+/** An untrusted key on one line. Of a long one the end, which tells keys apart: most are paths. */
+export function shortKey(key: string, longest: number): string {
+  return key.length > longest ? `…${oneLine(tailOf(key, longest - 1))}` : oneLine(key);
 }
 
 export function count(number: number, one: string, many = `${one}s`): string {

@@ -21,6 +21,7 @@ import {
   describeEvent,
   detailOf,
   type EventLine,
+  executionName,
   matchesFilter,
   oneLine,
 } from "@sluice/view/words";
@@ -178,11 +179,12 @@ function textLine({ event, depth, line: { by, why } }: AuditLine, startedAt: num
   const { id, runId, at, type, executionId = "", attempt, data } = event;
   const seq = id.slice(runId.length + 1);
   const seconds = `+${((at - startedAt) / 1_000).toFixed(3)}`;
-  const who = attempt === undefined || attempt === 1 ? executionId : `${executionId}/a${attempt}`;
+  const name = executionId === "" ? "" : executionName({ runId, executionId });
+  const who = attempt === undefined || attempt === 1 ? name : `${name}/a${attempt}`;
   const child = depth > 0 && type === "run.started" ? ` ${runId}` : "";
   const decision = [by, why].filter((part) => part !== "").join(": ");
   const details = `${detailOf(data)}${decision === "" ? "" : ` — ${decision}`}`;
-  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${details}`;
+  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 80).padEnd(WHO)}${oneLine(child)} ${details}`;
   return line.trimEnd();
 }
 

@@ -3,7 +3,9 @@ import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, answerWords, requestFault } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
 import {
+  count,
   eventsOf,
+  executionName,
   forkedFrom,
   indented,
   milliseconds,
@@ -135,8 +137,10 @@ function textOf(
   if (totals.stages.length > 0) lines.push("", ...stageRows(totals));
   if (totals.denied.length > 0) {
     lines.push("", "denied calls:");
-    for (const { executionId, attempt, callId, tool, cause } of totals.denied) {
-      lines.push(`  ${oneLine(`${executionId} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`);
+    for (const { runId, executionId, attempt, callId, tool, cause } of totals.denied) {
+      lines.push(
+        `  ${oneLine(`${executionName({ runId, executionId })} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`,
+      );
     }
   }
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
@@ -146,16 +150,35 @@ function textOf(
   return lines;
 }
 
+/** Items of a list that each have a row; of a longer list, only those that did not complete. */
+const MOST_ITEMS = 20;
+
 function stageRows({ stages }: RunTotals): readonly string[] {
-  const rows = stages.map(({ runId, executionId, status, attempts, turns, usage, ms }) => [
-    oneLine(runId.includes("/") ? `${executionId} (${runId})` : executionId, 80),
+  const lists = Map.groupBy(stages, ({ runId, executionId, key }) =>
+    key === undefined ? undefined : `${parentOf(runId)}:${executionId}`,
+  );
+  const long = new Set(
+    [...lists].flatMap(([list, items]) => (list === undefined || items.length <= MOST_ITEMS ? [] : items)),
+  );
+  const shown = stages.filter((stage) => !long.has(stage) || stage.status !== "completed");
+  const rows = shown.map(({ runId, executionId, key, status, attempts, turns, usage, ms }) => [
+    oneLine(
+      key === undefined && runId.includes("/") ? `${executionId} (${runId})` : executionName({ runId, executionId }),
+      80,
+    ),
     oneLine(status, 20),
     String(attempts),
     String(turns),
     spending(usage),
     milliseconds(ms),
   ]);
-  return table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]);
+  const left = stages.length - shown.length;
+  const note = left === 0 ? [] : [`and ${count(left, "item")} that completed; --json lists all`];
+  return [...table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]), ...note];
+}
+
+function parentOf(runId: string): string {
+  return runId.slice(0, runId.lastIndexOf("/"));
 }
 
 /** An open request with the command that answers it. */

@@ -25,6 +25,8 @@ const exchangeSchema = z.object({
   stage: z.string(),
   /** As in `TurnPosition`. */
   turn: z.int().min(0),
+  /** Masked like texts. */
+  key: z.string().exactOptional(),
   attempt: z.int().min(1),
   /** The id of the model that answered. */
   model: z.string(),

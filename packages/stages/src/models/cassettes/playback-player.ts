@@ -11,6 +11,8 @@ export interface UnusedExchange {
   readonly stage: string;
   /** From 0. */
   readonly turn: number;
+  /** Of an item of a list, as recorded. */
+  readonly key?: string;
   readonly attempt: number;
 }
 
@@ -23,12 +25,14 @@ interface Entry {
 export type Player = ReturnType<typeof createPlayer>;
 
 /**
- * Finds the exchange for each call and tracks which are used. Exchanges are found by stage, turn and attempt, not by the order of calls, which differs between runs with siblings. An exchange
- * may be used again, because a resumed run repeats a call whose result it has not recorded.
+ * Finds the exchange for each call and tracks which are used. Exchanges are found by stage, item, turn and attempt, not by the
+ * order of calls, which differs between runs with siblings. An exchange may be used again, because a resumed run repeats a call
+ * whose result it has not recorded.
  */
 export function createPlayer(file: string, exchanges: readonly Exchange[], match: "strict" | "sequence") {
   // Line 1 is the header.
   const entries = exchanges.map((exchange, index): Entry => ({ exchange, line: index + 2, used: false }));
+  const byStage = Map.groupBy(entries, ({ exchange: { stage, key, call } }) => addressOf({ stage, key }, call));
   let divergence: SluiceError | undefined;
   const refuse = (error: SluiceError): SluiceError => {
     divergence ??= error;
@@ -37,7 +41,7 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
   return {
     file,
     take(position: TurnPosition, call: Exchange["call"], request: RequestShape): Entry {
-      const ofStage = entries.filter(({ exchange }) => exchange.stage === position.stage && exchange.call === call);
+      const ofStage = byStage.get(addressOf(position, call)) ?? [];
       const here = atPosition(ofStage, position);
       const fits = ({ exchange }: Entry): boolean => match === "sequence" || exchange.request.digest === request.digest;
       const found =
@@ -57,12 +61,26 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
     unused: (): readonly UnusedExchange[] =>
       entries
         .filter((entry) => !entry.used && !isSuperseded(entry, entries))
-        .map(({ line, exchange: { stage, turn, attempt } }) => ({ line, stage, turn, attempt })),
+        .map(({ line, exchange: { stage, turn, key, attempt } }) => ({
+          line,
+          stage,
+          turn,
+          ...(key === undefined ? {} : { key }),
+          attempt,
+        })),
     /** The first request without a matching exchange. */
     get divergence(): SluiceError | undefined {
       return divergence;
     },
   };
+}
+
+/** Where a call is made: its stage, and the item of a list. */
+function addressOf(
+  { stage, key = null }: { readonly stage: string; readonly key?: string | null | undefined },
+  call: Exchange["call"],
+): string {
+  return JSON.stringify([stage, key, call]);
 }
 
 /** The exchanges of this attempt, or of the next one in the cassette if earlier attempts were removed from it. */
@@ -84,7 +102,10 @@ function isSuperseded({ exchange }: Entry, entries: readonly Entry[]): boolean {
     exchange.end === "aborted" &&
     entries.some(
       ({ used, exchange: other }) =>
-        used && other.stage === exchange.stage && other.turn === exchange.turn && other.attempt === exchange.attempt,
+        used &&
+        addressOf(other, other.call) === addressOf(exchange, other.call) &&
+        other.turn === exchange.turn &&
+        other.attempt === exchange.attempt,
     )
   );
 }
@@ -92,24 +113,30 @@ function isSuperseded({ exchange }: Entry, entries: readonly Entry[]): boolean {
 function diverged(
   file: string,
   { exchange, line }: Entry,
-  { stage, turn }: TurnPosition,
+  { stage, turn, key }: TurnPosition,
   request: RequestShape,
 ): SluiceError {
   const what = difference(exchange.request, request);
-  const message = `the cassette ${basename(file)} does not match: stage ${stage}, turn ${turn + 1} (line ${line}): ${what}`;
+  const message = `the cassette ${basename(file)} does not match: stage ${stage}${ofItem(key)}, turn ${turn + 1} (line ${line}): ${what}`;
   const detail = { file, line, stage, turn };
   return new SluiceError("Validation", "cassette_diverged", message, { detail });
 }
 
-function exhausted(file: string, entries: readonly Entry[], { stage, turn }: TurnPosition): SluiceError {
+function ofItem(key: string | undefined): string {
+  return key === undefined ? "" : `, item ${JSON.stringify(key)}`;
+}
+
+function exhausted(file: string, entries: readonly Entry[], { stage, turn, key }: TurnPosition): SluiceError {
   const turns = new Set(
-    entries.filter(({ exchange }) => exchange.stage === stage).map(({ exchange }) => exchange.turn),
+    entries
+      .filter(({ exchange }) => exchange.stage === stage && exchange.key === key)
+      .map(({ exchange }) => exchange.turn),
   );
   const stages = [...new Set(entries.map(({ exchange }) => exchange.stage))].join(", ");
   const has =
     turns.size === 0
-      ? `no turns of stage ${stage} (it has: ${stages === "" ? "none" : stages})`
-      : `${turns.size} turns of stage ${stage}, and the run requests turn ${turn + 1}`;
+      ? `no turns of stage ${stage}${ofItem(key)} (it has: ${stages === "" ? "none" : stages})`
+      : `${turns.size} turns of stage ${stage}${ofItem(key)}, and the run requests turn ${turn + 1}`;
   const message = `the cassette ${basename(file)} has ${has}`;
   return new SluiceError("Validation", "cassette_exhausted", message, { detail: { file, stage, turn } });
 }

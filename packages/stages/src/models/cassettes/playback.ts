@@ -113,7 +113,9 @@ function playedBack(
     /** Finds the exchange of a call and plays it back. */
     const begin = (call: LanguageModelV4CallOptions, kind: Exchange["call"]) => {
       const mask = createMask({ ...scope, runId });
-      const { exchange, line } = player.take(position, kind, requestShape(call, { mask, normalize, known }));
+      const { key } = position;
+      const masked = key === undefined ? position : { ...position, key: mask.text(key) };
+      const { exchange, line } = player.take(masked, kind, requestShape(call, { mask, normalize, known }));
       const unmask = createUnmask({ ...scope, runId });
       const left = new AbortController();
       const signal = AbortSignal.any([left.signal, ...(call.abortSignal === undefined ? [] : [call.abortSignal])]);

@@ -103,9 +103,10 @@ function recorded(
       if (cassette.fault !== undefined) throw cassette.fault;
       const mask = createMask({ ...scope, runId: position.runId });
       const shape = requestShape(call, { mask, normalize: options.normalize, known });
-      const { stage, turn, attempt } = position;
+      const { stage, turn, attempt, key } = position;
       const request = encodeRequest(shape, options.texts !== false);
-      const begun = { stage, turn, attempt, model: mask.text(model.id), call: kind, request };
+      const item = key === undefined ? {} : { key: mask.text(key) };
+      const begun = { stage, turn, ...item, attempt, model: mask.text(model.id), call: kind, request };
       return beginTake(begun, { cassette, scope, mask, signal: call.abortSignal });
     };
     return withCalls(inner, {
@@ -190,7 +191,7 @@ function tapStream(
 type Take = ReturnType<typeof beginTake>;
 
 /** What is known of an exchange before it is sent. */
-type ExchangeStart = Pick<Exchange, "stage" | "turn" | "attempt" | "model" | "call" | "request">;
+type ExchangeStart = Pick<Exchange, "stage" | "turn" | "key" | "attempt" | "model" | "call" | "request">;
 
 interface TakeOptions {
   readonly cassette: CassetteWriter;

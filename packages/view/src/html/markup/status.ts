@@ -1,5 +1,7 @@
 import type { RunView } from "../../projection/run-view.ts";
+import { type ListItems, listStatus } from "../../projection/stations.ts";
 import { type ExecutionStatus, symbolOf } from "../../words/symbols.ts";
+import { grouped } from "../../words/words.ts";
 import { html, type Markup } from "./markup.ts";
 
 export interface StatusMark {
@@ -15,6 +17,12 @@ export function statusMark(status: ExecutionStatus | undefined): StatusMark {
   if (status === undefined) return { sign, word: "not reached", tone: "faint" };
   if (status === "waiting") return { sign, word: "waiting for an answer", tone: "notice" };
   return { sign, word, tone: style === "dim" ? "faint" : style };
+}
+
+/** The status of a list: a word would say of all items what is true of some. */
+export function listMark(items: ListItems): StatusMark {
+  const mark = statusMark(listStatus(items));
+  return items.failed === 0 ? mark : { ...mark, word: `${grouped(items.failed)} failed` };
 }
 
 /** The status of an execution with its sign, in its colour. */

@@ -76,6 +76,7 @@ summary { cursor: pointer; }
 summary > * { display: inline; }
 .stage { border-top: 1px solid var(--rule); padding: 0.7rem 0; } .stage > summary { font-size: 0.9rem; } .stage > summary h3 { margin: 0; }
 .stage:target > summary h3, section:target > h2 { text-decoration: underline; text-decoration-color: var(--accent); text-underline-offset: 0.25em; }
+.list > .stage { margin-left: 1.2rem; padding: 0.3rem 0; } .list > .item { margin: 0 0 0 1.2rem; padding: 0.3rem 0; border-top: 1px solid var(--rule); font-size: 0.9rem; }
 .call { border: 1px solid var(--rule); border-radius: 7px; padding: 0.35rem 0.7rem; margin: 0.35rem 0; }
 .thought { color: var(--faint); margin: 0.35rem 0; } .thought pre { color: var(--ink); }
 .message { border-left: 3px solid var(--accent); padding-left: 0.8rem; margin: 0.5rem 0; }
