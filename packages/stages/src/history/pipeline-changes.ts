@@ -76,7 +76,7 @@ export function pipelineFacts(spec: PipelineSpec, tools: RunDeps["tools"], secre
 }
 
 /** A pipeline's parts redacted as in events, so that redacted values do not look changed. */
-export function partsInEvents(spec: PipelineSpec): PipelineParts {
+function partsInEvents(spec: PipelineSpec): PipelineParts {
   return pipelineParts(spec).map(({ state, facts }) => ({
     state,
     facts: facts.map(([name, value]) => [redactText(name), redactText(value)] as const),
