@@ -74,7 +74,8 @@ function copySources() {
     linkAll(join(from, "node_modules"), join(copy, "packages", name, "node_modules"));
   }
   linkAll(join(root, "node_modules"), join(copy, "node_modules"));
-  cpSync(join(root, "test/torture"), join(copy, "test/torture"), { recursive: true });
+  for (const tests of ["test/torture", "test/support"])
+    cpSync(join(root, tests), join(copy, tests), { recursive: true });
   writeFileSync(join(copy, "package.json"), '{ "type": "module" }');
   return copy;
 }
