@@ -81,7 +81,8 @@ test("in any order of requests, answers, runs and attempts, what runs was allowe
           const settled = await one.prompt
             .granted({ approve, digest: named.prompt.digest }, shown.prompt.body)
             .catch(() => undefined);
-          const fits = digestOf(shown.call.input ?? null) === one.call.argsDigest;
+          const isSameCall = shown.call.id === one.call.id && shown.call.scope.attempt === one.call.scope.attempt;
+          const fits = isSameCall && digestOf(shown.call.input ?? null) === one.call.argsDigest;
           expect(settled?.kind === "allow").toBe(counts && approve && fits);
           if (counts) one.answered = true;
           if (settled?.kind === "allow") held.push({ call: one.call, allowed: settled, runs: 0 });

@@ -159,7 +159,9 @@ export async function walled(
 ): Promise<(line: string, plan?: Partial<SandboxPlan>, env?: Record<string, string>) => Promise<Walled>> {
   const owner = await startOwner(user, options);
   return async (line, plan = {}, env = {}) => {
-    const answer = await owner.call({ line, plan: { ...world.plan, ...plan }, env: { ...world.env, ...env } });
+    // Output and errors share a stream, whose order is fixed.
+    const one = `exec 2>&1\n${line}`;
+    const answer = await owner.call({ line: one, plan: { ...world.plan, ...plan }, env: { ...world.env, ...env } });
     if ("error" in answer) throw new Error(`${answer.error.code}: ${answer.error.message}`);
     return answer;
   };
