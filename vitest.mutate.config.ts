@@ -36,7 +36,7 @@ export default defineConfig({
     environment: "node",
     setupFiles: ["test/support/property-seed.ts"],
     // Property tests take few samples: each runs for every change of what it reaches.
-    env: { SLUICE_TEST_MACHINES: "100", SLUICE_TEST_CALLS: "50" },
+    env: { SLUICE_TEST_MACHINES: "25", SLUICE_TEST_CALLS: "30" },
     // Of what never ends: a test that takes a second without other work takes five beside some.
     testTimeout: 10_000,
     include: [...(part === undefined ? Object.values(TESTS).flat() : (TESTS[part] ?? []))],

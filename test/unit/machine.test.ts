@@ -16,6 +16,8 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
+import { childState } from "../../packages/core/src/machine/machine-state.ts";
+import { fromRecordedStart, isDecision, toRecordedStart } from "../../packages/core/src/machine/recorded-decision.ts";
 import {
   apply,
   type ChildEnd,
@@ -393,7 +395,117 @@ describe("a recorded decision", () => {
   });
 });
 
+describe("a record", () => {
+  const choices: readonly Json[] = [
+    { kind: "to", state: "a", input: null },
+    { kind: "fanOut", siblings: [{ state: "a", input: 1 }, { state: "b" }], join: "c", input: null },
+    { kind: "fanOut", siblings: [], join: "c", input: null },
+    { kind: "done", output: null },
+    { kind: "fail", reason: "broken" },
+    { kind: "cancel", reason: "enough" },
+  ];
+
+  test.each(choices)("of the choice %j is a decision, whatever decided it", (choice) => {
+    for (const by of ["function", "table", "default"]) expect(isDecision({ by, choice })).toBe(true);
+    for (const by of ["model", "", null, 1]) expect(isDecision({ by, choice })).toBe(false);
+    expect(isDecision({ choice })).toBe(false);
+  });
+
+  test.each<readonly [string, Json]>([
+    ["no choice", null],
+    ["a choice of no kind", { state: "a", input: null, reason: "x", output: 1, join: "c", siblings: [] }],
+    ["a choice of an unknown kind", { kind: "stay", state: "a", input: null, reason: "x" }],
+    ["a state without a name", { kind: "to", input: null }],
+    ["a name that is no text", { kind: "to", state: 1, input: null }],
+    ["a state without input", { kind: "to", state: "a" }],
+    ["a fan-out without a join", { kind: "fanOut", siblings: [{ state: "a" }] }],
+    ["a fan-out without siblings", { kind: "fanOut", join: "c" }],
+    ["a fan-out whose siblings are no list", { kind: "fanOut", join: "c", siblings: { state: "a" } }],
+    ["a fan-out with a sibling that names no state", { kind: "fanOut", join: "c", siblings: [{ state: "a" }, {}] }],
+    ["an end without output", { kind: "done" }],
+    ["a failure without a reason", { kind: "fail" }],
+    ["a cancel whose reason is no text", { kind: "cancel", reason: 1 }],
+  ])("of %s is no decision", (_name, choice) => {
+    expect(isDecision({ by: "function", choice })).toBe(false);
+    expect(isDecision(choice)).toBe(false);
+  });
+
+  test("of a start is read as the decision that was made", async () => {
+    const { spec } = pipeline({
+      id: "p",
+      input: z.any(),
+      stages: { a: work({ inputSchema: z.object({ n: z.number() }) }) },
+      initial: "a",
+      next: { a: () => done(1) },
+    });
+    const starts = [{ n: 1 }, { n: "one" }].map(async (given) => {
+      const decision = await decide(spec, initialState(spec, { input: given }), { kind: "start" });
+      const recorded = toRecordedStart(decision);
+      expect(fromRecordedStart(JSON.parse(JSON.stringify(recorded)))).toEqual(decision);
+      return { recorded, decision };
+    });
+    const reason = expect.stringContaining("the input of a does not fit its inputSchema");
+    expect(await Promise.all(starts)).toEqual([
+      {
+        recorded: { ok: true, choice: { kind: "to", state: "a", input: { n: 1 } } },
+        decision: { by: "default", choice: { kind: "to", state: "a", input: { n: 1 } } },
+      },
+      {
+        recorded: { ok: false, reason },
+        decision: { by: "default", rejected: reason, choice: { kind: "fail", reason } },
+      },
+    ]);
+  });
+});
+
+test("a child's run starts in its state, reads what its parent had, and counts for itself", async () => {
+  const { spec } = await started({ next: { a: () => to("b", null, { context: { n: 1 } }) } });
+  const parent = initialState(spec, { id: "r1", workspace: "/repo", input: { task: "go" } });
+  apply(parent, (await transition(spec, parent, { kind: "start" })).patch);
+  apply(parent, (await transition(spec, parent, completed("from a"))).patch);
+  const entered = { state: "c", input: { of: ["list"] }, visit: 3 };
+  const child = childState(parent, { id: "r1/fan-1/c", entered, turns: 7 });
+  expect(contextOf(child)).toEqual({
+    runId: "r1/fan-1/c",
+    workspace: "/repo",
+    task: "go",
+    run: { input: { task: "go" } },
+    input: { of: ["list"] },
+    upstream: { a: "from a" },
+    context: { n: 1 },
+    setup: null,
+    attempt: 1,
+    visit: 3,
+  });
+  expect(Object.isFrozen(contextOf(child).input)).toBe(true);
+  expect(child).toMatchObject({ hops: 0, fanOuts: 0, counts: new Map([["c", { visits: 3, turns: 7 }]]) });
+  expect([child.joined, child.pending]).toEqual([undefined, undefined]);
+});
+
 describe("what user code reads", () => {
+  test("names the run, its folder and its task, and what an attempt adds is for that attempt", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    const state = initialState(spec, { id: "r1", workspace: "/repo", input: { task: "go" } });
+    const first = contextOf(state);
+    expect(first).toEqual({
+      runId: "r1",
+      workspace: "/repo",
+      task: "go",
+      run: { input: { task: "go" } },
+      input: null,
+      upstream: {},
+      context: {},
+      setup: null,
+      attempt: 1,
+      visit: 0,
+    });
+    const second = contextOf(state, { setup: { port: [1] }, attempt: 2, feedback: "be brief" });
+    expect(second).toEqual({ ...first, setup: { port: [1] }, attempt: 2, feedback: "be brief" });
+    for (const part of [second, second.setup]) expect(Object.isFrozen(part)).toBe(true);
+    for (const ctx of [first, contextOf(state)]) expect(ctx).not.toHaveProperty("feedback");
+    expect(contextOf(initialState(spec, { input: { task: 3 } }))).toMatchObject({ runId: "", workspace: "", task: "" });
+  });
+
   test("is plain and frozen, and the same object for all who read at one moment", async () => {
     const { state, step } = await started({
       next: { a: () => to("b", null, { context: { n: 1 } }), b: () => to("c") },
