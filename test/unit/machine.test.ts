@@ -18,6 +18,7 @@ import { z } from "zod";
 import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
 import { childState } from "../../packages/core/src/machine/machine-state.ts";
 import { fromRecordedStart, isDecision, toRecordedStart } from "../../packages/core/src/machine/recorded-decision.ts";
+import { fanOutFailure } from "../../packages/core/src/machine/transition.ts";
 import {
   apply,
   type ChildEnd,
@@ -93,6 +94,20 @@ test("a run is transitions and patches, and nothing else: no journal, no model, 
   expect(state).toMatchObject({ hops: 1, at: { state: "b", visit: 1, input: { n: 1 } } });
   expect(state.counts.get("a")).toEqual({ visits: 1, turns: 3 });
   expect(ended(await step(completed("from b")))).toEqual({ status: "completed", output: "from b" });
+});
+
+test("a route reads a frozen result", async () => {
+  const seen: unknown[] = [];
+  const { step } = await started({
+    next: {
+      a: (result) => {
+        seen.push(result, "output" in result && result.output);
+        return done(1);
+      },
+    },
+  });
+  await step(completed({ list: [1] }));
+  expect(seen.map((part) => Object.isFrozen(part))).toEqual([true, true]);
 });
 
 test("a transition changes nothing by itself, and the same view gives the same answer", async () => {
@@ -289,6 +304,52 @@ describe("fan-outs", () => {
     });
   });
 
+  test("the failure has the counts of the state that started it, and its route reads that state's attempt", async () => {
+    const { spec, state, step } = await fork("cancel", (ctx) => done(ctx.attempt));
+    const after = { ...BASE, attempts: 3, turns: 4, status: "completed", output: null } as const;
+    await step({ kind: "result", result: after });
+    const ends = [bad("c"), good("b", 1)];
+    expect(ended(await transition(spec, state, { kind: "children", ended: ends }))).toMatchObject({ output: 3 });
+    const { executionId, attempts, turns, usage, ms } = after;
+    const failure = fanOutFailure(state, ends);
+    expect(failure).toMatchObject({ executionId, attempts, turns, usage, ms, status: "failed", code: "fan_out" });
+    expect(Object.isFrozen(failure)).toBe(true);
+    expect(fanOutFailure(state, [good("c", 1), { key: "b", turns: 0, status: "skipped" }])).toBeUndefined();
+  });
+
+  test("an unhandled failure gives its code to the run; children that were only cancelled are named if none failed", async () => {
+    const { step } = await started({ next: { a: () => fanOut(["b", "c"], { join: "d" }) } });
+    await step(completed("a"));
+    const children = [bad("b", "cancelled"), bad("c", "cancelled")];
+    expect(ended(await step({ kind: "children", ended: children }))).toEqual({
+      status: "failed",
+      code: "fan_out",
+      message: "a failed (fan_out): parallel stages failed: b: b broke; c: c broke",
+    });
+  });
+
+  test("a join changes the outputs, the turns and the state, and is no hop", async () => {
+    const { step } = await fork("settle");
+    await step(completed("a"));
+    const { patch, trace } = await step({ kind: "children", ended: [good("c", "c", 2), bad("b")] });
+    expect(patch).toStrictEqual({
+      turns: [
+        { state: "c", turns: 2 },
+        { state: "b", turns: 1 },
+      ],
+      hops: 0,
+      outputs: [{ state: "c" }, { state: "c", output: "c" }, { state: "b" }],
+      enter: {
+        state: "d",
+        input: "joined",
+        joined: {
+          fork: { c: { status: "completed" }, b: { status: "failed", code: "tool", message: "b broke" } },
+        },
+      },
+    });
+    expect(trace).toEqual({ by: "default", choice: { kind: "to", state: "d", input: "joined" } });
+  });
+
   test("under settle a failure is what the join reads", async () => {
     const { state, step } = await fork("settle");
     await step(completed("a"));
@@ -354,6 +415,25 @@ describe("lists", () => {
       await step({ kind: "children", ended: Array.from({ length: 30 }, (_, index) => bad(`k-${index}`)) }),
     );
     expect(end).toMatchObject({ code: "fan_out", message: expect.stringMatching(/k-19: k-19 broke; and 10 more$/) });
+  });
+});
+
+describe("what cannot follow", () => {
+  test("before a start nothing else happens, and children end only while their fan-out is pending", async () => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    const before = initialState(spec, { input: null });
+    await expect(transition(spec, before, completed(1))).rejects.toThrow("the run has not started");
+    await expect(transition(spec, state, { kind: "children", ended: [] })).rejects.toThrow("no fan-out is pending");
+  });
+
+  test("a start is no fan-out, whatever a record says", async () => {
+    const { spec } = await started({ next: { a: () => done(1) } });
+    const siblings = [{ state: "b", input: null }];
+    const choice = { kind: "fanOut", siblings, join: "c", input: null, onFailure: "cancel" } as const;
+    const state = initialState(spec, { input: null });
+    expect(() => follow(spec, state, { kind: "start" }, { by: "default", choice })).toThrow(
+      "a fan-out follows the result of a state",
+    );
   });
 });
 
@@ -521,6 +601,8 @@ describe("what user code reads", () => {
       Object.keys(upstream),
     ]).toEqual([{ a: { deep: { list: [1] } } }, { a: { deep: { list: [1] } } }, { a: { deep: { list: [1] } } }, ["a"]]);
     expect(Object.getPrototypeOf(upstream)).toBe(Object.prototype);
+    apply(state, { hops: 1 });
+    expect(contextOf(state).upstream).toBe(upstream);
     for (const part of [one, upstream, upstream.a, one.context, one.run, one.run.input])
       expect(Object.isFrozen(part)).toBe(true);
     expect({ ...one }).toEqual({ ...structuredClone(one) });
