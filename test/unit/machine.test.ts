@@ -81,7 +81,7 @@ test("a run is transitions and patches, and nothing else: no journal, no model, 
   });
   expect(first.effect).toEqual({ kind: "enter", state: "a", input: { task: "go" } });
   const second = await step(completed("from a", 3));
-  expect(second).toEqual({
+  expect(second).toStrictEqual({
     effect: { kind: "enter", state: "b", input: { n: 1 } },
     patch: {
       outputs: [{ state: "a", output: "from a" }],
@@ -94,6 +94,14 @@ test("a run is transitions and patches, and nothing else: no journal, no model, 
   expect(state).toMatchObject({ hops: 1, at: { state: "b", visit: 1, input: { n: 1 } } });
   expect(state.counts.get("a")).toEqual({ visits: 1, turns: 3 });
   expect(ended(await step(completed("from b")))).toEqual({ status: "completed", output: "from b" });
+});
+
+test("a failure counts its turns, and an output of an earlier execution stays", async () => {
+  const { state, step } = await started({ next: { a: { completed: () => to("a"), failed: () => to("b") } } });
+  await step(completed("first", 2));
+  expect(entered(await step(failed("no more")))).toBe("b");
+  expect(contextOf(state).upstream).toEqual({ a: "first" });
+  expect(state.counts.get("a")).toEqual({ visits: 2, turns: 3 });
 });
 
 test("a route reads a frozen result", async () => {
@@ -127,7 +135,9 @@ test("an input that does not fit the initial state ends the run before it", asyn
     next: { a: () => done(1) },
   });
   const state = initialState(spec, { input: { n: "one" } });
-  expect(ended(await transition(spec, state, { kind: "start" }))).toMatchObject({
+  const start = await transition(spec, state, { kind: "start" });
+  expect(start.patch).toEqual({});
+  expect(ended(start)).toMatchObject({
     status: "failed",
     code: "input_invalid",
     message: expect.stringContaining("the input of a does not fit its inputSchema"),
@@ -158,14 +168,19 @@ describe("ends", () => {
   });
 
   test("a cancel ends the run from any state, and its routes are not asked", async () => {
-    const { step } = await started({
+    const { spec, state, step } = await started({
       next: {
         a: () => {
           throw new Error("asked");
         },
       },
     });
-    expect(ended(await step({ kind: "cancelled", reason: "stopped by hand" }))).toEqual({
+    const cancelled: MachineInput = { kind: "cancelled", reason: "stopped by hand" };
+    expect(await decide(spec, state, cancelled)).toEqual({
+      by: "default",
+      choice: { kind: "cancel", reason: "stopped by hand" },
+    });
+    expect(ended(await step(cancelled))).toEqual({
       status: "cancelled",
       reason: "stopped by hand",
     });
@@ -190,6 +205,7 @@ describe("caps", () => {
     expect(entered(await step(completed(1)))).toBe("a");
     expect(ended(await step(completed(1)))).toMatchObject({
       code: "limit_hops",
+      limit: "maxHops",
       message: "the run took 1 routes without an end",
     });
     expect(state.hops).toBe(1);
@@ -328,6 +344,43 @@ describe("fan-outs", () => {
     });
   });
 
+  test("a failure route may go on to any state, which joins nothing", async () => {
+    const failing = { completed: () => fanOut(["b", "c"], { join: "d" }), failed: () => to("d", "instead") };
+    const { state, step } = await started({ next: { a: failing } });
+    await step(completed("a"));
+    const { effect, patch } = await step({ kind: "children", ended: [good("b", 1), bad("c")] });
+    expect(effect).toEqual({ kind: "enter", state: "d", input: "instead" });
+    expect(patch).toStrictEqual({
+      turns: [
+        { state: "b", turns: 1 },
+        { state: "c", turns: 1 },
+      ],
+      hops: 1,
+      enter: { state: "d", input: "instead" },
+    });
+    expect(contextOf(state)).not.toHaveProperty("fork");
+  });
+
+  test("a message names all stages that failed, however many there are", async () => {
+    const children = Array.from({ length: 25 }, (_, index) => `s${index}`);
+    const { spec } = readDefinition({
+      id: "p",
+      input,
+      stages: Object.fromEntries(["a", "z", ...children].map((id) => [id, work()])),
+      initial: "a",
+      next: { a: () => fanOut(children, { join: "z" }) },
+    });
+    const state = initialState(spec, { input: { task: "go" } });
+    for (const happened of [{ kind: "start" }, completed("a")] as const)
+      apply(state, (await transition(spec, state, happened)).patch);
+    const { message } =
+      fanOutFailure(
+        state,
+        children.map((key) => bad(key)),
+      ) ?? {};
+    expect(message).toMatch(/s0: s0 broke; .*; s24: s24 broke$/);
+  });
+
   test("a join changes the outputs, the turns and the state, and is no hop", async () => {
     const { step } = await fork("settle");
     await step(completed("a"));
@@ -405,6 +458,14 @@ describe("lists", () => {
     expect([state.counts.get("b")?.visits, state.fanOuts, state.hops]).toEqual([1, 1, 3]);
   });
 
+  test("the join of an empty list has a cap as any state has", async () => {
+    const { step } = await started({
+      limits: { maxVisits: 1 },
+      next: { a: () => forEach("b", [], { join: "a", key: String }) },
+    });
+    expect(ended(await step(completed(null)))).toMatchObject({ message: "state a was entered 1 times" });
+  });
+
   test("a message lists no more than 20 failures and says how many more there are", async () => {
     const { step } = await listed(
       Array.from({ length: 30 }, (_, index) => String(index)),
@@ -460,6 +521,17 @@ describe("a recorded decision", () => {
     const trace = await decide(spec, state, completed("a"));
     expect(trace.choice).toMatchObject({ kind: "to", state: "a" });
     expect(ended(follow(spec, state, completed("a"), trace))).toMatchObject({ code: "limit_visits" });
+  });
+
+  test("of a start or a join that is missing ends no run well", async () => {
+    const { spec, state, step } = await started({ next: { a: () => fanOut(["b"], { join: "c" }) } });
+    expect(() => follow(spec, initialState(spec, { input: null }), { kind: "start" }, undefined)).toThrow(
+      "the run has not started",
+    );
+    await step(completed(1));
+    expect(ended(follow(spec, state, { kind: "children", ended: [good("b", 1)] }, undefined))).toMatchObject({
+      message: "state a ended without a choice",
+    });
   });
 
   test("that is missing fails the run, and after a cancel it is not missed", async () => {
