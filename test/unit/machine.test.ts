@@ -675,6 +675,9 @@ describe("what user code reads", () => {
     expect(Object.getPrototypeOf(upstream)).toBe(Object.prototype);
     apply(state, { hops: 1 });
     expect(contextOf(state).upstream).toBe(upstream);
+    expect(contextOf(state).context).toBe(one.context);
+    apply(state, { outputs: [{ state: "b", output: { list: [1] } }] });
+    expect(Object.isFrozen(contextOf(state).upstream.b)).toBe(true);
     for (const part of [one, upstream, upstream.a, one.context, one.run, one.run.input])
       expect(Object.isFrozen(part)).toBe(true);
     expect({ ...one }).toEqual({ ...structuredClone(one) });
@@ -703,6 +706,18 @@ describe("what user code reads", () => {
     await step(completed(1));
     await step(completed(2));
     expect(contextOf(state).context).toEqual({ n: 2, kept: true });
+  });
+
+  test("has all outputs of a long loop, after however many rounds one first reads them", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    for (let rounds = 1; rounds <= 200; rounds += 1) {
+      const state = initialState(spec, { input: null });
+      apply(state, { outputs: [{ state: "first", output: 0 }] });
+      for (let round = 1; round <= rounds; round += 1) apply(state, { outputs: [{ state: "a", output: round }] });
+      expect(contextOf(state).upstream).toEqual({ first: 0, a: rounds });
+      apply(state, { outputs: [{ state: "last", output: 0 }] });
+      expect(contextOf(state).upstream).toEqual({ first: 0, a: rounds, last: 0 });
+    }
   });
 
   test("keeps outputs in the order of first completion, whatever is completed again, and whenever one reads", () => {

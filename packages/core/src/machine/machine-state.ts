@@ -187,7 +187,6 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
     attempt,
     visit: at?.visit ?? 0,
   };
-  // Most contexts have none of these. A spread of `ctx` would read its outputs.
-  if (feedback === undefined && joined === undefined) return Object.freeze(ctx);
+  // A spread of `ctx` would read its outputs.
   return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
 }
