@@ -784,7 +784,7 @@ test("a condition of any maker fires on true alone, and says why it does not", a
 describe("a long table", () => {
   const rows = (count: number, last: boolean) => {
     const never = { from: "a", on: "success", when: () => false, to: "a" } as const;
-    const { spec } = pipeline({
+    const { spec } = readDefinition({
       id: "p",
       input,
       stages: { a: work() },
@@ -804,5 +804,16 @@ describe("a long table", () => {
     const { trace } = await transition(spec, state, completed(1));
     expect(trace).toMatchObject({ by: "table", row: 25, moreRejectedRows: 5 });
     expect(trace.rejectedRows).toHaveLength(20);
+  });
+
+  test("of which no row fired is told in a message with 20 of them and how many more there were", async () => {
+    const messageOf = async (count: number): Promise<unknown> => {
+      const spec = rows(count, false);
+      const state = initialState(spec, { input: null });
+      apply(state, (await transition(spec, state, { kind: "start" })).patch);
+      return ended(await transition(spec, state, completed(1)));
+    };
+    expect(await messageOf(20)).toMatchObject({ message: expect.stringMatching(/row 19: [^;]+\)$/) });
+    expect(await messageOf(25)).toMatchObject({ message: expect.stringMatching(/row 19: [^;]+; and 5 more\)$/) });
   });
 });
