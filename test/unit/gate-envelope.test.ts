@@ -1,6 +1,6 @@
 import type { AllowedTool, Subject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { compileEnvelope, whyOutside } from "../../packages/core/src/gate/envelope.ts";
+import { compileEnvelope, fileReach, sandboxOf, whyOutside } from "../../packages/core/src/gate/envelope.ts";
 import { command, judge, path, word, words, workspace } from "../support/gate.ts";
 
 function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
@@ -63,6 +63,41 @@ describe("asked without the hard limits", () => {
     expect(outside("Edit", ["*"], path("/etc/passwd", "write"))).toContain("/etc/passwd");
     expect(outside("Bash", ["*"], path("/etc/passwd", "read", "operand"))).toContain("/etc/passwd");
   });
+});
+
+describe("the files that a process may touch", () => {
+  const reach = (...rules: readonly AllowedTool[]) => fileReach(compileEnvelope(rules), "Bash");
+
+  test("are all without an envelope", () => {
+    expect(fileReach(undefined, "Bash")).toEqual({ reads: [""], writes: [""] });
+  });
+
+  test("are read where Read opens them, each a folder or a file", () => {
+    expect(reach("Bash", "Read(src/**)", "Read(package.json)").reads).toEqual(["src", "package.json"]);
+    expect(reach("Bash", "Read(**)").reads).toEqual([""]);
+    expect(reach("Bash", "Read", "Read(src/**)").reads).toEqual([""]);
+    expect(reach("Bash").reads).toEqual([""]);
+  });
+
+  test("are all read where a command is listed by a scope, or where Read opens what is no folder", () => {
+    expect(reach("Bash(npm test *)", "Read(src/**)").reads).toEqual([""]);
+    for (const glob of ["*.md", "a?.md", "{a,b}/**", "**/x/**"])
+      expect(reach("Bash", "Read(src/**)", `Read(${glob})`).reads).toEqual([""]);
+  });
+
+  test("are written where Edit or Write opens a folder or a file, each named once", () => {
+    expect(reach("Bash").writes).toEqual([]);
+    expect(reach("Bash", "Edit", "Write").writes).toEqual([""]);
+    expect(reach("Bash", "Edit(src/**)", "Write(src/**)", "Write(out.txt)").writes).toEqual(["src", "out.txt"]);
+    expect(reach("Bash", "Edit(*.md)", "Write(out/**)").writes).toEqual(["out"]);
+  });
+});
+
+test("a call's sandbox is named; a line without one has none, and no other call has processes that are known", () => {
+  const line: Subject = { kind: "line", text: "ls" };
+  expect(sandboxOf([line, { kind: "sandboxed", by: "bubblewrap" }])).toBe("bubblewrap");
+  expect(sandboxOf([path("/ws/a"), line])).toBe("none");
+  expect(sandboxOf([path("/ws/a")])).toBeUndefined();
 });
 
 describe("who is asked for a grant is told", () => {
