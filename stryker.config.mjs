@@ -1,9 +1,9 @@
 // `npm run mutate`: breaks the folders whose rules everything hangs on, one place at a time, and runs the tests that reach
-// each place. `npm run mutate -- --mutate packages/core/src/gate/decide.ts` does one file.
+// each place. `npm run mutate -- packages/core/src/gate/decide.ts` does one file.
 
 /** @type {import("@stryker-mutator/api/core").PartialStrykerOptions} */
 export default {
-  mutate: ["packages/core/src/{gate,machine,journal}/**/*.ts"],
+  mutate: ["packages/core/src/{gate,machine,journal,run/tool-calls}/**/*.ts"],
   testRunner: "vitest",
   vitest: { configFile: "vitest.mutate.config.ts", related: false },
   // TypeScript 7 has no programming interface; tests run sources without it.

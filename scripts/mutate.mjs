@@ -1,20 +1,22 @@
-// `npm run mutate`: mutates the gate, machine and journal folders and reports the mutants that no test detects.
+// `npm run mutate`: mutates the folders below and reports the mutants that no test detects.
 // `npm run mutate -- machine` does one folder, `npm run mutate -- packages/core/src/gate/decide.ts` some files of them, and
-// `npm run mutate -- --read a.json b.json` evaluates existing reports. The survivors and their explanations are in .reports/mutation.md.
+// `npm run mutate -- --read a.json b.json` evaluates existing reports. Other options, such as `--concurrency=1`, are Stryker's.
+// The survivors and their explanations are in .reports/mutation.md.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { environment, install, root, tool } from "./setup.mjs";
 
 const SOURCES = "packages/core/src";
-const FOLDERS = ["gate", "machine", "journal"];
+const FOLDERS = ["gate", "machine", "journal", "run/tool-calls"];
 /** Parts whose tests need no host run without one, which is faster. */
-const RECORDS = /\/journal\/(?:record|host\/(?:cancellation|recorded-steps|wait)|redaction\/redact|audit\/verify)\.ts/;
+const RECORDS = /\/journal\/(?:record|redaction|host\/recorded-steps|audit\/verify)\.ts/;
 
 const TRIED = new Set(["Killed", "Timeout", "Survived", "NoCoverage"]);
 
-const asked = process.argv.slice(2);
-const reports = asked[0] === "--read" ? asked.slice(1) : mutate(asked.length === 0 ? FOLDERS : asked);
+const asked = process.argv.slice(2).filter((each) => !each.startsWith("--"));
+const options = process.argv.slice(2).filter((each) => each.startsWith("--"));
+const reports = options.includes("--read") ? asked : mutate(asked.length === 0 ? FOLDERS : asked);
 
 /** Explained survivors: the location, the change, and why no verdict, route or record changes. */
 const explained = JSON.parse(readFileSync(join(root, "test/mutation/explained.json"), "utf8"));
@@ -41,7 +43,9 @@ function mutate(asked) {
       ? globSync(`${SOURCES}/${folder}/**/*.ts`, { cwd: root })
       : asked.flatMap((part) => part.split(",")).filter((file) => file.startsWith(`${SOURCES}/${folder}/`)),
   );
-  const parts = Map.groupBy(all, (file) => (RECORDS.test(file) ? "records" : file.split("/")[3]));
+  const parts = Map.groupBy(all, (file) =>
+    RECORDS.test(file) ? "records" : FOLDERS.find((folder) => file.startsWith(`${SOURCES}/${folder}/`)),
+  );
   return [...parts].flatMap(([part, mine]) => {
     const first = stryker(node, part, mine, ["--ignoreStatic"], `${part}.json`);
     // Code that runs when a module is loaded was skipped: it runs with all tests of its part, in a separate process.
@@ -53,12 +57,16 @@ function mutate(asked) {
   });
 }
 
-function stryker(node, part, places, options, name) {
-  const args = [tool("@stryker-mutator/core/bin/stryker.js"), "run", ...options, "--mutate", places.join(",")];
+function stryker(node, part, places, more, name) {
+  const run = ["run", ...options, ...more, "--mutate", places.join(",")];
   const env = { ...environment(node), SLUICE_MUTATE: part };
-  const run = spawnSync(node, args, { cwd: root, stdio: "inherit", env });
-  if (run.status !== 0) process.exit(run.status ?? 1);
-  const kept = join(root, `.reports/mutation-${name}`);
+  const { status } = spawnSync(node, [tool("@stryker-mutator/core/bin/stryker.js"), ...run], {
+    cwd: root,
+    stdio: "inherit",
+    env,
+  });
+  if (status !== 0) process.exit(status ?? 1);
+  const kept = join(root, `.reports/mutation-${name.replaceAll("/", "-")}`);
   copyFileSync(join(root, ".reports/mutation.json"), kept);
   return kept;
 }

@@ -11,6 +11,7 @@ import {
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
 import { echoTool, judge, path, policyOf, scopeOf, toolCall, word } from "../support/gate.ts";
 
+const RUNS = Number(process.env.SLUICE_TEST_CALLS ?? 1_000);
 const inputs: readonly Json[] = [{}, { a: 1 }, { a: 2 }, { b: [1, { c: "x" }], a: 1 }];
 const policies = [
   { envelope: compileEnvelope(["Echo"]) },
@@ -100,7 +101,7 @@ test("in any order of requests, answers, runs and attempts, what runs was allowe
         }
       }
     }),
-    { numRuns: 300 },
+    { numRuns: Math.ceil(0.3 * RUNS) },
   );
   // Otherwise the property would hold because nothing ever ran.
   expect(Math.min(seen.grant, seen.envelope, seen.mode)).toBeGreaterThan(0);
@@ -137,6 +138,6 @@ test("no mode and no allowlist ever approves what is outside an envelope", () =>
         if (verdict === "envelope") expect(allowedTools.some((rule) => rule.split("(")[0] === tool)).toBe(true);
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: RUNS },
   );
 });

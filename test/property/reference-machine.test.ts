@@ -1,5 +1,4 @@
 import { SluiceError } from "@sluice/core";
-import { apply, initialState, transition } from "@sluice/core/machine";
 import { isObject } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -13,7 +12,6 @@ import {
   type RunTrace,
   type TraceEvent,
 } from "../support/reference-machine.ts";
-import { expectedWalk, simulate } from "../support/simulated-machine.ts";
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 2_000);
 const TIMEOUT = 120_000 + 100 * MACHINES;
@@ -183,24 +181,6 @@ test(
     );
     for (const what of REACHED) expect(seen.get(what) ?? 0, what).toBeGreaterThanOrEqual(Math.floor(MACHINES / 500));
     if (process.env.SLUICE_TEST_MACHINES !== undefined) console.log(Object.fromEntries([...seen].toSorted(byKey)));
-  },
-  TIMEOUT,
-);
-
-test(
-  "by transition and apply alone, a machine goes the same way",
-  async () => {
-    const pure = { initialState, transition, apply };
-    await fc.assert(
-      fc.asyncProperty(randomMachine, async (machine) => {
-        const expected = expectedWalk(machine);
-        const { end, ...walk } = await simulate(machine, pure);
-        const isWorded = end.status === "completed" || "message" in expected.end;
-        const seen = { ...walk, end: isWorded ? end : { status: end.status, code: end.code } };
-        if (!isSame(seen, expected)) expect(seen).toEqual(expected);
-      }),
-      { numRuns: MACHINES },
-    );
   },
   TIMEOUT,
 );

@@ -65,7 +65,14 @@ describe("a sealed call", () => {
   });
 
   test("whose arguments are not JSON says so and is never allowed", async () => {
-    const { ran, tool } = watched({ input: z.any() });
+    let asked = 0;
+    const { ran, tool } = watched({
+      input: z.any(),
+      subjects: () => {
+        asked += 1;
+        return [];
+      },
+    });
     const call = sealedIn(Number.NaN);
     expect(call).toMatchObject({ inputFault: expect.stringContaining("not a JSON number") });
     for (const call of [
@@ -78,6 +85,7 @@ describe("a sealed call", () => {
       const denied = await authorizeCall(call, policyOf(tool, inside));
       expect(denied).toMatchObject({ kind: "deny", output: { code: "invalid_tool_input" } });
     }
+    expect(asked).toBe(0);
     expect(ran).toEqual([]);
   });
 
@@ -171,6 +179,7 @@ describe("a call that a person has to grant", () => {
     const { ran, tool } = watched();
     const asked = await prompt(tool, { a: 1 });
     expect(asked.body).toMatchObject({ proposalId: "t1.c0", input: { a: 1 }, argsDigest: asked.digest });
+    expect(asked.body).not.toHaveProperty("proposed");
     const granted = allowedOf(await asked.granted(yes(asked), asked.body));
     expect(granted.by).toBe("grant");
     await granted.execute(toolCall());
@@ -201,6 +210,7 @@ describe("a call that a person has to grant", () => {
       expect(await asked.granted({ approve: true, digest }, asked.body)).toMatchObject({
         kind: "deny",
         cause: "denied",
+        output: { reason: expect.stringContaining("different arguments") },
       });
     expect((await asked.granted(yes(asked), asked.body)).kind).toBe("allow");
   });
@@ -229,7 +239,11 @@ describe("a call that a person has to grant", () => {
     for (const other of [{ input: { a: 2 } }, { input: undefined }, { input: null }]) {
       const asked = await prompt(tool, { a: 1 });
       const body: JsonObject = JSON.parse(JSON.stringify({ ...asked.body, ...other }));
-      expect(await asked.granted(yes(asked), body)).toMatchObject({ kind: "deny", cause: "limit" });
+      expect(await asked.granted(yes(asked), body)).toMatchObject({
+        kind: "deny",
+        cause: "limit",
+        output: { reason: expect.stringMatching(/no longer valid: its tool now transforms these arguments/) },
+      });
     }
     const asked = await prompt(tool, { a: 1, b: -0 });
     const body = { ...asked.body, input: { b: 0, a: 1 } };
@@ -330,7 +344,10 @@ describe("a call that does not get as far as its tool", () => {
 
   test("is one that the output limit cut off, and one after a time cap", async () => {
     const cut = sealed({ inputFault: { code: "truncated_call", message: "cut", raw: "{" } });
-    expect(await authorizeCall(cut, policyOf(unbound, inside))).toMatchObject({ output: { code: "truncated_call" } });
+    expect(await authorizeCall(cut, policyOf(unbound, inside))).toMatchObject({
+      kind: "deny",
+      output: { code: "truncated_call" },
+    });
     const late = { ...inside, late: "the time is over" };
     expect(await authorizeCall(sealed({ input: {} }), policyOf(unbound, late))).toMatchObject({
       cause: "limit",
@@ -368,28 +385,44 @@ describe("a call that an earlier process decided about", () => {
   });
 
   test.each([
-    ["no tool has its name", touching(file).tool, { ...inside, tools: new Map() }],
-    ["its tool takes other arguments", watched({ input: z.object({ to: z.string() }) }).tool, inside],
+    ["no tool has its name", touching(file).tool, { ...inside, tools: new Map() }, "no live tool"],
+    [
+      "its tool takes other arguments",
+      watched({ input: z.object({ to: z.string() }) }).tool,
+      inside,
+      "no longer accepts",
+    ],
     [
       "the envelope no longer holds what it touched",
       touching(path("/ws/docs/a.md", "write")).tool,
       scoped("Echo(docs/**)"),
+      "src/a.ts is outside",
     ],
     [
       "the envelope does not hold what it touches now",
       touching(path("/ws/docs/a.md", "write")).tool,
       scoped("Echo(src/**)"),
+      "docs/a.md is outside",
     ],
-    ["it would touch what is protected by now", touching(file).tool, { ...inside, protectedPaths: ["/ws/src/a.ts"] }],
-    ["it would have to be granted", touching(file).tool, scoped("Read")],
-  ])("is denied where %s", async (_, tool, policy) => {
-    expect(await again(tool, before, policy)).toMatchObject({ kind: "deny", cause: "limit", subjects: [file] });
+    [
+      "it would touch what is protected by now",
+      touching(file).tool,
+      { ...inside, protectedPaths: ["/ws/src/a.ts"] },
+      "is protected",
+    ],
+    ["it would have to be granted", touching(file).tool, scoped("Read"), "Echo is not in the envelope"],
+  ])("is denied where %s", async (_, tool, policy, why) => {
+    const denied = await again(tool, before, policy);
+    expect(denied).toMatchObject({ kind: "deny", cause: "limit", subjects: [file] });
+    expect(denied.kind === "deny" && field(denied.output, "reason")).toMatch(
+      new RegExp(`^this call was approved before the run was resumed, and .* no longer valid: .*${why}`),
+    );
   });
 
   test("that a person was asked about is never allowed by a wider envelope, and the person's answer still counts", async () => {
     const { ran, tool } = touching(file);
     const prompted = promptOf(await again(tool, asked, inside));
-    expect(prompted.digest).toBe(sealed({ input: {} }).argsDigest);
+    expect(prompted).toMatchObject({ digest: sealed({ input: {} }).argsDigest, why: "" });
     const granted = allowedOf(await prompted.granted(yes(prompted), body));
     expect(granted.by).toBe("grant");
     await granted.execute(toolCall());
@@ -399,8 +432,11 @@ describe("a call that an earlier process decided about", () => {
   test("that a person was asked about is denied where it touches something else by now; a built-in tool opens what was shown", async () => {
     const { tool } = touching(path("/ws/src/b.ts", "write"));
     expect(await again(tool, asked, inside)).toMatchObject({ kind: "deny", cause: "limit" });
-    const builtin = await again(tool, asked, { ...inside, builtins: new Set(["Echo"]) });
-    expect(builtin).toMatchObject({ kind: "prompt", subjects: [file] });
+    const builtins = { ...inside, builtins: new Set(["Echo"]) };
+    expect(await again(tool, asked, builtins)).toMatchObject({ kind: "prompt", subjects: [file] });
+    const elsewhere = touching(path("/etc/passwd", "write")).tool;
+    expect(await again(elsewhere, asked, builtins)).toMatchObject({ kind: "prompt", subjects: [file] });
+    expect(await again(elsewhere, before, builtins)).toMatchObject({ kind: "allow", subjects: [file] });
   });
 
   test("is denied where its tool makes other arguments of it than were shown", async () => {
@@ -425,6 +461,8 @@ test("reasons are masked, in denials, requests and subjects", async () => {
   const mask = (text: string) => text.replaceAll("hunter2", "[redacted:key]");
   const refusing = echoTool({ subjects: () => [{ kind: "refused", reason: "hunter2 is not for you" }] });
   const denied = await authorizeCall(sealed({ input: {} }), policyOf(refusing, { mask }));
+  const reason = "[redacted:key] is not for you";
+  expect(denied).toMatchObject({ kind: "deny", subjects: [{ kind: "refused", reason }], output: { reason } });
   expect(JSON.stringify(denied)).not.toContain("hunter2");
   const asked = await prompt(echoTool(), {}, undefined, { mask, envelope: compileEnvelope(["Read(hunter2/**)"]) });
   expect(JSON.stringify([asked.why, asked.body])).not.toContain("hunter2");
@@ -433,8 +471,59 @@ test("reasons are masked, in denials, requests and subjects", async () => {
 
 test("subjects that are not JSON are a hard limit", async () => {
   const tool = echoTool({ subjects: () => [Object({ kind: "path", real: "/ws/a", access: "read", size: 1n })] });
+  const reason = expect.stringContaining("the subjects that Echo returned for this call are not JSON");
   expect(await authorizeCall(sealed({ input: {} }), policyOf(tool, inside))).toMatchObject({
     kind: "deny",
     cause: "limit",
+    subjects: [{ kind: "refused", reason }],
+    output: { reason },
+  });
+});
+
+test("a replay's subjects stand for those of the tool, which is not asked", async () => {
+  const tool = echoTool({ subjects: () => [path("/etc/passwd")] });
+  const subjects = [path("/ws/src/a.ts", "write")];
+  expect(await authorizeCall(sealed({ input: {} }), policyOf(tool, { ...inside, subjects }))).toMatchObject({
+    kind: "allow",
+    subjects,
+  });
+});
+
+test("a built-in tool's first call is checked as that of any other", async () => {
+  const policy = { ...inside, builtins: new Set(["Echo"]) };
+  const touching = async (real: string) =>
+    await authorizeCall(sealed({ input: {} }), policyOf(echoTool({ subjects: () => [path(real)] }), policy));
+  expect(await touching("/etc/passwd")).toMatchObject({
+    kind: "deny",
+    cause: "limit",
+    subjects: [path("/etc/passwd")],
+  });
+  expect(await touching("/ws/a.ts")).toMatchObject({ kind: "allow", subjects: [path("/ws/a.ts")] });
+});
+
+test("a denial says what is wrong with the call: its tool, its arguments, or the session's list", async () => {
+  const policy = policyOf(echoTool({ input: z.object({ to: z.string() }) }), inside);
+  expect(await authorizeCall(sealed({ tool: "Ecko", input: {} }), policy)).toMatchObject({
+    kind: "deny",
+    output: { code: "unknown_tool", reason: expect.stringContaining("Echo") },
+    subjects: [],
+  });
+  expect(await authorizeCall(sealed({ input: { to: 1 } }), policy)).toMatchObject({
+    kind: "deny",
+    output: { code: "invalid_tool_input", issues: [{ path: "$.to" }] },
+  });
+  const listed: Partial<Policy> = { envelope: undefined, mode: "allowlist", allow: compileEnvelope(["Read"]) };
+  expect(await authorizeCall(sealed({ input: {} }), policyOf(echoTool(), listed))).toMatchObject({
+    kind: "deny",
+    cause: "mode",
+    output: { cause: "mode", reason: expect.stringContaining("Echo is not in the envelope (Read)") },
+  });
+});
+
+test("hooks that veto nothing let a call through", async () => {
+  const hooks = async () => ({});
+  expect(await authorizeCall(sealed({ input: {} }), policyOf(echoTool(), { ...inside, hooks }))).toMatchObject({
+    kind: "allow",
+    by: "envelope",
   });
 });

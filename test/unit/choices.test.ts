@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { isJson } from "../../packages/core/src/base/json.ts";
-import { cancel, done, fail, fanOut, to } from "../../packages/core/src/definition/choice.ts";
+import { cancel, done, fail, fanOut, forEach, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
 import { resolveChoice } from "../../packages/core/src/machine/decide-next.ts";
@@ -86,6 +86,19 @@ test.each<readonly [string, unknown, unknown]>([
     "a fan-out that joins where it began",
     fanOut(["test", "lint"], { join: "plan" }),
     expect.objectContaining({ kind: "fanOut", join: "plan" }),
+  ],
+  [
+    "a list with a limit of how many run at once",
+    forEach("review", [{ focus: "x" }], { join: "lint", key: ({ focus }) => focus, maxParallel: 2 }),
+    {
+      kind: "fanOut",
+      siblings: [{ state: "review", key: "x", input: { focus: "x" } }],
+      join: "lint",
+      input: null,
+      onFailure: "cancel",
+      list: "review",
+      maxParallel: 2,
+    },
   ],
   ["done", done({ a: [1] }), { kind: "done", output: { a: [1] } }],
   ["done without output", done(undefined), { kind: "done", output: null }],
@@ -172,6 +185,11 @@ test.each<readonly [string, unknown, string]>([
     "a sibling that is an end",
     { kind: "fanOut", siblings: [done(1)], join: "lint" },
     'a sibling is a name or to("name", input)',
+  ],
+  [
+    "a list with an item that does not fit",
+    forEach("review", [{ focus: "x" }, {}], { join: "lint", key: (_item, index) => `k${index}` }),
+    'the input of review for item "k1" does not fit its inputSchema: $',
   ],
   ["a sibling whose input does not fit", fanOut(["review"], { join: "lint" }), "the input of review does not fit"],
   ["a join whose input does not fit", fanOut(["test"], { join: "review" }), "the input of review does not fit"],

@@ -29,6 +29,26 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm test -- --reporter=./x.mjs)"], reporter)).toBe("envelope");
   });
 
+  test.each([
+    ...["-", "--", "-q", "-qv", "-x", "-5", "-10", "--run", "--ci", "--color", "--no-colors", "--watch=false"],
+    ...["-t", "-t=adds", "--grep=adds two", "--maxfail=3", "--reporter=dot", "my-file.test.ts"],
+  ])("may have %j by its rule's *, which names neither a program nor a file to write", (option) => {
+    expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("envelope");
+  });
+
+  test.each([
+    ...["-c", "-o", "-qo", "-5o", "--output=x", "--require=--run", "--runner", "--reporter=./x", "--reporter=dot/x"],
+    ...["--watch=true", "--grepper=x", "--no-cover", "SHELL=./x"],
+  ])("may not have %j by its rule's *", (option) => {
+    expect(bash(["Bash(npm test *)"], words(["npm", "test", option]))).toBe("ask");
+    expect(bash([`Bash(npm test ${option} *)`], words(["npm", "test", option, "a"]))).toBe("envelope");
+  });
+
+  test("that only reads may have any option", () => {
+    const grep = command("grep --include=x a", { readOnly: true, readsWith: [1] });
+    expect(bash(["Bash(grep *)"], grep)).toBe("envelope");
+  });
+
   test("lists no other command of the same line", () => {
     expect(bash(["Bash(npm test *)"], command("npm test"), command("rm -rf src"))).toBe("ask");
     expect(bash(["Bash(npm test *)", "Bash(git status)"], command("npm test"), command("git status"))).toBe("envelope");
@@ -61,6 +81,8 @@ describe("a listed command", () => {
         command("git push origin", { why: "git push is not known to only read", readsWith: [] }),
       ),
     ).toBe("envelope");
+    const pushes = command("git push origin", { why: "git push is not known to only read" });
+    expect(bash(["Bash(git push *)"], pushes)).toBe("envelope");
   });
 
   test("is not listed with a variable in front", () => {
@@ -159,6 +181,9 @@ describe("a command line", () => {
     expect(bash(["Bash", "Edit(src/**)"], ...unread)).toBe("ask");
     expect(bash(["Bash", "Read"], ...unread)).toBe("ask");
     expect(bash(["Bash(npm test *)", "Edit"], ...unread)).toBe("ask");
+    expect(bash(["Bash", "Bash(npm test *)", "Edit"], ...unread)).toBe("envelope");
+    expect(bash(["Bash", "Edit", "Read(**)"], ...unread)).toBe("envelope");
+    expect(bash(["Bash", "Edit", "Read(**/*.md)"], ...unread)).toBe("ask");
   });
 
   test("behind a wall runs whatever it is, where Bash has no scope and the wall can be told what Read opens", () => {

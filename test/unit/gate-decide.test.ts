@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decide } from "../../packages/core/src/gate/decide.ts";
+import { decide, mayBeAnyLine, type SecurityMode } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
 import { command, judge, path, word, workspace } from "../support/gate.ts";
 
@@ -164,5 +164,42 @@ describe("scopes of paths", () => {
       kind: "prompt",
       why: "eval of a variable",
     });
+  });
+});
+
+describe("a call that may be any command line", () => {
+  const walled = [{ kind: "sandboxed", by: "bubblewrap" }] as const;
+  const all = compileEnvelope(["Bash", "Edit"]);
+  const none = compileEnvelope([]);
+
+  test("is one whose envelope reads and writes all files, or reads what a sandbox can be given", () => {
+    const open = { mode: "ask", allow: none } as const;
+    expect(mayBeAnyLine("Bash", all, [], open)).toBe(true);
+    expect(mayBeAnyLine("Bash", compileEnvelope(["Bash"]), [], open)).toBe(false);
+    expect(mayBeAnyLine("Bash", compileEnvelope(["Bash"]), walled, open)).toBe(true);
+    expect(mayBeAnyLine("Bash", compileEnvelope(["Bash", "Read(*.md)"]), walled, open)).toBe(false);
+  });
+
+  test("is none outside an envelope, whatever the mode and its list allow", () => {
+    expect(mayBeAnyLine("Bash", none, [], { mode: "yolo", allow: all })).toBe(false);
+    expect(mayBeAnyLine("Bash", none, [], { mode: "allowlist", allow: all })).toBe(false);
+  });
+
+  test("is any in yolo, one of the list in allowlist, and none in ask", () => {
+    const inMode = (mode: SecurityMode, allow = all) => mayBeAnyLine("Bash", undefined, [], { mode, allow });
+    expect([inMode("yolo", none), inMode("allowlist"), inMode("allowlist", none), inMode("ask")]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test("names any path behind a wall, but no command that controls runs", () => {
+    const subjects = [...walled, path("/etc/passwd"), command("cat /etc/passwd")];
+    expect(word(judge("Bash", { allowedTools: ["Bash"], subjects }))).not.toBe("limit");
+    const answering = [...walled, command("sluice answer r1 yes")];
+    expect(word(judge("Bash", { allowedTools: ["Bash"], subjects: answering }))).toBe("limit");
+    expect(word(judge("Bash", { allowedTools: ["Bash(cat *)"], subjects }))).toBe("limit");
   });
 });

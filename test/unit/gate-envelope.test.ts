@@ -1,6 +1,6 @@
 import type { AllowedTool, Subject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { compileEnvelope, whyOutside } from "../../packages/core/src/gate/envelope.ts";
+import { compileEnvelope, fileReach, sandboxOf, whyOutside } from "../../packages/core/src/gate/envelope.ts";
 import { command, judge, path, word, words, workspace } from "../support/gate.ts";
 
 function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
@@ -65,6 +65,43 @@ describe("asked without the hard limits", () => {
   });
 });
 
+describe("the files that a process may touch", () => {
+  const reach = (...rules: readonly AllowedTool[]) => fileReach(compileEnvelope(rules), "Bash");
+
+  test("are all without an envelope", () => {
+    expect(fileReach(undefined, "Bash")).toEqual({ reads: [""], writes: [""] });
+  });
+
+  test("are read where Read opens them, each a folder or a file", () => {
+    expect(reach("Bash", "Read(docs/guide/**)", "Read(package.json)").reads).toEqual(["docs/guide", "package.json"]);
+    expect(reach("Bash", "Bash(npm test *)", "Read(src/**)").reads).toEqual(["src"]);
+    expect(reach("Bash", "Read(**)").reads).toEqual([""]);
+    expect(reach("Bash", "Read", "Read(src/**)").reads).toEqual([""]);
+    expect(reach("Bash").reads).toEqual([""]);
+  });
+
+  test("are all read where a command is listed by a scope, or where Read opens what is no folder", () => {
+    expect(reach("Bash(npm test *)", "Read(src/**)").reads).toEqual([""]);
+    for (const glob of ["*.md", "a?.md", "{a,b}/**", "**/x/**"])
+      expect(reach("Bash", "Read(src/**)", `Read(${glob})`).reads).toEqual([""]);
+  });
+
+  test("are written where Edit or Write opens a folder or a file, each named once", () => {
+    expect(reach("Bash").writes).toEqual([]);
+    expect(reach("Bash", "Edit", "Write").writes).toEqual([""]);
+    expect(reach("Bash", "Edit(**)").writes).toEqual([""]);
+    expect(reach("Bash", "Edit(src/**)", "Write(src/**)", "Write(out.txt)").writes).toEqual(["src", "out.txt"]);
+    expect(reach("Bash", "Edit(*.md)", "Write(out/**)").writes).toEqual(["out"]);
+  });
+});
+
+test("a call's sandbox is named; a line without one has none, and no other call has processes that are known", () => {
+  const line: Subject = { kind: "line", text: "ls" };
+  expect(sandboxOf([line, { kind: "sandboxed", by: "bubblewrap" }])).toBe("bubblewrap");
+  expect(sandboxOf([path("/ws/a"), line])).toBe("none");
+  expect(sandboxOf([path("/ws/a")])).toBeUndefined();
+});
+
 describe("who is asked for a grant is told", () => {
   test("which path is outside of which rules", () => {
     const told = why("Edit", ["Edit(src/**)", "Edit(test/**)"], path("/ws/docs/a.md", "write"));
@@ -93,6 +130,16 @@ describe("who is asked for a grant is told", () => {
     expect(why("Bash", ["Bash"], words(["$TOOL", "a"], { dynamic: [0] }))).toContain("$TOOL a");
     expect(why("Bash", ["Bash(ls *)"], command("rm -r src"))).toContain("rm -r src does not match Bash(ls *)");
     expect(why("Bash", ["Bash"], command("rm -r src"))).toContain("rm -r src is not known to only read");
+    expect(why("Bash", ["Bash"], command("sort -o a", { why: "sort -o writes a file" }))).toContain(
+      "sort -o a: sort -o writes a file",
+    );
+    const log = command("git log --output=x", { why: "git log --output writes a file", readsWith: [2] });
+    expect(why("Bash", ["Bash(git log *)"], log)).toContain(
+      "git log --output=x: git log --output writes a file, which Bash(git log *) does not cover",
+    );
+    const fed = words(["npm", "test", "{…}"], { dynamic: [2], via: ["xargs"] });
+    expect(why("Bash", ["Bash(npm test *)"], fed)).toContain("npm test {…} has words");
+    expect(why("Bash", ["Bash(npm test *)"], command("npm test -- --output=x"))).toMatch(/^--output=x may name/);
   });
 
   test("120 characters of a command and no more", () => {

@@ -161,8 +161,27 @@ describe("nobody approves himself", () => {
     [["node", "-e", "import sluice from 'sluice';\nexport default sluice"]],
     // As much of it as a model can say is looked at once.
     [["node", "-e", "sluice ".repeat(100_000)]],
+    [["node", "-e", "run('answer'); export default 1"]],
+    [["node", "--evaluate", "sluice answer r1"]],
+    [["node", "--no-c", "sluice answer r1"]],
+    [["node", "x-e", "sluice answer r1"]],
   ])("a program like any other: %.60j", (argv) => {
     expect(judged(words(argv))).toBe("envelope");
+  });
+
+  test.each([
+    ["for i in 1 2; do sluice answer r1 q approve; done", "limit"],
+    ["(sluice cancel r1)", "limit"],
+    ["while true; do sluice runs; sluice export r1; done", "limit"],
+    ["for f in *; do echo answer; done; export A=1", "ask"],
+    ["for f in *; do sluice show $f; done", "ask"],
+    ["if cd sluice; then export A=1; fi", "ask"],
+  ])("a line that cannot be read: %s is %s", (unread, expected) => {
+    const subjects: readonly Subject[] = [
+      { kind: "opaque", reason: "not read" },
+      { kind: "line", unread },
+    ];
+    expect(word(judge("Bash", { allowedTools: ["Read"], subjects }))).toBe(expected);
   });
 
   test("a verb that is only known at run time counts as one", () => {
@@ -183,6 +202,8 @@ describe("nobody approves himself", () => {
   test.each([
     "sluice runs",
     "sluice show r1",
+    "sluice show last-resume",
+    "sluice show fork-of-r1",
     "sluice audit r1 --verify",
     "npx sluice doctor",
     "npm run answer",

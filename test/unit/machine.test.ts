@@ -16,6 +16,9 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
+import { childState } from "../../packages/core/src/machine/machine-state.ts";
+import { fromRecordedStart, isDecision, toRecordedStart } from "../../packages/core/src/machine/recorded-decision.ts";
+import { fanOutFailure } from "../../packages/core/src/machine/transition.ts";
 import {
   apply,
   type ChildEnd,
@@ -78,7 +81,7 @@ test("a run is transitions and patches, and nothing else: no journal, no model, 
   });
   expect(first.effect).toEqual({ kind: "enter", state: "a", input: { task: "go" } });
   const second = await step(completed("from a", 3));
-  expect(second).toEqual({
+  expect(second).toStrictEqual({
     effect: { kind: "enter", state: "b", input: { n: 1 } },
     patch: {
       outputs: [{ state: "a", output: "from a" }],
@@ -91,6 +94,28 @@ test("a run is transitions and patches, and nothing else: no journal, no model, 
   expect(state).toMatchObject({ hops: 1, at: { state: "b", visit: 1, input: { n: 1 } } });
   expect(state.counts.get("a")).toEqual({ visits: 1, turns: 3 });
   expect(ended(await step(completed("from b")))).toEqual({ status: "completed", output: "from b" });
+});
+
+test("a failure counts its turns, and an output of an earlier execution stays", async () => {
+  const { state, step } = await started({ next: { a: { completed: () => to("a"), failed: () => to("b") } } });
+  await step(completed("first", 2));
+  expect(entered(await step(failed("no more")))).toBe("b");
+  expect(contextOf(state).upstream).toEqual({ a: "first" });
+  expect(state.counts.get("a")).toEqual({ visits: 2, turns: 3 });
+});
+
+test("a route reads a frozen result", async () => {
+  const seen: unknown[] = [];
+  const { step } = await started({
+    next: {
+      a: (result) => {
+        seen.push(result, "output" in result && result.output);
+        return done(1);
+      },
+    },
+  });
+  await step(completed({ list: [1] }));
+  expect(seen.map((part) => Object.isFrozen(part))).toEqual([true, true]);
 });
 
 test("a transition changes nothing by itself, and the same view gives the same answer", async () => {
@@ -110,7 +135,9 @@ test("an input that does not fit the initial state ends the run before it", asyn
     next: { a: () => done(1) },
   });
   const state = initialState(spec, { input: { n: "one" } });
-  expect(ended(await transition(spec, state, { kind: "start" }))).toMatchObject({
+  const start = await transition(spec, state, { kind: "start" });
+  expect(start.patch).toEqual({});
+  expect(ended(start)).toMatchObject({
     status: "failed",
     code: "input_invalid",
     message: expect.stringContaining("the input of a does not fit its inputSchema"),
@@ -141,14 +168,19 @@ describe("ends", () => {
   });
 
   test("a cancel ends the run from any state, and its routes are not asked", async () => {
-    const { step } = await started({
+    const { spec, state, step } = await started({
       next: {
         a: () => {
           throw new Error("asked");
         },
       },
     });
-    expect(ended(await step({ kind: "cancelled", reason: "stopped by hand" }))).toEqual({
+    const cancelled: MachineInput = { kind: "cancelled", reason: "stopped by hand" };
+    expect(await decide(spec, state, cancelled)).toEqual({
+      by: "default",
+      choice: { kind: "cancel", reason: "stopped by hand" },
+    });
+    expect(ended(await step(cancelled))).toEqual({
       status: "cancelled",
       reason: "stopped by hand",
     });
@@ -173,6 +205,7 @@ describe("caps", () => {
     expect(entered(await step(completed(1)))).toBe("a");
     expect(ended(await step(completed(1)))).toMatchObject({
       code: "limit_hops",
+      limit: "maxHops",
       message: "the run took 1 routes without an end",
     });
     expect(state.hops).toBe(1);
@@ -287,6 +320,89 @@ describe("fan-outs", () => {
     });
   });
 
+  test("the failure has the counts of the state that started it, and its route reads that state's attempt", async () => {
+    const { spec, state, step } = await fork("cancel", (ctx) => done(ctx.attempt));
+    const after = { ...BASE, attempts: 3, turns: 4, status: "completed", output: null } as const;
+    await step({ kind: "result", result: after });
+    const ends = [bad("c"), good("b", 1)];
+    expect(ended(await transition(spec, state, { kind: "children", ended: ends }))).toMatchObject({ output: 3 });
+    const { executionId, attempts, turns, usage, ms } = after;
+    const failure = fanOutFailure(state, ends);
+    expect(failure).toMatchObject({ executionId, attempts, turns, usage, ms, status: "failed", code: "fan_out" });
+    expect(Object.isFrozen(failure)).toBe(true);
+    expect(fanOutFailure(state, [good("c", 1), { key: "b", turns: 0, status: "skipped" }])).toBeUndefined();
+  });
+
+  test("an unhandled failure gives its code to the run; children that were only cancelled are named if none failed", async () => {
+    const { step } = await started({ next: { a: () => fanOut(["b", "c"], { join: "d" }) } });
+    await step(completed("a"));
+    const children = [bad("b", "cancelled"), bad("c", "cancelled")];
+    expect(ended(await step({ kind: "children", ended: children }))).toEqual({
+      status: "failed",
+      code: "fan_out",
+      message: "a failed (fan_out): parallel stages failed: b: b broke; c: c broke",
+    });
+  });
+
+  test("a failure route may go on to any state, which joins nothing", async () => {
+    const failing = { completed: () => fanOut(["b", "c"], { join: "d" }), failed: () => to("d", "instead") };
+    const { state, step } = await started({ next: { a: failing } });
+    await step(completed("a"));
+    const { effect, patch } = await step({ kind: "children", ended: [good("b", 1), bad("c")] });
+    expect(effect).toEqual({ kind: "enter", state: "d", input: "instead" });
+    expect(patch).toStrictEqual({
+      turns: [
+        { state: "b", turns: 1 },
+        { state: "c", turns: 1 },
+      ],
+      hops: 1,
+      enter: { state: "d", input: "instead" },
+    });
+    expect(contextOf(state)).not.toHaveProperty("fork");
+  });
+
+  test("a message names all stages that failed, however many there are", async () => {
+    const children = Array.from({ length: 25 }, (_, index) => `s${index}`);
+    const { spec } = readDefinition({
+      id: "p",
+      input,
+      stages: Object.fromEntries(["a", "z", ...children].map((id) => [id, work()])),
+      initial: "a",
+      next: { a: () => fanOut(children, { join: "z" }) },
+    });
+    const state = initialState(spec, { input: { task: "go" } });
+    for (const happened of [{ kind: "start" }, completed("a")] as const)
+      apply(state, (await transition(spec, state, happened)).patch);
+    const { message } =
+      fanOutFailure(
+        state,
+        children.map((key) => bad(key)),
+      ) ?? {};
+    expect(message).toMatch(/s0: s0 broke; .*; s24: s24 broke$/);
+  });
+
+  test("a join changes the outputs, the turns and the state, and is no hop", async () => {
+    const { step } = await fork("settle");
+    await step(completed("a"));
+    const { patch, trace } = await step({ kind: "children", ended: [good("c", "c", 2), bad("b")] });
+    expect(patch).toStrictEqual({
+      turns: [
+        { state: "c", turns: 2 },
+        { state: "b", turns: 1 },
+      ],
+      hops: 0,
+      outputs: [{ state: "c" }, { state: "c", output: "c" }, { state: "b" }],
+      enter: {
+        state: "d",
+        input: "joined",
+        joined: {
+          fork: { c: { status: "completed" }, b: { status: "failed", code: "tool", message: "b broke" } },
+        },
+      },
+    });
+    expect(trace).toEqual({ by: "default", choice: { kind: "to", state: "d", input: "joined" } });
+  });
+
   test("under settle a failure is what the join reads", async () => {
     const { state, step } = await fork("settle");
     await step(completed("a"));
@@ -342,6 +458,14 @@ describe("lists", () => {
     expect([state.counts.get("b")?.visits, state.fanOuts, state.hops]).toEqual([1, 1, 3]);
   });
 
+  test("the join of an empty list has a cap as any state has", async () => {
+    const { step } = await started({
+      limits: { maxVisits: 1 },
+      next: { a: () => forEach("b", [], { join: "a", key: String }) },
+    });
+    expect(ended(await step(completed(null)))).toMatchObject({ message: "state a was entered 1 times" });
+  });
+
   test("a message lists no more than 20 failures and says how many more there are", async () => {
     const { step } = await listed(
       Array.from({ length: 30 }, (_, index) => String(index)),
@@ -352,6 +476,25 @@ describe("lists", () => {
       await step({ kind: "children", ended: Array.from({ length: 30 }, (_, index) => bad(`k-${index}`)) }),
     );
     expect(end).toMatchObject({ code: "fan_out", message: expect.stringMatching(/k-19: k-19 broke; and 10 more$/) });
+  });
+});
+
+describe("what cannot follow", () => {
+  test("before a start nothing else happens, and children end only while their fan-out is pending", async () => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    const before = initialState(spec, { input: null });
+    await expect(transition(spec, before, completed(1))).rejects.toThrow("the run has not started");
+    await expect(transition(spec, state, { kind: "children", ended: [] })).rejects.toThrow("no fan-out is pending");
+  });
+
+  test("a start is no fan-out, whatever a record says", async () => {
+    const { spec } = await started({ next: { a: () => done(1) } });
+    const siblings = [{ state: "b", input: null }];
+    const choice = { kind: "fanOut", siblings, join: "c", input: null, onFailure: "cancel" } as const;
+    const state = initialState(spec, { input: null });
+    expect(() => follow(spec, state, { kind: "start" }, { by: "default", choice })).toThrow(
+      "a fan-out follows the result of a state",
+    );
   });
 });
 
@@ -380,6 +523,17 @@ describe("a recorded decision", () => {
     expect(ended(follow(spec, state, completed("a"), trace))).toMatchObject({ code: "limit_visits" });
   });
 
+  test("of a start or a join that is missing ends no run well", async () => {
+    const { spec, state, step } = await started({ next: { a: () => fanOut(["b"], { join: "c" }) } });
+    expect(() => follow(spec, initialState(spec, { input: null }), { kind: "start" }, undefined)).toThrow(
+      "the run has not started",
+    );
+    await step(completed(1));
+    expect(ended(follow(spec, state, { kind: "children", ended: [good("b", 1)] }, undefined))).toMatchObject({
+      message: "state a ended without a choice",
+    });
+  });
+
   test("that is missing fails the run, and after a cancel it is not missed", async () => {
     const { spec, state } = await started({ next: { a: () => done(1) } });
     expect(ended(follow(spec, state, completed(1), undefined))).toMatchObject({
@@ -393,7 +547,117 @@ describe("a recorded decision", () => {
   });
 });
 
+describe("a record", () => {
+  const choices: readonly Json[] = [
+    { kind: "to", state: "a", input: null },
+    { kind: "fanOut", siblings: [{ state: "a", input: 1 }, { state: "b" }], join: "c", input: null },
+    { kind: "fanOut", siblings: [], join: "c", input: null },
+    { kind: "done", output: null },
+    { kind: "fail", reason: "broken" },
+    { kind: "cancel", reason: "enough" },
+  ];
+
+  test.each(choices)("of the choice %j is a decision, whatever decided it", (choice) => {
+    for (const by of ["function", "table", "default"]) expect(isDecision({ by, choice })).toBe(true);
+    for (const by of ["model", "", null, 1]) expect(isDecision({ by, choice })).toBe(false);
+    expect(isDecision({ choice })).toBe(false);
+  });
+
+  test.each<readonly [string, Json]>([
+    ["no choice", null],
+    ["a choice of no kind", { state: "a", input: null, reason: "x", output: 1, join: "c", siblings: [] }],
+    ["a choice of an unknown kind", { kind: "stay", state: "a", input: null, reason: "x" }],
+    ["a state without a name", { kind: "to", input: null }],
+    ["a name that is no text", { kind: "to", state: 1, input: null }],
+    ["a state without input", { kind: "to", state: "a" }],
+    ["a fan-out without a join", { kind: "fanOut", siblings: [{ state: "a" }] }],
+    ["a fan-out without siblings", { kind: "fanOut", join: "c" }],
+    ["a fan-out whose siblings are no list", { kind: "fanOut", join: "c", siblings: { state: "a" } }],
+    ["a fan-out with a sibling that names no state", { kind: "fanOut", join: "c", siblings: [{ state: "a" }, {}] }],
+    ["an end without output", { kind: "done" }],
+    ["a failure without a reason", { kind: "fail" }],
+    ["a cancel whose reason is no text", { kind: "cancel", reason: 1 }],
+  ])("of %s is no decision", (_name, choice) => {
+    expect(isDecision({ by: "function", choice })).toBe(false);
+    expect(isDecision(choice)).toBe(false);
+  });
+
+  test("of a start is read as the decision that was made", async () => {
+    const { spec } = pipeline({
+      id: "p",
+      input: z.any(),
+      stages: { a: work({ inputSchema: z.object({ n: z.number() }) }) },
+      initial: "a",
+      next: { a: () => done(1) },
+    });
+    const starts = [{ n: 1 }, { n: "one" }].map(async (given) => {
+      const decision = await decide(spec, initialState(spec, { input: given }), { kind: "start" });
+      const recorded = toRecordedStart(decision);
+      expect(fromRecordedStart(JSON.parse(JSON.stringify(recorded)))).toEqual(decision);
+      return { recorded, decision };
+    });
+    const reason = expect.stringContaining("the input of a does not fit its inputSchema");
+    expect(await Promise.all(starts)).toEqual([
+      {
+        recorded: { ok: true, choice: { kind: "to", state: "a", input: { n: 1 } } },
+        decision: { by: "default", choice: { kind: "to", state: "a", input: { n: 1 } } },
+      },
+      {
+        recorded: { ok: false, reason },
+        decision: { by: "default", rejected: reason, choice: { kind: "fail", reason } },
+      },
+    ]);
+  });
+});
+
+test("a child's run starts in its state, reads what its parent had, and counts for itself", async () => {
+  const { spec } = await started({ next: { a: () => to("b", null, { context: { n: 1 } }) } });
+  const parent = initialState(spec, { id: "r1", workspace: "/repo", input: { task: "go" } });
+  apply(parent, (await transition(spec, parent, { kind: "start" })).patch);
+  apply(parent, (await transition(spec, parent, completed("from a"))).patch);
+  const entered = { state: "c", input: { of: ["list"] }, visit: 3 };
+  const child = childState(parent, { id: "r1/fan-1/c", entered, turns: 7 });
+  expect(contextOf(child)).toEqual({
+    runId: "r1/fan-1/c",
+    workspace: "/repo",
+    task: "go",
+    run: { input: { task: "go" } },
+    input: { of: ["list"] },
+    upstream: { a: "from a" },
+    context: { n: 1 },
+    setup: null,
+    attempt: 1,
+    visit: 3,
+  });
+  expect(Object.isFrozen(contextOf(child).input)).toBe(true);
+  expect(child).toMatchObject({ hops: 0, fanOuts: 0, counts: new Map([["c", { visits: 3, turns: 7 }]]) });
+  expect([child.joined, child.pending]).toEqual([undefined, undefined]);
+});
+
 describe("what user code reads", () => {
+  test("names the run, its folder and its task, and what an attempt adds is for that attempt", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    const state = initialState(spec, { id: "r1", workspace: "/repo", input: { task: "go" } });
+    const first = contextOf(state);
+    expect(first).toEqual({
+      runId: "r1",
+      workspace: "/repo",
+      task: "go",
+      run: { input: { task: "go" } },
+      input: null,
+      upstream: {},
+      context: {},
+      setup: null,
+      attempt: 1,
+      visit: 0,
+    });
+    const second = contextOf(state, { setup: { port: [1] }, attempt: 2, feedback: "be brief" });
+    expect(second).toEqual({ ...first, setup: { port: [1] }, attempt: 2, feedback: "be brief" });
+    for (const part of [second, second.setup]) expect(Object.isFrozen(part)).toBe(true);
+    for (const ctx of [first, contextOf(state)]) expect(ctx).not.toHaveProperty("feedback");
+    expect(contextOf(initialState(spec, { input: { task: 3 } }))).toMatchObject({ runId: "", workspace: "", task: "" });
+  });
+
   test("is plain and frozen, and the same object for all who read at one moment", async () => {
     const { state, step } = await started({
       next: { a: () => to("b", null, { context: { n: 1 } }), b: () => to("c") },
@@ -409,6 +673,11 @@ describe("what user code reads", () => {
       Object.keys(upstream),
     ]).toEqual([{ a: { deep: { list: [1] } } }, { a: { deep: { list: [1] } } }, { a: { deep: { list: [1] } } }, ["a"]]);
     expect(Object.getPrototypeOf(upstream)).toBe(Object.prototype);
+    apply(state, { hops: 1 });
+    expect(contextOf(state).upstream).toBe(upstream);
+    expect(contextOf(state).context).toBe(one.context);
+    apply(state, { outputs: [{ state: "b", output: { list: [1] } }] });
+    expect(Object.isFrozen(contextOf(state).upstream.b)).toBe(true);
     for (const part of [one, upstream, upstream.a, one.context, one.run, one.run.input])
       expect(Object.isFrozen(part)).toBe(true);
     expect({ ...one }).toEqual({ ...structuredClone(one) });
@@ -437,6 +706,18 @@ describe("what user code reads", () => {
     await step(completed(1));
     await step(completed(2));
     expect(contextOf(state).context).toEqual({ n: 2, kept: true });
+  });
+
+  test("has all outputs of a long loop, after however many rounds one first reads them", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    for (let rounds = 1; rounds <= 200; rounds += 1) {
+      const state = initialState(spec, { input: null });
+      apply(state, { outputs: [{ state: "first", output: 0 }] });
+      for (let round = 1; round <= rounds; round += 1) apply(state, { outputs: [{ state: "a", output: round }] });
+      expect(contextOf(state).upstream).toEqual({ first: 0, a: rounds });
+      apply(state, { outputs: [{ state: "last", output: 0 }] });
+      expect(contextOf(state).upstream).toEqual({ first: 0, a: rounds, last: 0 });
+    }
   });
 
   test("keeps outputs in the order of first completion, whatever is completed again, and whenever one reads", () => {
@@ -503,7 +784,7 @@ test("a condition of any maker fires on true alone, and says why it does not", a
 describe("a long table", () => {
   const rows = (count: number, last: boolean) => {
     const never = { from: "a", on: "success", when: () => false, to: "a" } as const;
-    const { spec } = pipeline({
+    const { spec } = readDefinition({
       id: "p",
       input,
       stages: { a: work() },
@@ -523,5 +804,16 @@ describe("a long table", () => {
     const { trace } = await transition(spec, state, completed(1));
     expect(trace).toMatchObject({ by: "table", row: 25, moreRejectedRows: 5 });
     expect(trace.rejectedRows).toHaveLength(20);
+  });
+
+  test("of which no row fired is told in a message with 20 of them and how many more there were", async () => {
+    const messageOf = async (count: number): Promise<unknown> => {
+      const spec = rows(count, false);
+      const state = initialState(spec, { input: null });
+      apply(state, (await transition(spec, state, { kind: "start" })).patch);
+      return ended(await transition(spec, state, completed(1)));
+    };
+    expect(await messageOf(20)).toMatchObject({ message: expect.stringMatching(/row 19: [^;]+\)$/) });
+    expect(await messageOf(25)).toMatchObject({ message: expect.stringMatching(/row 19: [^;]+; and 5 more\)$/) });
   });
 });

@@ -131,3 +131,20 @@ test("what is prepared is handed out only by a tool that prepares", async () => 
 test("a name of 128 letters is a tool's name", () => {
   expect(echoTool({ name: "a".repeat(128) }).name).toHaveLength(128);
 });
+
+test("a call without a scene has no environment and may write nothing", async () => {
+  const scenes: unknown[] = [];
+  const tool = echoTool({
+    subjects: (_input, _workspace, scene) => {
+      scenes.push(scene);
+      return [];
+    },
+  });
+  const call = await bound(tool, {});
+  call.subjects(workspace);
+  call.subjects(workspace, { env: { CI: "1" }, mayWrite: true });
+  expect(scenes).toEqual([
+    { env: {}, mayWrite: false },
+    { env: { CI: "1" }, mayWrite: true },
+  ]);
+});

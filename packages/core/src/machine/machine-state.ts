@@ -191,8 +191,7 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
     visit: at?.visit ?? 0,
   };
   addUpstream(ctx, outputs);
-  // Most contexts have none of these. A spread of `ctx` would read its outputs.
-  if (feedback === undefined && joined === undefined) return Object.freeze(ctx);
+  // A spread of `ctx` would read its outputs.
   return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
 }
 

@@ -254,8 +254,9 @@ function fanningOut(
 function joining(patch: Patch, { siblings, list }: FanOutChoice, ended: readonly ChildEnd[]): Patch {
   const outputs = new Map(ended.flatMap((end) => (end.status === "completed" ? [[end.key, end.output] as const] : [])));
   const last = ended.findLast(({ status }) => status === "completed");
-  const keys = list === undefined ? siblings.map(({ state }) => [state, state]) : [[list, last?.key ?? ""]];
-  const changes = keys.flatMap(([state = "", key = ""]): readonly OutputChange[] => {
+  const keys =
+    list === undefined ? siblings.map(({ state }) => [state, state] as const) : [[list, last?.key ?? ""] as const];
+  const changes = keys.flatMap(([state, key]): readonly OutputChange[] => {
     const output = outputs.get(key);
     return output === undefined ? [{ state }] : [{ state }, { state, output }];
   });
