@@ -147,6 +147,8 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
     env: { PATH: "/usr/bin:/bin" },
     cwd: workspace,
     host: host,
+    // In a sandbox, a command ends with its process; without one it outlives it.
+    sandbox: "off",
     tools: torturedTools(points),
     interactors: [onlooker],
     wait: true,
@@ -155,7 +157,7 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   const pipe = tortured({ points, store: real, napMs, changed });
   return {
     host,
-    start: async () => (await session.run(pipe, { task: "work" })).status,
+    start: async () => (await session.start(pipe, { task: "work" }, { answers: "any" })).status,
     resume: async (runId) => (await session.resume(pipe, runId)).status,
     close: async () => {
       await session.close();
