@@ -865,7 +865,8 @@ describe("lists of paths for xargs", () => {
           (path) => !starts.some((start) => path === start || path.startsWith(`${start.replace(/\/$/, "")}/`)),
         ),
       ).toEqual([]);
-      if (!output.includes("\0")) expect(output).not.toContain("bad");
+      // By its whole name: a hash of git may hold these letters, too.
+      if (!output.includes("\0")) expect(output).not.toMatch(/(?:^|\/)bad$/m);
     },
   );
 
