@@ -102,7 +102,7 @@ decided(
   },
 );
 
-test("whoever follows a run gets its siblings' events before the join, and the run's end last", async () => {
+test("a follower of a run gets its siblings' events before the join, and the run's end last", async () => {
   const seen: SluiceEvent[] = [];
   let following: Promise<void> | undefined;
   const { events, result } = await drive(

@@ -111,7 +111,7 @@ function settled(trace: Trace, whole: Trace): Trace {
     const outcomes = event.outcomes.map((outcome, at) =>
       outcome.status === "cancelled" ? { ...outcome, status: like.outcomes[at]?.status ?? "none" } : outcome,
     );
-    // Somebody must have failed first.
+    // Another child must have failed first.
     const isFirst = event.outcomes.some(
       ({ status }, at) => status !== "completed" && status === like.outcomes[at]?.status,
     );

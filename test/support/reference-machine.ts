@@ -123,7 +123,7 @@ export interface Machine {
     | { readonly kind: "table"; readonly rows: readonly RowNode[] };
 }
 
-/** How a child ended, as `ctx.fork` tells it. */
+/** How a child ended, as `ctx.fork` shows it. */
 export type Ended =
   | { readonly status: "completed" | "skipped" }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string };
@@ -562,11 +562,11 @@ export function interpret(machine: Machine): Expectation {
         const ended = { ...endedAs(how), key };
         return how.status === "completed" ? { ...ended, output: how.output } : ended;
       });
-      const told = (): Also =>
+      const joined = (): Also =>
         list === undefined ? { fork, joined: joinedOf(upstream, fork) } : { items: { [list]: items } };
       if (isCancelled) {
         result = { status: "failed", code: "fan_out" };
-        seen = sight(told());
+        seen = sight(joined());
         raced = late;
         continue;
       }
@@ -576,7 +576,7 @@ export function interpret(machine: Machine): Expectation {
       // The join reads what its branches say now, in declared order, and nothing of what they said in an earlier fan-out.
       for (const { state: branch } of ends) upstream.delete(branch);
       for (const [branch, output] of outputs) upstream.set(branch, output);
-      next = { state: join, input: choice.input, also: told() };
+      next = { state: join, input: choice.input, also: joined() };
       break;
     }
   }

@@ -127,7 +127,7 @@ describe("a sealed call", () => {
 });
 
 describe("an allowed call", () => {
-  test("runs once, with the arguments that were digested, also when somebody keeps it", async () => {
+  test("runs once, with the arguments that were digested, also when the caller keeps it", async () => {
     const { ran, tool } = watched();
     const allowed = allowedOf(await authorizeCall(sealed({ input: { a: 1 } }), policyOf(tool, inside)));
     expect(await allowed.execute(toolCall())).toEqual({ ok: true, output: "done" });

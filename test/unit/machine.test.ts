@@ -458,7 +458,7 @@ describe("lists", () => {
     expect([state.counts.get("b")?.visits, state.fanOuts, state.hops]).toEqual([1, 1, 3]);
   });
 
-  test("the join of an empty list has a cap as any state has", async () => {
+  test("the cap on visits holds for the join of an empty list", async () => {
     const { step } = await started({
       limits: { maxVisits: 1 },
       next: { a: () => forEach("b", [], { join: "a", key: String }) },
@@ -806,7 +806,7 @@ describe("a long table", () => {
     expect(trace.rejectedRows).toHaveLength(20);
   });
 
-  test("of which no row fired is told in a message with 20 of them and how many more there were", async () => {
+  test("of which no row fired ends with a message that lists 20 rows and counts the others", async () => {
     const messageOf = async (count: number): Promise<unknown> => {
       const spec = rows(count, false);
       const state = initialState(spec, { input: null });

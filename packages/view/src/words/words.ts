@@ -12,7 +12,7 @@ export function oneLine(text: string, longest = LONGEST_LINE): string {
   return visible(short.replaceAll(/\s*\n\s*/g, " "));
 }
 
-/** An untrusted key on one line. Of a long one the end, which tells keys apart: most are paths. */
+/** An untrusted key on one line. Long keys keep their end, since most are paths that differ there. */
 export function shortKey(key: string, longest: number): string {
   return key.length > longest ? `…${oneLine(tailOf(key, longest - 1))}` : oneLine(key);
 }
