@@ -53,14 +53,13 @@ export interface AttemptRef {
   readonly attempt: number;
 }
 
-export type AttemptStepRef = AttemptRef &
-  (
-    | { readonly kind: "enter" | "leave" | "output" }
-    | { readonly kind: "precondition"; readonly number: number }
-    | { readonly kind: "calls"; readonly turn: number; readonly group: number; readonly part: CallStepPart }
-    /** A step of the state's executor, by its name in the attempt. */
-    | { readonly kind: "custom"; readonly name: string }
-  );
+export type AttemptStepRef = AttemptRef & StepNameRef;
+type StepNameRef =
+  | { readonly kind: "enter" | "leave" | "output" }
+  | { readonly kind: "precondition"; readonly number: number }
+  | { readonly kind: "calls"; readonly turn: number; readonly group: number; readonly part: CallStepPart }
+  /** A step of the state's executor, by its name in the attempt. */
+  | { readonly kind: "custom"; readonly name: string };
 
 export type StepRef =
   | { readonly kind: "initial" }
@@ -86,23 +85,28 @@ export function parseAttemptStep(text: string): AttemptStepRef | undefined {
   const [, executionId, state, visit, attempt, name = ""] = IN_ATTEMPT.exec(text) ?? [];
   if (executionId === undefined || state === undefined) return undefined;
   const ref: AttemptRef = { executionId, state, visit: Number(visit), attempt: Number(attempt) };
+  return { ...ref, ...parseStepName(name) };
+}
+
+/** The part of a step's id that names it inside its attempt. */
+function parseStepName(name: string): StepNameRef {
   switch (name) {
     case stepNames.enter:
     case stepNames.leave:
     case stepNames.output:
-      return { ...ref, kind: name };
+      return { kind: name };
   }
   const [, number] = PRECONDITION.exec(name) ?? [];
-  if (number !== undefined) return { ...ref, kind: "precondition", number: Number(number) };
+  if (number !== undefined) return { kind: "precondition", number: Number(number) };
   const [, turn, group, last] = CALLS.exec(name) ?? [];
   const part = CALL_PARTS.find((known) => known === last);
-  if (part !== undefined) return { ...ref, kind: "calls", turn: Number(turn), group: Number(group), part };
-  return { ...ref, kind: "custom", name };
+  if (part !== undefined) return { kind: "calls", turn: Number(turn), group: Number(group), part };
+  return { kind: "custom", name };
 }
 
 /** Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. */
 export function isKindStepName(name: string): boolean {
-  return parseAttemptStep(stepIds.inAttempt("state#1", 1, name))?.kind === "custom";
+  return name !== "" && parseStepName(name).kind === "custom";
 }
 
 const FAN_OUT = /^(fan-\d+)(\/failed)?$/;

@@ -18,13 +18,13 @@ import {
   type PhaseHook,
   readPreconditionAnswer,
 } from "./phases.ts";
-import { type Entered, entering, recordedEntry } from "./recorded-phases.ts";
+import { entering, type RecordedEntry, recordedEntry } from "./recorded-phases.ts";
 
 /** Setup, Init and Precondition in one record: everything before the first model call. */
-export function enter(attempt: Attempt): Promise<Entered> {
+export function enter(attempt: Attempt): Promise<RecordedEntry> {
   const { execution, journal, number, feedback } = attempt;
   const { state, executor, deps, offer, visit } = execution;
-  const decide = async (call: StepCall): Promise<Entered> => {
+  const decide = async (call: StepCall): Promise<RecordedEntry> => {
     const before = recordedEntry(call);
     const at = before?.at ?? deps.clock.now();
     const phases = createPhases(attempt, call);

@@ -7,7 +7,7 @@ import { addUsage, cancelReason, NO_USAGE } from "../limits/limits.ts";
 import { act } from "./act-scope.ts";
 import { awaitPrecondition, endedBeforeAct, enter } from "./enter.ts";
 import { type AttemptTotals, leave } from "./leave.ts";
-import type { Entered } from "./recorded-phases.ts";
+import type { RecordedEntry } from "./recorded-phases.ts";
 
 /** Runs a state to its result: attempts of Setup, Init, Precondition, Act and Assert, then Exit and Next once. */
 export async function execute(execution: Execution): Promise<ExecutionEnd> {
@@ -45,7 +45,7 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
 /** Whether the attempt acts, or its outcome if it ended before. */
 async function beforeAct(
   attempt: Attempt,
-  entered: Entered,
+  entered: RecordedEntry,
   ctx: StageContext,
 ): Promise<
   { readonly kind: "act"; readonly init: Json } | { readonly kind: "over"; readonly outcome: ActOutcome | "skipped" }

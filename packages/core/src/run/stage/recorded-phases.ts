@@ -12,7 +12,7 @@ import { type MissingAnswer, readPreconditionAnswer } from "./phases.ts";
 // What the enter and leave steps record, and which of it a replay reuses because it came from outside the pipeline.
 
 /** The record of the enter step. Resume reads it, so hooks and prompts run once. */
-export type Entered = { readonly at: number } & (
+export type RecordedEntry = { readonly at: number } & (
   | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly precondition: PreconditionAnswer }
   | { readonly kind: "ended"; readonly why: MissingAnswer }
 );
@@ -24,7 +24,7 @@ export type Left =
 
 /** What a replay reuses of an entry: the time, and the answers of hooks with side effects. */
 export interface EntryBefore
-  extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
+  extends Pick<Extract<RecordedEntry, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
 
 export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
   if (recorded === undefined) return undefined;
@@ -53,11 +53,11 @@ function lastPhase({ events }: RecordedOutcome): string | undefined {
   return events.findLast(({ type }) => type.startsWith("stage."))?.type;
 }
 
-function enteredIn({ value }: RecordedOutcome): Entered {
+function enteredIn({ value }: RecordedOutcome): RecordedEntry {
   return decodeValue(value, isEntered, stepNames.enter);
 }
 
-function isEntered(value: Json): value is Entered {
+function isEntered(value: Json): value is RecordedEntry {
   if (typeof field(value, "at") !== "number") return false;
   if (field(value, "kind") === "ended") return isMissingAnswer(field(value, "why"));
   const [setup, init] = [field(value, "setup"), field(value, "init")];
