@@ -187,7 +187,7 @@ export const BUGS: readonly Bug[] = [
     name: "sibling-restarts",
     shows: { at: "Post acted" },
     rule: "1",
-    file: "core/src/journal/host/fork.ts",
+    file: "core/src/journal/host/run-children.ts",
     changes: [
       [
         "return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed };",
@@ -199,14 +199,14 @@ export const BUGS: readonly Bug[] = [
     name: "finished-sibling-forgotten",
     rule: "1",
     shows: { at: "before main done fan-1" },
-    file: "core/src/journal/host/fork.ts",
+    file: "core/src/journal/host/run-children.ts",
     changes: [["else onEnd(child.key, end);", ""]],
   },
   {
     name: "join-before-a-siblings-end",
     shows: { at: "Post acted" },
     rule: "1",
-    file: "core/src/journal/host/fork.ts",
+    file: "core/src/journal/host/run-children.ts",
     changes: [
       [
         "if (reason === undefined) works.push(work(child.key, opened));",

@@ -2,12 +2,12 @@ import { isSluiceError, type JournalRecord, type JsonObject } from "@sluice/core
 import { createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkChildren } from "../../packages/core/src/journal/host/fork.ts";
 import {
   loadForResume,
   NO_RECORDED_STEPS,
   readOpenRecord,
 } from "../../packages/core/src/journal/host/recorded-steps.ts";
+import { checkChildren } from "../../packages/core/src/journal/host/run-children.ts";
 import { childKeys, childRunId, parseSiblingId } from "../../packages/core/src/journal/step-id.ts";
 import type { RunRow } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";

@@ -24,8 +24,8 @@ import {
   stopOnFailure,
   waitForSignal,
 } from "./active-run.ts";
-import { checkChildren, runChildren } from "./fork.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
+import { checkChildren, runChildren } from "./run-children.ts";
 
 const NO_EVENTS: readonly EventDraft[] = [];
 
