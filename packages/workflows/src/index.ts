@@ -1,0 +1,1 @@
+export type { Diagnostic } from "./diagnostic.ts";
