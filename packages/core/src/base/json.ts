@@ -80,7 +80,8 @@ function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undef
   for (const key in value) {
     const member = value[key];
     if (rules.unicode && !key.isWellFormed()) return { reason: NO_UNICODE, steps: [`.${key}`] };
-    if ((typeof member === "string" && !rules.unicode) || typeof member === "boolean" || Number.isFinite(member)) continue;
+    if (typeof member === "string" && (!rules.unicode || member.isWellFormed())) continue;
+    if (member === null || typeof member === "boolean" || Number.isFinite(member)) continue;
     if (member === undefined && rules.optional) continue;
     const fault = faultOf(member, depth + 1, rules);
     if (fault !== undefined) return inside(fault, `.${key}`);
