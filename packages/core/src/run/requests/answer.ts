@@ -48,7 +48,7 @@ export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at 
 }
 
 /**
- * Offers an open request to whoever can answer it, and waits for the answer; a caller that holds a concurrency slot releases it.
+ * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it.
  * Undefined if the run is cancelled first.
  */
 export async function awaitAnswer(

@@ -69,7 +69,7 @@ async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: Step
   const requestId = requestIdOf(call);
   step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
-  if (cancelReason(execution.steps.signal) !== undefined) return cancelledCall(of, call, step);
+  if (cancelReason(execution.detours.signal) !== undefined) return cancelledCall(of, call, step);
   const before = readRecordedVerdict(step, callId, tool);
   const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);

@@ -81,7 +81,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 }
 
 function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
-  const { deps, envelope, spec, state, offer, steps } = execution;
+  const { deps, envelope, spec, state, offer, detours } = execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock, env } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -91,7 +91,7 @@ function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
   ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
-  const { signal } = steps;
+  const { signal } = detours;
   // In mode allowlist, the session's list is the envelope of stages without one.
   const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
   const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
@@ -242,5 +242,5 @@ function isAsked({ verdict }: DecidedCall): boolean {
 }
 
 function isCancelled({ attempt }: ToolCallContext): boolean {
-  return cancelReason(attempt.execution.steps.signal) !== undefined;
+  return cancelReason(attempt.execution.detours.signal) !== undefined;
 }
