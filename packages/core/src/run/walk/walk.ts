@@ -87,7 +87,7 @@ export async function executeEntered(
   routed: boolean,
 ): Promise<{ readonly ended: ExecutionEnd; readonly left: Transition | undefined }> {
   const { pipeline, steps } = walk;
-  if (pipeline.spec.interrupts.length === 0) {
+  if (pipeline.interrupts.length === 0) {
     const ended = await execute(executionOf(walk, routed, { signal: steps.signal, left: undefined, take: noDetour }));
     return { ended, left: undefined };
   }
@@ -129,7 +129,7 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
 /** The execution of the state that the run has entered. */
 function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { pipeline, steps, state: view } = walk;
-  const { spec, deps, meter, states } = pipeline;
+  const { spec, deps, meter, states, interrupts } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
@@ -140,7 +140,7 @@ function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { root: workspace } = deps.workspace;
   const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
-  return { ...prepared, ...own, spec, executor, view, steps, deps, meter, detours, runChildren };
+  return { ...prepared, ...own, spec, executor, view, steps, deps, meter, interrupts, detours, runChildren };
 }
 
 /** Asks a person about the move that follows an execution or a fan-out. */
