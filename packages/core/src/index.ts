@@ -147,14 +147,17 @@ export {
   type Resolution,
 } from "./people/interactor.ts";
 export type {
+  Acceptance,
   ActOutcome,
   ActScope,
   ActUsage,
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  LegalEvent,
   ScopedSteps,
   StateExecutor,
+  StatePlace,
 } from "./run/executor.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

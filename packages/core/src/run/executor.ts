@@ -12,9 +12,16 @@ import type { Budget, Deadline } from "./limits/limits.ts";
 export interface StateExecutor {
   readonly kind: string;
   /** Renders what act needs from the context. The value is recorded; a throw fails the state with code `hook`. */
-  init?(state: StateSpec, ctx: StageContext, offer: AvailableTools): Json;
+  init?(state: StateSpec, ctx: StageContext, offer: AvailableTools, place: StatePlace): Json;
   /** Does the work. Runs steps only through the scope, and returns failures as values. */
   act(init: Json, scope: ActScope): Promise<ActOutcome>;
+}
+
+/** Where a state stands in its pipeline. */
+export interface StatePlace {
+  readonly stateId: string;
+  /** The events that leave the state; [] for a state that completes without them. */
+  readonly events: readonly LegalEvent[];
 }
 
 /** How act ended. The run loop adds execution id, attempts and time. */
@@ -45,6 +52,26 @@ export interface AvailableTools {
   readonly allowedTools: readonly string[] | undefined;
 }
 
+/** An event that leaves a state, and where it may lead, in the order in which its rows are tried. */
+export type LegalEvent = {
+  /** `*` stands for any event that no other row of the state names. */
+  readonly event: string;
+  readonly targets: readonly {
+    /** In words. */
+    readonly to: string;
+    /** The condition in words. */
+    readonly when?: string;
+    /** Whether a person has to approve it. */
+    readonly approval: boolean;
+  }[];
+};
+
+/** Whether the machine lets a state move. */
+export type Acceptance =
+  | { readonly accepted: true; readonly output: Json }
+  /** `output` is what the model reads: the code `transition_rejected`, the reason and the legal events. */
+  | { readonly accepted: false; readonly output: Json };
+
 /** The outcome of a call: exactly one per request, in the same order. */
 export interface CallOutcome {
   readonly id: string;
@@ -66,10 +93,9 @@ export interface ScopedSteps {
   heard(): boolean;
 }
 
-export interface ActScope {
+export interface ActScope extends StatePlace {
   readonly steps: ScopedSteps;
   readonly state: StateSpec;
-  readonly stateId: string;
   readonly executionId: string;
   readonly ctx: StageContext;
   /** Turns of this state in earlier attempts and visits. */
@@ -81,6 +107,14 @@ export interface ActScope {
   readonly signal: AbortSignal;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
+  /** Asks the machine, and a person where the edge needs one, to move with an event. A recorded step. */
+  accept(candidate: {
+    readonly turn: number;
+    /** The model's call, for readers of the journal. */
+    readonly callId: string;
+    readonly event: string;
+    readonly data: JsonObject;
+  }): Promise<Acceptance>;
   /** Waits until an epoch time in milliseconds, without a concurrency slot and outside every timeout. */
   wait(stepId: string, until: number): Promise<void>;
   /** Masks known secret values in external text. */

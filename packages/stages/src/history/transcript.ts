@@ -1,7 +1,8 @@
 import { field, isJson, type JournalRecord, type Json, parseJson } from "@sluice/core";
 import { type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
+import { invalidCompletion } from "../agent/completion/completion.ts";
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
-import { callId, invalidCompletion } from "../agent/transcript.ts";
+import { callId } from "../agent/transcript.ts";
 
 /** An entry of an agent state's transcript, reconstructed from the journal. */
 export type TranscriptEntry = {

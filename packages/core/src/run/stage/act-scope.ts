@@ -90,7 +90,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, offer, steps, deps } = execution;
+  const { state, stateId, events, offer, steps, deps } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   let closed = false;
@@ -133,6 +133,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       },
       state,
       stateId,
+      events,
       executionId,
       ctx,
       turnsBefore,
@@ -146,6 +147,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           calls ??= createCalls(attempt, ctx);
           return await calls.run(turn, requests);
         }),
+      accept: () => Promise.reject(new SluiceError("Host", "no_events", `${stateId} has no events`)),
       wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
       note: (draft) => {
         const { type, data } = eventOfKind(draft);
