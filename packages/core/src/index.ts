@@ -63,6 +63,7 @@ export type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
   Veto,
