@@ -59,7 +59,7 @@ export function agentExecutor(
     const stage = {
       agent,
       completion,
-      system: systemMessages(contract(completion, agent.turnCap, offer)),
+      system: systemMessages(contract(completion, state, agent.turnCap, offer)),
       tools,
       toolsSize: JSON.stringify(tools).length,
     };

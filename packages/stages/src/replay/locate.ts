@@ -67,7 +67,7 @@ function causeAtStep(step: AgentStepRef | StepRef, path: string, event: string |
   switch (step.kind) {
     case "enter":
       if (path.startsWith("$.init.system"))
-        return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed, so the model would have received a different request";
+        return "the stage's prompt, its allowedTools, its completionTool, its events or its turnCap changed, so the model would have received a different request";
       if (path.startsWith("$.init")) return "the stage now gets a different task, input or feedback";
       if (event === "stage.setup")
         return "the stage has different tools: its allowedTools or the available tools changed";

@@ -2,6 +2,9 @@ import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, FailureCode, Issue, Json, JsonObject, SchemaVerdict, StageContext } from "@sluice/core";
 import type { CompletionCheck, Reply, TurnCall } from "../reply-record.ts";
 
+/** The turns that are left to complete a state after its last tool call. */
+export const DECIDING_TURNS = 3;
+
 /** How an agent state completes: the tools this takes, how their calls are answered, and what the model reads about it. */
 export interface Completion {
   /** The tool whose accepted call ends the state; on the last turn the only one. */
