@@ -1,5 +1,5 @@
 import { visible } from "../gate/summary.ts";
-import type { LegalEvent } from "./executor.ts";
+import type { LegalEvent } from "../machine/legal-events.ts";
 
 /** A name that reads as one word. */
 const PLAIN = /^[\w.:-]{1,64}$/;

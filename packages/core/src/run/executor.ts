@@ -6,6 +6,7 @@ import type { ToolEffect } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
+import type { LegalEvent } from "../machine/legal-events.ts";
 import type { Budget, Deadline } from "./limits/limits.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
@@ -51,20 +52,6 @@ export interface AvailableTools {
   /** The state's patterns as written; undefined without an envelope. */
   readonly allowedTools: readonly string[] | undefined;
 }
-
-/** An event that leaves a state, and where it may lead, in the order in which its rows are tried. */
-export type LegalEvent = {
-  /** `*` stands for any event that no other row of the state names. */
-  readonly event: string;
-  readonly targets: readonly {
-    /** In words. */
-    readonly to: string;
-    /** The condition in words. */
-    readonly when?: string;
-    /** Whether a person has to approve it. */
-    readonly approval: boolean;
-  }[];
-};
 
 /** Whether the machine lets a state move. */
 export type Acceptance =

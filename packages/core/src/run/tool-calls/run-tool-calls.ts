@@ -18,6 +18,7 @@ import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
 import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
+import { eventWords } from "../event-words.ts";
 import type { CallOutcome } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
@@ -81,7 +82,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 }
 
 function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
-  const { deps, envelope, spec, state, offer, steps } = execution;
+  const { deps, envelope, spec, state, offer, events, steps } = execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock, env } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -104,7 +105,11 @@ function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
     workspace,
     ...(protectedPaths === undefined ? {} : { protectedPaths }),
     scene: { env, mayWrite: effective === undefined || effective.mayWrite },
-    alternatives: { allowedTools, completionTool: state.completionTool ?? "" },
+    alternatives: {
+      allowedTools,
+      completionTool: state.completionTool ?? "",
+      ...(events.length === 0 ? {} : { events: events.map((event) => secrets.text(eventWords(event))) }),
+    },
     ...(guards.length === 0 ? {} : { hooks: (call) => runGuardHooks(guards, call, ctx, { clock, signal }) }),
     mask: secrets.text,
     redact: redactJson,
