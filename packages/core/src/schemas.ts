@@ -183,12 +183,7 @@ const data = {
     proof: proof.optional(),
   }),
   "request.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
-  "completion.accepted": z.looseObject({
-    turn: z.int(),
-    callId: z.string(),
-    /** Of a state that completes by events. */
-    event: z.string().optional(),
-  }),
+  "completion.accepted": z.looseObject({ turn: z.int(), callId: z.string() }),
   "completion.rejected": z.looseObject({
     turn: z.int(),
     callId: z.string(),

@@ -19,13 +19,7 @@ import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import { completionByTool } from "./completion/by-tool.ts";
-import {
-  type CompletedCall,
-  type Completion,
-  functionTool,
-  isOwnCall,
-  type Rejected,
-} from "./completion/completion.ts";
+import { type Completion, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
 import { contract, nudge, systemMessages } from "./completion/contract.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
@@ -187,7 +181,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
 
   const checks = others.length === 0 ? answer.completions : await lateChecks(state, turn, reply);
   const settled = await settleOwnCalls(state, turn, reply, checks);
-  if ("completed" in settled) return { status: "completed", output: settled.completed.output, ...totals };
+  if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
   if (scope.signal.aborted) return cancelled(state, turn);
   if (reply.calls.length === 0) transcript.user(nudge(completion, agent.turnCap - turn));
   else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
@@ -200,23 +194,16 @@ async function settleOwnCalls(
   turn: number,
   reply: Reply,
   checks: readonly CompletionCheck[],
-): Promise<{ readonly completed: CompletedCall } | { readonly answers: readonly CallAnswer[] }> {
+): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
   const { scope, completion } = state;
   const answers: CallAnswer[] = [];
   for (const call of reply.calls.filter((each) => isOwnCall(completion, each))) {
-    const id = callId(turn, call.index);
     const check = checks.find(({ index }) => index === call.index);
     const settled = await completion.settle(call, check, turn, scope);
-    if (settled.kind === "completed") {
-      const event = settled.event === undefined ? {} : { event: settled.event };
-      scope.note({ type: "completion.accepted", data: { turn, callId: id, ...event } });
-      return { completed: settled };
-    }
-    answers.push({ id, ok: settled.kind === "answered", output: settled.output });
-    if (settled.kind === "answered") continue;
-    state.rejected = settled;
-    const issues = settled.issues.map((issue) => ({ ...issue }));
-    scope.note({ type: "completion.rejected", data: { turn, callId: id, code: settled.code, issues } });
+    const { kind, output } = settled;
+    if (kind === "completed") return { completed: output };
+    if (kind === "rejected") state.rejected = settled;
+    answers.push({ id: callId(turn, call.index), ok: kind === "answered", output });
   }
   return { answers };
 }

@@ -1,6 +1,6 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
-import { forkedFrom, issuesIn, messagesIn, numberAt, textAt, textsAt, usageAt } from "./fields.ts";
+import { forkedFrom, issuesIn, numberAt, textAt, textsAt, usageAt } from "./fields.ts";
 import { count, grouped, milliseconds, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
@@ -200,14 +200,8 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "grant.consumed":
       return detail("granted", `${text("requestId")} is used`);
     case "completion.accepted":
-      return detail("accepted", [text("callId"), text("event")].filter((part) => part !== "").join(" "), {
-        verdict: "approved",
-      });
+      return detail("accepted", text("callId"), { verdict: "approved" });
     case "completion.rejected": {
-      if (text("code") === "transition_rejected") {
-        const decision = { by: "the machine", why: messagesIn(data), verdict: "refused" } as const;
-        return words("rejected", `the transition was not accepted: ${decision.why}`, { ...NOTICE, ...decision });
-      }
       const decision = { by: "the completion's schema", why: issuesIn(data), verdict: "refused" } as const;
       return words("rejected", `the result does not match its schema: ${decision.why}`, { ...NOTICE, ...decision });
     }

@@ -36,12 +36,6 @@ export function issuesIn(value: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
-/** The messages of these issues, without their paths. */
-export function messagesIn(value: Json | undefined): string {
-  const issues = field(value, "issues");
-  return Array.isArray(issues) ? issues.map((issue: Json) => textAt(issue, "message")).join("; ") : "";
-}
-
 /** The origin of a forked run, from its `run.started`; '' for any other run. */
 export function forkedFrom(started: Json | undefined): string {
   const from = field(started, "forkedFrom");

@@ -12,14 +12,7 @@ import { eventWords, visibleJson } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
-import {
-  type CheckScope,
-  type Completion,
-  functionTool,
-  invalidArguments,
-  type Rejected,
-  unreadable,
-} from "./completion.ts";
+import { type CheckScope, type Completion, functionTool, rejectArguments, unreadable } from "./completion.ts";
 import { firstMessage, taskText } from "./contract.ts";
 
 /** The tool with which an agent asks the machine to move. */
@@ -48,15 +41,15 @@ export function completionByEvents({ turnCap }: AgentSpec, { stateId, events }: 
       calls.flatMap((call) => checksOf(call, events, () => stateNow(scope, turnCap - turn))),
     settle: async (call, check, turn, scope) => {
       if (check?.ok === true) return { kind: "answered", output: check.output };
-      if (check !== undefined) return invalidArguments(check.issues);
+      if (check !== undefined) return rejectArguments(scope, turn, call, check.issues);
       const candidate = readCandidate(call, events);
-      if (!candidate.ok) return invalidArguments(candidate.issues);
+      if (!candidate.ok) return rejectArguments(scope, turn, call, candidate.issues);
       const { event, data } = candidate;
       const { accepted, output } = await scope.accept({ turn, callId: callId(turn, call.index), event, data });
-      return accepted ? { kind: "completed", output, event } : rejectedTransition(output);
+      return accepted ? { kind: "completed", output } : { kind: "rejected", output, why: reasonIn(output) };
     },
     outOfTurns: (last) => {
-      const why = last === undefined ? "" : `: ${last.issues.map(({ message }) => message).join("; ")}`;
+      const why = last === undefined ? "" : `; the last one was rejected: ${last.why}`;
       return { code: "turn_cap", message: `no transition was accepted within ${turnCap} turns${why}` };
     },
   };
@@ -68,7 +61,8 @@ function transitionSchema(events: readonly LegalEvent[]): JsonObject {
     events.length > names.length ? anyEvent(names) : { enum: names, description: "An event of this phase." };
   const data = {
     type: "object",
-    description: "What later phases and their conditions read. Your reason is data.rationale.",
+    description:
+      "Joins the context when the transition is accepted; its own conditions read the context before. Your reason is data.rationale.",
   };
   return {
     type: "object",
@@ -142,15 +136,6 @@ function readCandidate(call: TurnCall, events: readonly LegalEvent[]): Candidate
   return typeof event === "string" && isJsonObject(data) && issues.length === 0
     ? { ok: true, event, data }
     : { ok: false, issues };
-}
-
-function rejectedTransition(output: Json): Rejected {
-  return {
-    kind: "rejected",
-    code: "transition_rejected",
-    output,
-    issues: [{ path: "$.event", message: reasonIn(output) }],
-  };
 }
 
 function reasonIn(output: Json): string {

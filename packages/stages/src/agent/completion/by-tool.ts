@@ -1,6 +1,7 @@
 import type { AgentSpec } from "../agent-spec.ts";
 import type { CompletionCheck } from "../reply-record.ts";
-import { type Completion, functionTool, invalidArguments, unreadable } from "./completion.ts";
+import { callId } from "../transcript.ts";
+import { type Completion, functionTool, rejectArguments, unreadable } from "./completion.ts";
 import { firstMessage } from "./contract.ts";
 
 /** A state with a completion tool of its own, whose arguments are the state's output. */
@@ -29,10 +30,11 @@ export function completionByTool({ completionTool, completionSchema, turnCap }: 
       }
       return checks;
     },
-    settle: async (_call, check) =>
-      check?.ok === true
-        ? { kind: "completed", output: check.output }
-        : invalidArguments(check === undefined ? [] : check.issues),
+    settle: async (call, check, turn, scope) => {
+      if (check?.ok !== true) return rejectArguments(scope, turn, call, check === undefined ? [] : check.issues);
+      scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, call.index) } });
+      return { kind: "completed", output: check.output };
+    },
     outOfTurns: (last) =>
       last === undefined
         ? { code: "turn_cap", message: `${completionTool} was not called within ${turnCap} turns` }

@@ -1,6 +1,7 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, FailureCode, Issue, Json, JsonObject, SchemaVerdict, StageContext } from "@sluice/core";
 import type { CompletionCheck, Reply, TurnCall } from "../reply-record.ts";
+import { callId } from "../transcript.ts";
 
 /** The turns that are left to complete a state after its last tool call. */
 export const DECIDING_TURNS = 3;
@@ -24,7 +25,7 @@ export interface Completion {
    * step: a schema may be user code.
    */
   check(reply: Pick<Reply, "calls">, turn: number, scope: CheckScope): Promise<readonly CompletionCheck[]>;
-  /** Settles the next own call of a turn, by its check if it has one. */
+  /** Settles the next own call of a turn, by its check if it has one, and notes what it decides. */
   settle(call: TurnCall, check: CompletionCheck | undefined, turn: number, scope: ActScope): Promise<Settled>;
   /** The failure of an attempt whose turns are used up; `last` is the last rejected completion. */
   outOfTurns(last: Rejected | undefined): { readonly code: FailureCode; readonly message: string };
@@ -34,20 +35,16 @@ export interface Completion {
 export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state">;
 
 /** The answer to a call of one of the state's own tools. */
-export type Settled = CompletedCall | { readonly kind: "answered"; readonly output: Json } | Rejected;
-export interface CompletedCall {
-  readonly kind: "completed";
-  readonly output: Json;
-  /** The event that the state sent. */
-  readonly event?: string;
-}
+export type Settled =
+  | { readonly kind: "completed"; readonly output: Json }
+  | { readonly kind: "answered"; readonly output: Json }
+  | Rejected;
 export interface Rejected {
   readonly kind: "rejected";
-  readonly code: "completion_schema_invalid" | "transition_rejected";
   /** What the model reads. */
   readonly output: Json;
   /** Why, in short. */
-  readonly issues: readonly Issue[];
+  readonly why: string;
 }
 
 /** Whether a call is to one of the state's own tools. */
@@ -64,9 +61,18 @@ export function unreadable({ inputError }: TurnCall): Extract<SchemaVerdict<Json
   return { ok: false, issues: [{ path: "$", message: inputError?.message ?? "the arguments could not be read" }] };
 }
 
-export function invalidArguments(issues: readonly Issue[]): Rejected {
-  const output = invalidCompletion(issues.map((issue) => ({ ...issue })));
-  return { kind: "rejected", code: "completion_schema_invalid", output, issues };
+/** The answer to a call whose arguments do not fit. */
+export function rejectArguments(
+  { note }: Pick<ActScope, "note">,
+  turn: number,
+  { index }: TurnCall,
+  issues: readonly Issue[],
+): Rejected {
+  const listed = issues.map((issue) => ({ ...issue }));
+  const data = { turn, callId: callId(turn, index), code: "completion_schema_invalid", issues: listed };
+  note({ type: "completion.rejected", data });
+  const why = issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+  return { kind: "rejected", output: invalidCompletion(listed), why };
 }
 
 /** The tool result for a completion call that fails schema validation. */
