@@ -19,7 +19,7 @@ import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import { completionByTool } from "./completion/by-tool.ts";
-import { type Completion, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
+import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
 import { contract, nudge, systemMessages } from "./completion/contract.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
@@ -107,6 +107,8 @@ interface AgentState {
   usage: Usage;
   /** Whether `limit.near` was reported for the context window. */
   nearReported: boolean;
+  /** Turns since the stage's tool calls were used up. */
+  decidingTurns: number;
   /** The last completion that was rejected. */
   rejected: Rejected | undefined;
 }
@@ -125,11 +127,15 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     transcript,
     usage: NO_USAGE,
     nearReported: false,
+    decidingTurns: 0,
     rejected: undefined,
   };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(state, turn - 1);
-    const tools = turn === agent.turnCap ? [completion.tool] : prepared.tools;
+    const isOutOfCalls = outOfCalls(scope);
+    if (isOutOfCalls && state.decidingTurns === DECIDING_TURNS) return undecided(state, turn - 1);
+    if (isOutOfCalls) announceDeciding(state);
+    const tools = isOutOfCalls || turn === agent.turnCap ? [completion.tool] : prepared.tools;
     const answer = await modelTurn(scope, { turn, agent, completion, ...stageModel, transcript, tools });
     const outcome = await handleAnswer(state, turn, answer);
     if (outcome !== undefined) return outcome;
@@ -214,7 +220,30 @@ function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {
 
 function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): ActOutcome {
   scope.note({ type: "limit.reached", data: { limit: "turnCap", message: `${agent.turnCap} turns` } });
-  return { status: "failed", ...completion.outOfTurns(rejected), turns: agent.turnCap, usage };
+  const failure = completion.notCompleted(`within ${agent.turnCap} turns`, rejected);
+  return { status: "failed", ...failure, turns: agent.turnCap, usage };
+}
+
+/** Whether the calls that the stage may run are used up. */
+function outOfCalls({ state, used }: ActScope): boolean {
+  return used.calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
+}
+
+/** Tells the model once that it can only complete. */
+function announceDeciding(state: AgentState): void {
+  const { scope, completion, transcript } = state;
+  state.decidingTurns += 1;
+  if (state.decidingTurns > 1) return;
+  transcript.user(
+    `This stage has used its ${scope.used.calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
+  );
+}
+
+/** The failure of an attempt that used its last tool call and did not complete in the turns that were left. */
+function undecided({ scope, completion, rejected, usage }: AgentState, turns: number): ActOutcome {
+  const after = `${DECIDING_TURNS} turns after the last of ${scope.used.calls} tool calls`;
+  scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
+  return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }
 
 /** Reports once per attempt that the transcript is close to filling the model's context window. */

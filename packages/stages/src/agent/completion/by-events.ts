@@ -1,4 +1,5 @@
 import {
+  type CallUsage,
   field,
   type Issue,
   isJsonObject,
@@ -6,6 +7,7 @@ import {
   type JsonObject,
   type LegalEvent,
   type StageContext,
+  type StateLimits,
   type StatePlace,
 } from "@sluice/core";
 import { eventWords, visibleJson } from "@sluice/core/runtime";
@@ -48,9 +50,9 @@ export function completionByEvents({ turnCap }: AgentSpec, { stateId, events }: 
       const { accepted, output } = await scope.accept({ turn, callId: callId(turn, call.index), event, data });
       return accepted ? { kind: "completed", output } : { kind: "rejected", output, why: reasonIn(output) };
     },
-    outOfTurns: (last) => {
+    notCompleted: (within, last) => {
       const why = last === undefined ? "" : `; the last one was rejected: ${last.why}`;
-      return { code: "turn_cap", message: `no transition was accepted within ${turnCap} turns${why}` };
+      return { code: "turn_cap", message: `no transition was accepted ${within}${why}` };
     },
   };
 }
@@ -101,8 +103,22 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
 }
 
 /** What get_state returns. Nothing in it depends on the clock, so that a resumed run tells its model the same. */
-function stateNow({ stateId, events, ctx }: CheckScope, turnsLeft: number): Json {
-  return { state: stateId, events: events.map(eventWords), limits: { turnsLeft }, context: ctx.context };
+function stateNow({ stateId, events, ctx, state, used }: CheckScope, turnsLeft: number): Json {
+  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used) };
+  return { state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context };
+}
+
+function callLimitsLeft(limits: StateLimits = {}, used: CallUsage): JsonObject {
+  const { maxToolCalls, maxEditLines, maxLinesPerEdit, maxFiles, maxResultBytes } = limits;
+  const left = (max: number | undefined, name: string, count: number): JsonObject =>
+    max === undefined ? {} : { [name]: Math.max(0, max - count) };
+  return {
+    ...left(maxToolCalls, "toolCalls", used.calls),
+    ...left(maxEditLines, "editLines", used.editLines),
+    ...left(maxLinesPerEdit, "linesPerEdit", 0),
+    ...left(maxFiles, "files", used.files.length),
+    ...left(maxResultBytes, "resultBytes", used.resultBytes),
+  };
 }
 
 /** The check of a call that needs no decision of the machine; none for a transition that can be asked for. */

@@ -8,7 +8,7 @@ import { firstMessage } from "./contract.ts";
 type TypedAgent = AgentSpec & Required<Pick<AgentSpec, "completionTool" | "completionSchema">>;
 
 /** Completes with the first call of the completion tool that fits its schema. */
-export function completionByTool({ completionTool, completionSchema, turnCap }: TypedAgent): Completion {
+export function completionByTool({ completionTool, completionSchema }: TypedAgent): Completion {
   return {
     tool: functionTool(
       completionTool,
@@ -35,9 +35,9 @@ export function completionByTool({ completionTool, completionSchema, turnCap }: 
       scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, call.index) } });
       return { kind: "completed", output: check.output };
     },
-    outOfTurns: (last) =>
+    notCompleted: (within, last) =>
       last === undefined
-        ? { code: "turn_cap", message: `${completionTool} was not called within ${turnCap} turns` }
-        : { code: "schema", message: `no ${completionTool} call matched its schema within ${turnCap} turns` },
+        ? { code: "turn_cap", message: `${completionTool} was not called ${within}` }
+        : { code: "schema", message: `no ${completionTool} call matched its schema ${within}` },
   };
 }

@@ -27,12 +27,12 @@ export interface Completion {
   check(reply: Pick<Reply, "calls">, turn: number, scope: CheckScope): Promise<readonly CompletionCheck[]>;
   /** Settles the next own call of a turn, by its check if it has one, and notes what it decides. */
   settle(call: TurnCall, check: CompletionCheck | undefined, turn: number, scope: ActScope): Promise<Settled>;
-  /** The failure of an attempt whose turns are used up; `last` is the last rejected completion. */
-  outOfTurns(last: Rejected | undefined): { readonly code: FailureCode; readonly message: string };
+  /** The failure of an attempt that did not complete `within 8 turns`; `last` is the last rejected completion. */
+  notCompleted(within: string, last: Rejected | undefined): { readonly code: FailureCode; readonly message: string };
 }
 
 /** What a check may read. */
-export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state">;
+export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state" | "used">;
 
 /** The answer to a call of one of the state's own tools. */
 export type Settled =
