@@ -99,7 +99,7 @@ function usedWith(
 }
 
 function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallContext["notes"]): Policy {
-  const { deps, envelope, spec, state, offer, events, steps, env } = execution;
+  const { deps, envelope, spec, state, offer, events, env, detours } = execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -109,7 +109,7 @@ function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallCont
   ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
-  const { signal } = steps;
+  const { signal } = detours;
   // In mode allowlist, the session's list is the envelope of stages without one.
   const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
   const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
@@ -271,5 +271,5 @@ function isAsked({ verdict }: DecidedCall): boolean {
 }
 
 function isCancelled({ attempt }: ToolCallContext): boolean {
-  return cancelReason(attempt.execution.steps.signal) !== undefined;
+  return cancelReason(attempt.execution.detours.signal) !== undefined;
 }
