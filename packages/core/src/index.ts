@@ -175,6 +175,7 @@ export type {
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  HandledInterrupt,
   ScopedSteps,
   StateExecutor,
   StatePlace,

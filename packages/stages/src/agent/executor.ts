@@ -20,7 +20,7 @@ import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import { completionByTool } from "./completion/by-tool.ts";
 import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
-import { contract, nudge, systemMessages } from "./completion/contract.ts";
+import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
@@ -191,6 +191,9 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   if (scope.signal.aborted) return cancelled(state, turn);
   if (reply.calls.length === 0) transcript.user(nudge(completion, agent.turnCap - turn));
   else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
+  for (const { interrupts = [] } of outcomes) {
+    for (const handled of interrupts) transcript.user(interruptNotice(scope.stateId, handled));
+  }
   return undefined;
 }
 

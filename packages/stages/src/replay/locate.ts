@@ -80,6 +80,8 @@ function causeAtStep(step: AgentStepRef | StepRef, path: string, event: string |
     case "completion":
     case "output":
       return "the stage's schema validates the recorded output differently";
+    case "accept":
+      return "the machine decides about the event differently: its transitions, their conditions or the context changed";
     case "leave":
       return path.startsWith("$.next") || event?.startsWith("route.") === true
         ? "the route decides differently"
