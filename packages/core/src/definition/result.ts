@@ -89,6 +89,8 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly context: JsonObject;
   /** The result of the `setup` hook. */
   readonly setup: Json;
+  /** The event that led here, and the reason that the state before it gave. */
+  readonly arrivedBy?: { readonly event: string; readonly rationale?: string };
   /** From 1. */
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */

@@ -12,6 +12,7 @@ import type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
@@ -29,6 +30,8 @@ export interface KindFacts {
   readonly checksOutput?: true;
   /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */
   readonly completionTool?: string;
+  /** Its executor's other tools, whose calls it handles too. */
+  readonly ownTools?: readonly string[];
   /** The state completes by an event of a table's row instead of an output of its own. */
   readonly completesByEvents?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */
@@ -58,6 +61,7 @@ export interface StateSpec extends KindFacts {
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
   readonly sandbox?: StateSandbox;
+  readonly env?: StateEnvironment;
   readonly onCall?: GuardHook;
   /** Problems of its options, with paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];

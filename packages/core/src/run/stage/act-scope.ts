@@ -5,7 +5,7 @@ import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds } from "../../journal/step-id.ts";
-import { legalEvents, routesPause } from "../../machine/legal-events.ts";
+import { routesPause } from "../../machine/legal-events.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
@@ -109,10 +109,9 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, offer, deps, spec, detours } = execution;
+  const { state, stateId, events, offer, deps, spec, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
-  const events = legalEvents(spec, stateId);
   const asked = new Set<string>();
   let candidates = 0;
   let closed = false;
@@ -155,6 +154,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       },
       state,
       stateId,
+      events,
       executionId,
       ctx,
       turnsBefore,
@@ -162,19 +162,21 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       budget: limits,
       deadline: limits,
       signal: detours.signal,
+      get used() {
+        return attempt.used.calls;
+      },
       secrets: deps.secrets,
       calls: (turn, requests) =>
         during(async () => {
           calls ??= createCalls(attempt, ctx);
           return await calls.run(turn, requests);
         }),
-      events,
-      accept: ({ turn, event, data }) =>
+      accept: (candidate) =>
         during(async () => {
           if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
           const number = candidates;
           candidates += 1;
-          const { acceptance, accepted } = await acceptEvent(attempt, ctx, { turn, event, data }, number);
+          const { acceptance, accepted } = await acceptEvent(attempt, ctx, candidate, number);
           attempt.accepted = accepted;
           return acceptance;
         }),
