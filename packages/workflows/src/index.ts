@@ -9,3 +9,4 @@ export { renderJson } from "./report/json.ts";
 export { RULES } from "./report/rules.ts";
 export { renderSarif } from "./report/sarif.ts";
 export { renderText } from "./report/text.ts";
+export { statewrightJsonSchema } from "./statewright/json-schema.ts";
