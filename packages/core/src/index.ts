@@ -1,9 +1,12 @@
 export { type Clock, systemClock } from "./base/clock.ts";
 export { type ErrorClass, type ErrorForModel, isSluiceError, type Problem, SluiceError } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
-export { checkPipeline } from "./definition/check.ts";
+export { checkPipeline } from "./definition/check/check.ts";
 export {
   type AnyChoice,
+  type Branch,
+  type BranchShape,
+  backToInterrupted,
   type Cancel,
   type ChoiceAmong,
   type ChoiceShape,
@@ -15,10 +18,17 @@ export {
   type FanOut,
   type ForEach,
   type ForEachOptions,
+  type Fork,
+  type ForkOptions,
   fail,
   fanOut,
   forEach,
+  fork,
+  type Invoke,
+  type InvokeOptions,
+  invoke,
   type ParsedChoice,
+  type Return,
   route,
   type SiblingShape,
   type StageList,
@@ -42,19 +52,22 @@ export type {
   Usage,
 } from "./definition/result.ts";
 export type {
+  FinalOutcome,
   Guard,
   GuardScope,
   GuardVerdict,
+  InterruptSpec,
   KindFacts,
   Part,
   PipelineSpec,
   RoutesSpec,
   RowSpec,
+  RowTrigger,
   StateRoutes,
   StateSpec,
 } from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
-export { state } from "./definition/state.ts";
+export { final, state } from "./definition/state.ts";
 export type {
   AllowedTool,
   AssertAnswer,
@@ -72,8 +85,11 @@ export type {
   AnyPipeline,
   AnyState,
   Choice,
+  EventOutput,
+  EventStageOptions,
   Exact,
   In,
+  Interrupt,
   NextMap,
   Out,
   OutputOf,
@@ -142,6 +158,7 @@ export type {
   TreeRun,
   WaitOptions,
 } from "./journal/seam.ts";
+export type { LegalEvent } from "./machine/legal-events.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,
@@ -151,14 +168,17 @@ export {
   type Resolution,
 } from "./people/interactor.ts";
 export type {
+  Acceptance,
   ActOutcome,
   ActScope,
   ActUsage,
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  HandledInterrupt,
   ScopedSteps,
   StateExecutor,
+  StatePlace,
 } from "./run/executor.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

@@ -1,5 +1,6 @@
 // Where a run goes next, as a value: no journal, no model, no clock.
-export type { NextDecision, RejectedRow, ResolvedChoice, ResolvedSibling } from "./machine/decide-next.ts";
+export type { NextDecision, RejectedRow } from "./machine/decide-next.ts";
+export { type LegalEvent, type LegalTarget, legalEvents } from "./machine/legal-events.ts";
 export {
   type AttemptFacts,
   apply,
@@ -13,8 +14,10 @@ export {
   type PendingFanOut,
   type RunFacts,
   type StateCount,
+  type Suspended,
 } from "./machine/machine-state.ts";
 export type { OutputChange, Outputs } from "./machine/outputs.ts";
+export type { ResolvedChoice, ResolvedSibling } from "./machine/resolve-choice.ts";
 export {
   type Child,
   type ChildEnd,
