@@ -21,6 +21,7 @@ import {
   messageOf,
   type PreparedStates,
   pipelineProgram,
+  pipelinesWithin,
   prepareStates,
   problemsError,
   type RecordedCosts,
@@ -209,8 +210,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 }
 
 /** The keys in the variables that states set; they are redacted everywhere. */
-function keysOfStates({ states }: PipelineSpec): readonly (readonly [value: string, name: string])[] {
-  const found = [...states.values()].flatMap(({ env }) => keysInVariables(env?.set ?? {}));
+function keysOfStates(spec: PipelineSpec): readonly (readonly [value: string, name: string])[] {
+  const states = pipelinesWithin(spec).flatMap((one) => [...one.states.values()]);
+  const found = states.flatMap(({ env }) => keysInVariables(env?.set ?? {}));
   return found.filter(([value]) => value.length >= SHORTEST_SECRET);
 }
 
