@@ -18,6 +18,7 @@ export interface PipelineInRun {
   readonly deps: RunDeps;
   readonly meter: RunMeter;
   readonly states: PreparedStates;
+  readonly interrupts: readonly Interrupt[];
   /** The states of another pipeline, prepared once. */
   prepare(spec: PipelineSpec): PreparedStates;
   /** The children that run in this process now, by `<run>/<step>`. */
@@ -33,6 +34,13 @@ export interface StartedChild {
   readonly parent: Pick<MachineView, "run" | "context" | "outputs">;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
+}
+
+/** An interrupt of a pipeline, which changed files start. */
+export interface Interrupt {
+  readonly name: string;
+  /** Of a path in the workspace. */
+  matches(path: string): boolean;
 }
 
 /** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */
@@ -61,6 +69,7 @@ export interface Execution extends PreparedState {
   readonly routed: boolean;
   /** Turns of this state in earlier visits. */
   readonly turnsBefore: number;
+  readonly interrupts: readonly Interrupt[];
   readonly detours: Detours;
   /** Runs other pipelines as children, in a step of this name. */
   runChildren(stepId: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;

@@ -14,6 +14,7 @@ import { type PreparedStates, prepareStates } from "./prepared-states.ts";
 import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
 import { decideInRun } from "./stage/decide-route.ts";
 import { decidesStart } from "./stage/recorded-phases.ts";
+import { interruptsOf } from "./tool-calls/interrupts.ts";
 import { stateOfChild } from "./walk/fan-out.ts";
 import type { Walk } from "./walk/one-run.ts";
 import { executeEntered, moveOf, runEntered, walkToEnd } from "./walk/walk.ts";
@@ -44,11 +45,12 @@ export function pipelineProgram(
   };
 }
 
-function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states" | "runChild">): PipelineInRun {
+function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">): PipelineInRun {
   const own: PipelineInRun = {
     ...shared,
     spec,
     states: shared.prepare(spec),
+    interrupts: interruptsOf(spec),
     runChild: (child) => runChild(own, child),
   };
   return own;

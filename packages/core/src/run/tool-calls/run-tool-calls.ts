@@ -18,10 +18,11 @@ import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import { eventWords } from "../event-words.ts";
-import type { CallOutcome } from "../executor.ts";
+import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
+import { handleInterrupt, type MatchedInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
 import { bytesOf, withinResultLimit } from "./result-limit.ts";
@@ -48,6 +49,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   // A new transcript: its model has made no call before.
   const { last, times } = NO_CALLS;
   attempt.used.calls = { ...attempt.used.calls, last, times };
+  let interrupts = 0;
 
   const seal = (request: CallRequest): SealedCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
@@ -59,13 +61,26 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
     return new SealedCall(scope, request);
   };
 
+  /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
+  const handle = async (matched: readonly MatchedInterrupt[]): Promise<readonly HandledInterrupt[]> => {
+    const handled: HandledInterrupt[] = [];
+    for (const one of matched) {
+      if (isCancelled(of)) break;
+      const end = await handleInterrupt(of, one, interrupts);
+      interrupts += 1;
+      if (end !== undefined) handled.push(end);
+    }
+    return handled;
+  };
+
   return {
     run: async (turn, requests) => {
       let waiting: readonly SealedCall[] = requests.map(seal);
       const outcomes: CallOutcome[] = [];
+      let interrupted = false;
       for (let group = 0; waiting.length > 0; group += 1) {
-        // After a cancel or a stuck call no further group is decided.
-        if (isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
+        // After a cancel, an interrupt or a stuck call no further group is decided.
+        if (interrupted || isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
         const groupId = { turn, group };
         const decided = await recordVerdicts(of, groupId, nextGroup(of, waiting), waiting);
         const settled = decided.some(isAsked) ? await recordApprovals(of, groupId, decided) : decided;
@@ -73,11 +88,15 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
         for (const one of settled) {
           const ran = results.get(one.call.id);
           attempt.used.calls = usedWith(of, one, ran);
-          outcomes.push(outcomeOf(of, one, ran));
+          const outcome = outcomeOf(of, one, ran);
+          const { interrupts: matched = [] } = ran ?? {};
+          const handled = await handle(matched);
+          outcomes.push(handled.length === 0 ? outcome : { ...outcome, interrupts: handled });
+          interrupted ||= matched.length > 0;
         }
         waiting = waiting.slice(decided.length);
       }
-      return [...outcomes, ...waiting.map(notRun)];
+      return [...outcomes, ...waiting.map((call) => (interrupted ? interruptedCall(call) : notRun(call)))];
     },
     close: () => {
       open = false;
@@ -260,6 +279,12 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
   for (const [key, value] of Object.entries(ran.notes ?? {}))
     Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
   return { id, tool, ok: ran.ok, output: ran.output };
+}
+
+/** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */
+function interruptedCall({ id, tool }: SealedCall): CallOutcome {
+  const message = "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
+  return { id, tool, ok: false, output: { code: "interrupted", message } };
 }
 
 function notRun({ id, tool }: SealedCall): CallOutcome {

@@ -89,7 +89,7 @@ export async function executeEntered(
   routed: boolean,
 ): Promise<{ readonly ended: ExecutionEnd; readonly left: Transition | undefined }> {
   const { pipeline, steps } = walk;
-  if (pipeline.spec.interrupts.length === 0) {
+  if (pipeline.interrupts.length === 0) {
     const ended = await execute(executionOf(walk, routed, { signal: steps.signal, left: undefined, take: noDetour }));
     return { ended, left: undefined };
   }
@@ -131,7 +131,7 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
 /** The execution of the state that the run has entered. */
 function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { pipeline, steps, state: view } = walk;
-  const { spec, deps, meter, states } = pipeline;
+  const { spec, deps, meter, states, interrupts } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
@@ -143,7 +143,7 @@ function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
   const env = environmentOf(deps.env, prepared.state.env);
-  return { ...prepared, ...own, spec, executor, view, steps, deps, env, meter, detours, runChildren };
+  return { ...prepared, ...own, spec, executor, view, steps, deps, env, meter, interrupts, detours, runChildren };
 }
 
 /** The session's variables without those that the state blocks, and with those that it sets. */
