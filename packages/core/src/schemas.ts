@@ -206,7 +206,9 @@ const data = {
     callId: z.string().optional(),
     event: z.string(),
     reason: z.string(),
-    rows: z.array(z.looseObject({ row: z.int(), when: z.string().optional(), why: z.string() })),
+    rows: z.array(
+      z.looseObject({ row: z.int(), label: z.string().optional(), when: z.string().optional(), why: z.string() }),
+    ),
   }),
   /** The execution waits while `to` handles the changed files. */
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),

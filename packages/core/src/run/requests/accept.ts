@@ -3,7 +3,7 @@ import { isJsonObject, type JsonObject } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import { stepIds, stepNames } from "../../journal/step-id.ts";
-import type { NextDecision } from "../../machine/decide-next.ts";
+import type { NextDecision, RejectedRow } from "../../machine/decide-next.ts";
 import { choiceText, type LegalEvent } from "../../machine/legal-events.ts";
 import { follow } from "../../machine/transition.ts";
 import type { AcceptedEvent, Attempt } from "../attempt.ts";
@@ -77,7 +77,7 @@ type Rejection = {
   readonly code: "transition_rejected";
   readonly reason: string;
   /** The rows of the event that did not fire. */
-  readonly rows: readonly { readonly row: number; readonly when?: string; readonly why: string }[];
+  readonly rows: readonly (RejectedRow & { readonly when?: string })[];
   readonly legal: readonly LegalEvent[];
 };
 
@@ -93,9 +93,9 @@ function rejectedIn({ spec, view }: Execution, input: Approvable, decision: Next
   const { effect } = follow(spec, view, input, decision);
   if (effect.kind !== "stay") return undefined;
   const { routes } = spec;
-  const rows = effect.rejected.map(({ row, why }) => {
-    const when = routes.kind === "table" ? routes.rows[row]?.when?.text : undefined;
-    return { row, ...(when === undefined ? {} : { when }), why };
+  const rows = effect.rejected.map((rejected) => {
+    const when = routes.kind === "table" ? routes.rows[rejected.row]?.when?.text : undefined;
+    return when === undefined ? rejected : { ...rejected, when };
   });
   return rejection(effect.reason, rows, effect.legal);
 }

@@ -64,7 +64,7 @@ export async function handleInterrupt(
 ): Promise<HandledInterrupt | undefined> {
   const { execution, journal, slot } = attempt;
   const [path = ""] = files;
-  const input: MachineInput = { kind: "interrupt", name: interrupt, path };
+  const input: MachineInput = { kind: "interrupt", name: interrupt, path, files };
   const decide = async (step: StepCall): Promise<NextDecision> => {
     const decision = await decideInRun(execution, input);
     const { choice } = decision;

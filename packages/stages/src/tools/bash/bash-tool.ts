@@ -132,10 +132,8 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   });
   // Processes in a sandbox end with it.
   if (!isWalled) await endSurvivors(call.idempotencyKey, clock);
-  // What an aborted command changed counts too; its own signal would stop the comparison.
-  const isAborted = end.by === "abort";
-  const compared = isAborted && !mayChange ? undefined : await watch?.changes(isAborted ? NEVER : call.signal);
-  const changes = isAborted || !isExpectedToRead ? undefined : compared;
+  const compared = end.by === "abort" ? undefined : await watch?.changes(call.signal);
+  const changes = isExpectedToRead ? compared : undefined;
   const text = shown.text();
   return {
     ...verdict(bash, call, end, text, changes),
