@@ -45,7 +45,10 @@ export function pipelineProgram(
   };
 }
 
-function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">): PipelineInRun {
+function inRun(
+  spec: PipelineSpec,
+  shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">,
+): PipelineInRun {
   const own: PipelineInRun = {
     ...shared,
     spec,
