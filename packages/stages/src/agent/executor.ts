@@ -235,7 +235,7 @@ function outOfCalls({ state, used }: ActScope): boolean {
   return used.calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
 }
 
-/** Tells the model once that it can only complete. */
+/** Counts a turn that can only complete the state; before the first one, the model reads why. */
 function announceDeciding(state: AgentState): void {
   const { scope, completion, transcript } = state;
   state.decidingTurns += 1;
