@@ -193,7 +193,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   if (reply.calls.length === 0) transcript.user(nudge(completion, agent.turnCap - turn));
   else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
   for (const { interrupts = [] } of outcomes) {
-    for (const handled of interrupts) transcript.user(interruptNotice(scope.stateId, handled));
+    for (const handled of interrupts) transcript.user(scope.secrets.text(interruptNotice(scope.stateId, handled)));
   }
   return undefined;
 }
