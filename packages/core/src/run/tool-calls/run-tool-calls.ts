@@ -46,10 +46,10 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   const notes: ToolCallContext["notes"] = {};
   const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx, notes), notes, openRequests: new Set() };
   const ids = new Set<string>();
+  let interrupts = 0;
   // A new transcript: its model has made no call before.
   const { last, times } = NO_CALLS;
   attempt.used.calls = { ...attempt.used.calls, last, times };
-  let interrupts = 0;
 
   const seal = (request: CallRequest): SealedCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
