@@ -105,6 +105,8 @@ export type {
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
   CallScene,
+  FileEdit,
+  MeasureScene,
   Reach,
   RecoverAnswer,
   Subject,
@@ -115,6 +117,7 @@ export type {
   Workspace,
 } from "./gate/subjects.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
+export type { CallUsage } from "./gate/usage.ts";
 export type { CheckedChain } from "./journal/audit/verify.ts";
 export type { ExportReport } from "./journal/audit/verify-export.ts";
 export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
+import { type CallUsage, NO_CALLS } from "../gate/usage.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
@@ -18,6 +19,8 @@ interface SharedByAttempts {
   readonly slot: ConcurrencySlot;
   /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
+  /** What the calls of all attempts have used; after a resume, also what is recorded of them. */
+  readonly used: { calls: CallUsage };
 }
 
 /** One attempt of an execution, as its phases use it. */
@@ -27,6 +30,7 @@ export class Attempt implements SharedByAttempts {
   readonly limits: ExecutionLimits;
   readonly slot: ConcurrencySlot;
   readonly denied: Denied[];
+  readonly used: { calls: CallUsage };
   /** From 1. */
   readonly number: number;
   /** From the assert hook of the previous attempt. */
@@ -35,12 +39,13 @@ export class Attempt implements SharedByAttempts {
   #ctx: StageContext | undefined;
 
   constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
-    const { execution, executionId, limits, slot, denied } = shared;
+    const { execution, executionId, limits, slot, denied, used } = shared;
     this.execution = execution;
     this.executionId = executionId;
     this.limits = limits;
     this.slot = slot;
     this.denied = denied;
+    this.used = used;
     this.number = number;
     this.feedback = feedback;
     this.journal = new AttemptJournal(execution.steps, executionId, number, limits);
@@ -67,7 +72,7 @@ export function firstAttempt(execution: Execution): Attempt {
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const slot = new ConcurrencySlot(deps.slots, [watch, meter.work], steps.signal);
-  return new Attempt({ execution, executionId, limits, slot, denied: [] });
+  return new Attempt({ execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } });
 }
 
 /** Options of a step that only decides: replay runs it again instead of reading its record. */

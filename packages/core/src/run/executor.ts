@@ -3,6 +3,7 @@ import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
+import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
@@ -79,6 +80,8 @@ export interface ActScope {
   readonly deadline: Deadline;
   /** Aborts on cancel. */
   readonly signal: AbortSignal;
+  /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
+  readonly used: CallUsage;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
   /** Waits until an epoch time in milliseconds, without a concurrency slot and outside every timeout. */

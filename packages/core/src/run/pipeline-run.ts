@@ -2,6 +2,7 @@ import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
+import type { StateEnvironment } from "../definition/state-rules.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
@@ -156,5 +157,14 @@ function executionOf(
   }
   const { root: workspace } = deps.workspace;
   const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
-  return { ...prepared, ...own, spec, executor, view, steps, deps, meter };
+  const env = environmentOf(deps.env, prepared.state.env);
+  return { ...prepared, ...own, spec, executor, view, steps, deps, env, meter };
+}
+
+/** The session's variables without those that the state blocks, and with those that it sets. */
+function environmentOf(session: RunDeps["env"], own: StateEnvironment | undefined): RunDeps["env"] {
+  if (own === undefined) return session;
+  const { set = {}, block = [] } = own;
+  const kept = Object.entries(session).filter(([name]) => !block.includes(name));
+  return Object.freeze({ ...Object.fromEntries(kept), ...set });
 }

@@ -140,6 +140,9 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       budget: limits,
       deadline: limits,
       signal: steps.signal,
+      get used() {
+        return attempt.used.calls;
+      },
       secrets: deps.secrets,
       calls: (turn, requests) =>
         during(async () => {
