@@ -39,6 +39,7 @@ export { type PipelineShape, pipelineShape, type StateShape } from "./definition
 export type { ToolPattern } from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type {
+  Arrival,
   Cancelled,
   Completed,
   Failed,
@@ -158,6 +159,7 @@ export type {
   TreeRun,
   WaitOptions,
 } from "./journal/seam.ts";
+export type { LegalEvent } from "./machine/legal-events.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,
@@ -167,14 +169,17 @@ export {
   type Resolution,
 } from "./people/interactor.ts";
 export type {
+  Acceptance,
   ActOutcome,
   ActScope,
   ActUsage,
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  HandledInterrupt,
   ScopedSteps,
   StateExecutor,
+  StatePlace,
 } from "./run/executor.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

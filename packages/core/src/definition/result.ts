@@ -27,7 +27,8 @@ export type FailureCode =
   | "budget"
   | "timeout"
   | "hook"
-  | "fan_out";
+  | "fan_out"
+  | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
 type ResultBase = {
@@ -72,6 +73,13 @@ export interface ListItem<O = unknown> {
   readonly message?: string;
 }
 
+/** How an event led to a state. A type alias, because it is part of a patch. */
+export type Arrival = {
+  readonly event: string;
+  /** `rationale` of the event's data. */
+  readonly rationale?: string;
+};
+
 /** What prompts, hooks and routes read. Frozen. */
 export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
   readonly runId: string;
@@ -88,6 +96,8 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly context: JsonObject;
   /** The result of the `setup` hook. */
   readonly setup: Json;
+  /** The event that led here, and the reason that the state before it gave. */
+  readonly arrivedBy?: Arrival;
   /** From 1. */
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */

@@ -17,10 +17,12 @@ import { type CallUsage, countAllowed, countCall, countResult, limitsEdits, NO_C
 import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
-import type { CallOutcome } from "../executor.ts";
+import { eventWords } from "../event-words.ts";
+import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
+import { handleInterrupt, type MatchedInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
 import { bytesOf, withinResultLimit } from "./result-limit.ts";
@@ -47,6 +49,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   // A new transcript: its model has made no call before.
   const { last, times } = NO_CALLS;
   attempt.used.calls = { ...attempt.used.calls, last, times };
+  let interrupts = 0;
 
   const seal = (request: CallRequest): SealedCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
@@ -58,13 +61,26 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
     return new SealedCall(scope, request);
   };
 
+  /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
+  const handle = async (matched: readonly MatchedInterrupt[]): Promise<readonly HandledInterrupt[]> => {
+    const handled: HandledInterrupt[] = [];
+    for (const one of matched) {
+      if (isCancelled(of)) break;
+      const end = await handleInterrupt(of, one, interrupts);
+      interrupts += 1;
+      if (end !== undefined) handled.push(end);
+    }
+    return handled;
+  };
+
   return {
     run: async (turn, requests) => {
       let waiting: readonly SealedCall[] = requests.map(seal);
       const outcomes: CallOutcome[] = [];
+      let interrupted = false;
       for (let group = 0; waiting.length > 0; group += 1) {
-        // After a cancel or a stuck call no further group is decided.
-        if (isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
+        // After a cancel, an interrupt or a stuck call no further group is decided.
+        if (interrupted || isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
         const groupId = { turn, group };
         const decided = await recordVerdicts(of, groupId, nextGroup(of, waiting), waiting);
         const settled = decided.some(isAsked) ? await recordApprovals(of, groupId, decided) : decided;
@@ -72,11 +88,15 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
         for (const one of settled) {
           const ran = results.get(one.call.id);
           attempt.used.calls = usedWith(of, one, ran);
-          outcomes.push(outcomeOf(of, one, ran));
+          const outcome = outcomeOf(of, one, ran);
+          const { interrupts: matched = [] } = ran ?? {};
+          const handled = await handle(matched);
+          outcomes.push(handled.length === 0 ? outcome : { ...outcome, interrupts: handled });
+          interrupted ||= matched.length > 0;
         }
         waiting = waiting.slice(decided.length);
       }
-      return [...outcomes, ...waiting.map(notRun)];
+      return [...outcomes, ...waiting.map((call) => (interrupted ? interruptedCall(call) : notRun(call)))];
     },
     close: () => {
       open = false;
@@ -98,7 +118,7 @@ function usedWith(
 }
 
 function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallContext["notes"]): Policy {
-  const { deps, envelope, spec, state, offer, steps, env } = execution;
+  const { deps, envelope, spec, state, offer, events, env, detours } = execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -108,7 +128,7 @@ function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallCont
   ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
-  const { signal } = steps;
+  const { signal } = detours;
   // In mode allowlist, the session's list is the envelope of stages without one.
   const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
   const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
@@ -127,7 +147,11 @@ function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallCont
     },
     limits: state.limits,
     notes,
-    alternatives: { allowedTools, completionTool: state.completionTool ?? "" },
+    alternatives: {
+      allowedTools,
+      completionTool: state.completionTool ?? "",
+      ...(events.length === 0 ? {} : { events: events.map((event) => secrets.text(eventWords(event))) }),
+    },
     ...(guards.length === 0 ? {} : { hooks: (call) => runGuardHooks(guards, call, ctx, { clock, signal }) }),
     mask: secrets.text,
     redact: redactJson,
@@ -257,6 +281,13 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
   return { id, tool, ok: ran.ok, output: ran.output };
 }
 
+/** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */
+function interruptedCall({ id, tool }: SealedCall): CallOutcome {
+  const message =
+    "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
+  return { id, tool, ok: false, output: { code: "interrupted", message } };
+}
+
 function notRun({ id, tool }: SealedCall): CallOutcome {
   return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage ended before this call" } };
 }
@@ -266,5 +297,5 @@ function isAsked({ verdict }: DecidedCall): boolean {
 }
 
 function isCancelled({ attempt }: ToolCallContext): boolean {
-  return cancelReason(attempt.execution.steps.signal) !== undefined;
+  return cancelReason(attempt.execution.detours.signal) !== undefined;
 }

@@ -2,8 +2,8 @@ import type { Json, JsonObject } from "../../base/json.ts";
 import type { Authorization, Policy, SealedCall } from "../../gate/authorize-call.ts";
 import type { FileEdit, Subject } from "../../gate/subjects.ts";
 import type { CallUsage } from "../../gate/usage.ts";
-import type { AnswerProof } from "../../people/answer-proof.ts";
 import type { Attempt } from "../attempt.ts";
+import type { JournaledAnswer } from "../requests/answer.ts";
 import type { RecordedVerdict } from "./verdict.ts";
 
 /** What the calls of one attempt share. */
@@ -34,14 +34,4 @@ export interface AskedCall {
   readonly edits?: readonly FileEdit[] | undefined;
   /** Absent if the run was cancelled first. */
   readonly answer: JournaledAnswer | undefined;
-}
-/** An answer as read from the journal. */
-export interface JournaledAnswer {
-  readonly kind: "approve" | "deny" | "defer" | "value" | "none";
-  readonly reason: string | undefined;
-  readonly value: Json | undefined;
-  readonly digest: string | undefined;
-  /** Who answered. */
-  readonly by: string;
-  readonly proof: AnswerProof | undefined;
 }
