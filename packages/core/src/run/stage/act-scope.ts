@@ -146,7 +146,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       steps: {
         incarnation: journal.incarnation,
         run: (stepId, fn, options) =>
-          step(stepId, () => journal.run(stepId, (call) => fn(ofKind(call)), openOfKind(options))),
+          step(stepId, () => journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options))),
         now: (stepId) => step(stepId, () => journal.now(stepId)),
         sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
         emit: (channel, chunk) => journal.emit(channel, chunk),
@@ -216,18 +216,35 @@ function refuseRepeated(asked: Set<string>, executionId: string, name: string): 
 }
 
 /** A step's call as a kind gets it: all of it, except that it cannot add events about requests. */
-function ofKind(call: StepCall): StepCall {
-  const { opened, recorded } = call;
-  return {
-    ...(opened === undefined ? {} : { opened }),
-    ...(recorded === undefined ? {} : { recorded }),
-    get signal() {
-      return call.signal;
-    },
-    event: (draft) => call.event(eventOfKind(draft)),
-    signals: () => call.signals(),
-    hold: (work) => call.hold(work),
-  };
+class KindCall implements StepCall {
+  readonly #call: StepCall;
+  readonly opened?: NonNullable<StepCall["opened"]>;
+  readonly recorded?: NonNullable<StepCall["recorded"]>;
+
+  constructor(call: StepCall) {
+    this.#call = call;
+    const { opened, recorded } = call;
+    if (opened !== undefined) this.opened = opened;
+    if (recorded !== undefined) this.recorded = recorded;
+  }
+
+  // Functions of their own, since they are passed on without the call; made on access, since most calls use few of them.
+  get event(): StepCall["event"] {
+    return (draft) => this.#call.event(eventOfKind(draft));
+  }
+
+  get hold(): StepCall["hold"] {
+    return this.#call.hold;
+  }
+
+  get signals(): StepCall["signals"] {
+    return this.#call.signals;
+  }
+
+  /** Read from the call, which creates it on first access. */
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
 }
 
 function openOfKind<T extends Json>(options: StepOptions<T> | undefined): StepOptions<T> | undefined {

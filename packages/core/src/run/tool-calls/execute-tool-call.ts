@@ -27,10 +27,10 @@ export type ExecutedCall = {
   readonly full?: Json;
   readonly notes?: JsonObject;
   readonly facts?: JsonObject;
-  /** The bytes of UTF-8 of `output` that count, in states that limit them. */
-  readonly bytes?: number;
   /** The interrupts that it starts. */
   readonly interrupts?: readonly MatchedInterrupt[];
+  /** The bytes of UTF-8 of `output` that count, in states that limit them. */
+  readonly bytes?: number;
 };
 /** The result before it is recorded, with the files that the call changed, as its tool reports them. */
 type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & { readonly changed?: readonly string[] };
@@ -168,7 +168,12 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
   }
 }
 
-async function act(runnable: ExecutableCall, call: ToolCall, deps: RunDeps, step: CallStep): Promise<RawResult> {
+async function act(
+  runnable: ExecutableCall,
+  call: ToolCall,
+  deps: RunDeps,
+  step: CallStep,
+): Promise<RawResult> {
   const authorization = await runnable.authorize();
   if (authorization.kind !== "allow") return refusedCall(authorization, deps);
   // After the authorization, which may have waited for the tool and for hooks.

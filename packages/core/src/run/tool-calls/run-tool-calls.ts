@@ -46,10 +46,10 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   const notes: ToolCallContext["notes"] = {};
   const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx, notes), notes, openRequests: new Set() };
   const ids = new Set<string>();
+  let interrupts = 0;
   // A new transcript: its model has made no call before.
   const { last, times } = NO_CALLS;
   attempt.used.calls = { ...attempt.used.calls, last, times };
-  let interrupts = 0;
 
   const seal = (request: CallRequest): SealedCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
@@ -283,8 +283,7 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */
 function interruptedCall({ id, tool }: SealedCall): CallOutcome {
-  const message =
-    "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
+  const message = "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
   return { id, tool, ok: false, output: { code: "interrupted", message } };
 }
 
