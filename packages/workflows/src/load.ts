@@ -152,8 +152,11 @@ async function openDocument(
   }
 }
 
+/** The text of a file, which is read once. */
 async function readFile({ options, files }: Loading, path: string): Promise<string> {
-  if (files.size >= MAX_FILES && !files.has(path)) throw new Error(`the workflow has more than ${MAX_FILES} files`);
+  const known = files.get(path);
+  if (known !== undefined) return known.text;
+  if (files.size >= MAX_FILES) throw new Error(`the workflow has more than ${MAX_FILES} files`);
   const text = await options.read(path);
   files.set(path, { path, digest: sha256(text), text });
   return text;
