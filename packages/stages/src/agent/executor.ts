@@ -232,7 +232,7 @@ function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): 
 
 /** Whether the calls that the stage may run are used up. */
 function outOfCalls({ state, used }: ActScope): boolean {
-  return used.calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
+  return used().calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
 }
 
 /** Counts a turn that can only complete the state; before the first one, the model reads why. */

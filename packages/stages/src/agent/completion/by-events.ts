@@ -104,7 +104,7 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
 
 /** What get_state returns. Nothing in it depends on the clock, so that a resumed run shows its model the same. */
 function stateNow({ stateId, events, ctx, state, used, secrets }: CheckScope, turnsLeft: number): Json {
-  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used) };
+  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used()) };
   return secrets.json({ state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context });
 }
 
