@@ -204,7 +204,9 @@ async function executeApproved(
       const all = await limits.timed(step.signal, async (signal) => {
         const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
         const ran = await concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
-        return withinResultLimit(ran, execution.state.limits?.maxResultBytes, of.attempt.used.calls.resultBytes);
+        const { maxResultBytes } = execution.state.limits ?? {};
+        if (maxResultBytes === undefined) return ran;
+        return withinResultLimit(ran, maxResultBytes, of.attempt.used.calls.resultBytes);
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
         const call = runnables[index]?.call;
@@ -283,7 +285,8 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */
 function interruptedCall({ id, tool }: SealedCall): CallOutcome {
-  const message = "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
+  const message =
+    "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
   return { id, tool, ok: false, output: { code: "interrupted", message } };
 }
 
