@@ -241,7 +241,7 @@ function announceDeciding(state: AgentState): void {
   state.decidingTurns += 1;
   if (state.decidingTurns > 1) return;
   transcript.user(
-    `This stage has used its ${scope.used.calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
+    `This stage has used its ${scope.used().calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
   );
 }
 
@@ -253,7 +253,7 @@ function turnsLeft({ scope, agent, decidingTurns }: AgentState, turn: number): n
 
 /** The failure of an attempt that used its last tool call and did not complete in the turns that were left. */
 function undecided({ scope, completion, rejected, usage }: AgentState, turns: number): ActOutcome {
-  const after = `${DECIDING_TURNS} turns after the last of ${scope.used.calls} tool calls`;
+  const after = `${DECIDING_TURNS} turns after the last of ${scope.used().calls} tool calls`;
   scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }
