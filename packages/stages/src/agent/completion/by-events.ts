@@ -18,9 +18,9 @@ import { type CheckScope, type Completion, functionTool, rejectArguments, unread
 import { firstMessage, taskText } from "./contract.ts";
 
 /** The tool with which an agent asks the machine to move. */
-export const TRANSITION = "transition";
+const TRANSITION = "transition";
 /** The tool with which it reads where it is. */
-export const GET_STATE = "get_state";
+const GET_STATE = "get_state";
 /** Characters of an event's name. */
 const LONGEST_EVENT = 200;
 
