@@ -212,6 +212,9 @@ function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): Pa
       }
       return root === "upstream" ? insideSchema(from.output?.accepted?.(), path, 2) : undefined;
     }
+    case "project":
+      if (path.length === 2 && second === "agents") return undefined;
+      return { message: "a template reads only agents of ctx.project", suggestion: "write {{ctx.project.agents}}" };
     case "context":
     case "setup":
       return undefined;

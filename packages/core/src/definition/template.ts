@@ -28,6 +28,7 @@ const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "input",
   "upstream",
   "context",
+  "project",
   "setup",
   "attempt",
   "visit",

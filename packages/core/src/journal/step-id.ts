@@ -3,7 +3,7 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 
 // The grammar of step ids:
 //
-//   id        = "initial" | fan-out | fan-out "/failed" | "wait/" signal | execution "/a" attempt "/" name
+//   id        = "project" | "initial" | fan-out | fan-out "/failed" | "wait/" signal | execution "/a" attempt "/" name
 //   fan-out   = "fan-" number, as the machine names it
 //   execution = state "#" visit
 //   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
@@ -11,6 +11,8 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 //             | a name that the state's executor chose
 
 export const stepIds = {
+  /** What the run reads of its project's files. */
+  project: "project",
   initial: "initial",
   failedFanOut: (fanOut: string): string => `${fanOut}/failed`,
   wait: (signal: string): string => `wait/${signal}`,
@@ -62,7 +64,7 @@ type StepNameRef =
   | { readonly kind: "custom"; readonly name: string };
 
 export type StepRef =
-  | { readonly kind: "initial" }
+  | { readonly kind: "project" | "initial" }
   | { readonly kind: "fanOut" | "failedFanOut"; readonly fanOut: string }
   | { readonly kind: "wait"; readonly signal: string }
   | AttemptStepRef
@@ -73,7 +75,7 @@ export type StepRef =
 export function parseStepId(text: string): StepRef {
   const inAttempt = parseAttemptStep(text);
   if (inAttempt !== undefined) return inAttempt;
-  if (text === stepIds.initial) return { kind: "initial" };
+  if (text === stepIds.project || text === stepIds.initial) return { kind: text };
   if (text.startsWith("wait/")) return { kind: "wait", signal: text.slice("wait/".length) };
   const [, fanOut, failed] = FAN_OUT.exec(text) ?? [];
   if (fanOut === undefined) return { kind: "unknown" };

@@ -1,5 +1,5 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
-import type { ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type { ListItem, ProjectFacts, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { ResolvedChoice } from "./decide-next.ts";
 import { type OutputChange, Outputs } from "./outputs.ts";
@@ -40,6 +40,8 @@ export interface RunFacts {
   /** The absolute path of the run's folder. */
   readonly workspace: string;
   readonly input: Json;
+  /** What it read of its project's files; absent if nothing reads it. */
+  readonly project?: ProjectFacts | undefined;
 }
 export interface StateCount {
   readonly visits: number;
@@ -87,9 +89,14 @@ export function initialState(
   spec: PipelineSpec,
   run: Pick<RunFacts, "input"> & Partial<Omit<RunFacts, "input">>,
 ): MachineState {
-  const { id = "", workspace = "", input } = run;
+  const { id = "", workspace = "", input, project } = run;
   return {
-    run: { id, workspace, input: deepFreeze(input) },
+    run: {
+      id,
+      workspace,
+      input: deepFreeze(input),
+      ...(project === undefined ? {} : { project: deepFreeze(project) }),
+    },
     context: deepFreeze(spec.context),
     outputs: Outputs.of({}),
     hops: 0,
@@ -192,7 +199,12 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   };
   addUpstream(ctx, outputs);
   // A spread of `ctx` would read its outputs.
-  return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
+  const { project } = run;
+  const sometimes = {
+    ...(project === undefined ? {} : { project }),
+    ...(feedback === undefined ? {} : { feedback }),
+  };
+  return Object.freeze(Object.assign(ctx, sometimes, deepFreeze(joined)));
 }
 
 /** Where a context keeps the outputs that its `upstream` reads. */

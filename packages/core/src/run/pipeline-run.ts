@@ -1,7 +1,8 @@
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import type { StageResult } from "../definition/result.ts";
+import type { ProjectFacts, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
+import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
@@ -50,7 +51,8 @@ interface Decided {
 /** Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. */
 async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
   const { spec, deps } = setup;
-  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input: runInput });
+  const project = await readProject(setup, steps);
+  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input: runInput, project });
   const account: RunAccount = { stages: [], denied: [], usage: NO_USAGE };
   let decided = await decideStart(setup, steps, state);
   for (;;) {
@@ -73,6 +75,14 @@ async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Pr
         decided = await runChildren(setup, steps, state, account, effect);
     }
   }
+}
+
+/** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
+async function readProject({ deps }: RunSetup, steps: StepRunner): Promise<ProjectFacts | undefined> {
+  const { project, secrets } = deps;
+  if (project === undefined) return undefined;
+  const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(), secrets);
+  return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
 
 /** Recorded only where a schema reads the run's input. */

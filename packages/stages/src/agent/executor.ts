@@ -21,6 +21,7 @@ import { checkCompletions, contract, firstMessage, nudge, systemMessages } from 
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
+import { withSkills } from "./skills.ts";
 import { completionStepName } from "./step-names.ts";
 import { callId, Transcript } from "./transcript.ts";
 
@@ -61,7 +62,7 @@ export function agentExecutor(
     kind: "agent",
     init: (state, ctx, offer) => {
       const { agent, system } = prepare(state, offer);
-      return { system: system(agent.prompt(ctx)), first: firstMessage(ctx) };
+      return { system: system(withSkills(agent.prompt(ctx), state, ctx)), first: firstMessage(ctx) };
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer);
