@@ -17,11 +17,10 @@ import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
-import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
+import { checkCompletions, contract, firstMessage, nudge, systemMessages, withSkills } from "./contract.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
-import { withSkills } from "./skills.ts";
 import { completionStepName } from "./step-names.ts";
 import { callId, Transcript } from "./transcript.ts";
 

@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { PipelineSpec, ProjectFacts, RunJournal, Workspace } from "@sluice/core";
 import { isLifecycle, parseStepId, type RunDeps } from "@sluice/core/runtime";
+import { readsSkills } from "../agent/contract.ts";
 import { readUpTo, withFile } from "../tools/files/open.ts";
 import { contains, fileSubjects } from "../tools/files/paths.ts";
 import { asFault } from "../tools/files/results.ts";
 import { isBinary, sha256 } from "../tools/files/text.ts";
-import { readsSkills } from "../tools/skills/read-skill.ts";
 import { findSkills } from "../tools/skills/skill-folders.ts";
 
 const AGENTS = "AGENTS.md";
@@ -35,7 +35,7 @@ export function projectReader(
   return { recorded, read: () => readProject(needs, workspace) };
 }
 
-/** For a replay, which opens no file: a pipeline that reads the project's files anew differs from the record anyway. */
+/** For a replay, which opens no file: a pipeline that newly reads the project's files differs from the record anyway. */
 export function replayedProject(spec: PipelineSpec, journals: readonly RunJournal[]): RunDeps["project"] {
   const reader = projectReader(spec, { root: "" }, journals);
   return reader && { ...reader, read: async () => ({ agents: `[${AGENTS} was not recorded]`, skills: [] }) };

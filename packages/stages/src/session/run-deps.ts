@@ -29,6 +29,7 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
+import { readsSkills } from "../agent/contract.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
@@ -41,7 +42,6 @@ import { rememberedSecrets, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
-import { readsSkills } from "../tools/skills/read-skill.ts";
 import { skillRoots } from "../tools/skills/skill-folders.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";

@@ -1,6 +1,5 @@
 import { join, relative, sep } from "node:path";
-import type { SkillFacts, StateSpec, Subject, ToolSpec, Workspace } from "@sluice/core";
-import { matchesName, matchesPath } from "@sluice/core/gate";
+import type { Subject, ToolSpec, Workspace } from "@sluice/core";
 import { z } from "zod";
 import { listFolder, readUpTo, withFile } from "../files/open.ts";
 import { contains, displayPath, fileSubjects, pathChanged } from "../files/paths.ts";
@@ -9,7 +8,7 @@ import { isBinary } from "../files/text.ts";
 import { SKILL_FILE, SKILL_NAME, SKILL_ROOTS, skillFolder, skillNames } from "./skill-folders.ts";
 import { readSkillText } from "./skill-text.ts";
 
-export const READ_SKILL = "ReadSkill";
+const READ_SKILL = "ReadSkill";
 
 const MAX_BYTES = 262_144;
 /** About 15,000 tokens. */
@@ -113,14 +112,3 @@ async function otherFiles(folder: string): Promise<readonly string[]> {
 
 /** Names that a list shows as they are: a name with other characters could look like text of its own. */
 const SHOWN_NAME = /^[\w./+@ -]{1,120}$/;
-
-/** The skills that a state may read without asking. */
-export function skillsOf({ patterns = [] }: StateSpec, skills: readonly SkillFacts[]): readonly SkillFacts[] {
-  const rules = patterns.filter((pattern) => matchesName(pattern, READ_SKILL));
-  return skills.filter(({ path }) => rules.some((rule) => matchesPath(rule, `${path}/${SKILL_FILE}`)));
-}
-
-/** Whether a state's envelope has a rule for ReadSkill. */
-export function readsSkills({ patterns = [] }: StateSpec): boolean {
-  return patterns.some((pattern) => matchesName(pattern, READ_SKILL));
-}
