@@ -8,7 +8,7 @@ export { checkSession } from "./definition/check.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
-export { readTemplate } from "./definition/template.ts";
+export { readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { decodeValue } from "./journal/record.ts";
 export {

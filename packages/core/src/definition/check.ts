@@ -175,11 +175,12 @@ function routePath(spec: PipelineSpec, id: string): string {
 
 /** Reports template paths that cannot exist in any run. */
 function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
-  for (const [option, paths] of Object.entries(state.templates ?? {})) {
-    for (const path of paths) {
+  for (const [option, references] of Object.entries(state.templates ?? {})) {
+    for (const { path, place } of references) {
       const fault = pathFault(spec, state, path);
-      if (fault !== undefined)
-        report.add(`stages.${id}.${option}`, `{{${pathText(path)}}} leads nowhere: ${fault.message}`, fault.suggestion);
+      if (fault === undefined) continue;
+      const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
+      report.add(`stages.${id}.${option}`, message, fault.suggestion, place);
     }
   }
 }

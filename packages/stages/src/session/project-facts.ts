@@ -44,7 +44,7 @@ export function replayedProject(spec: PipelineSpec, journals: readonly RunJourna
 function needsOf({ states }: PipelineSpec): Needs {
   const all = [...states.values()];
   const templates = all.flatMap((state) => Object.values(state.templates ?? {}).flat());
-  return { agents: templates.some(([root]) => root === "project"), skills: all.some(readsSkills) };
+  return { agents: templates.some(({ path: [root] }) => root === "project"), skills: all.some(readsSkills) };
 }
 
 function firstStep(journals: readonly RunJournal[]): string | undefined {
