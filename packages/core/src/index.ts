@@ -78,6 +78,7 @@ export type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
   Veto,

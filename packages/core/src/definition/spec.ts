@@ -11,6 +11,7 @@ import type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
@@ -58,6 +59,7 @@ export interface StateSpec extends KindFacts {
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
   readonly sandbox?: StateSandbox;
+  readonly env?: StateEnvironment;
   readonly onCall?: GuardHook;
   /** Problems of its options, with paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];

@@ -10,6 +10,7 @@ import type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
@@ -45,6 +46,8 @@ export interface StateCommon<Up, I, O> {
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
   readonly sandbox?: StateSandbox;
+  /** The variables of the processes that its calls start. */
+  readonly env?: StateEnvironment;
 }
 type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 

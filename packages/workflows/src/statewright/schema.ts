@@ -152,7 +152,6 @@ const meta = z
 export const statewrightSchema = z.strictObject({
   $schema: z.string().describe("The schema of the document, for editors. It is never fetched.").optional(),
   id: text.describe("The name of the workflow."),
-  description: z.string().describe("What the workflow does.").optional(),
   initial: stateName.describe("The state in which a run starts."),
   context: z.record(z.string(), json).describe("The initial context. Default: `{}`.").optional(),
   states: z.record(text, state).describe("The states by name."),

@@ -1,5 +1,5 @@
 import type { PipelineSpec } from "../../definition/spec.ts";
-import type { StateLimits } from "../../definition/state-rules.ts";
+import type { Caps } from "../../definition/state-rules.ts";
 import { readCost } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
 import { parseAttemptStep } from "../../journal/step-id.ts";
@@ -38,7 +38,7 @@ export function recordedCosts(
   journals: readonly RunJournal[],
   older: (record: JournalRecord) => StepCost | undefined,
 ): RecordedCosts {
-  const all: readonly (StateLimits | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
+  const all: readonly (Caps | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
   if (!all.some((each) => each !== undefined && isCapped(each))) return NO_RECORDED_COSTS;
   const spent = createLedger();
   let runMs = 0;
@@ -71,7 +71,7 @@ export function recordedCosts(
   return { spent, runMs, unpriced: [...unpriced], execution: (runId, id) => executions.get(keyOf(runId, id)) };
 }
 
-function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
+function isCapped({ maxTokens, maxCostUsd, timeoutMs }: Caps): boolean {
   return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
 }
 

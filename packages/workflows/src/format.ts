@@ -1,0 +1,48 @@
+import type { AnyPipeline, Json, Problem } from "@sluice/core";
+import type { PipelineDefinition } from "@sluice/core/host";
+import type { DocumentPath } from "./diagnostic.ts";
+import type { Finding } from "./read/shape.ts";
+import type { SourceFile } from "./read/source.ts";
+
+/** A kind of workflow file. */
+export interface WorkflowFormat {
+  readonly name: "statewright" | "flujo" | "markdown";
+  /** Whether a document is of this format, by its content. */
+  recognizes(document: Json): boolean;
+  read(source: SourceFile): WorkflowReading;
+}
+
+/** A document that was checked by itself. What it names in other files is loaded next, then it is compiled. */
+export interface WorkflowReading {
+  /** The id of its pipeline. */
+  readonly id: string;
+  readonly findings: readonly Finding[];
+  /** The workflows that it invokes, as it writes them. */
+  readonly references: readonly WorkflowReference[];
+  /** Facts that the format keeps beside the pipeline. */
+  readonly meta?: WorkflowMeta;
+  /** Compiles it; `workflows` has the pipelines of its references by what it writes. */
+  compile(workflows: ReadonlyMap<string, AnyPipeline>): WorkflowCompilation;
+}
+
+export interface WorkflowReference {
+  /** A name or a relative path. */
+  readonly name: string;
+  readonly path: DocumentPath;
+}
+
+/** Facts about a workflow for people and reports. */
+export interface WorkflowMeta {
+  readonly dangerLevel?: "safe" | "moderate" | "dangerous";
+  /** `false`: reports and exports leave the contents of messages and results out. */
+  readonly captureOutput?: boolean;
+}
+
+export interface WorkflowCompilation {
+  /** Absent if the document has mistakes that leave nothing to compile. */
+  readonly definition?: PipelineDefinition;
+  /** Mistakes that appear when compiling. */
+  readonly findings: readonly Finding[];
+  /** Where in the document a problem of the definition is. */
+  locate(problem: Problem): Pick<Finding, "path" | "what" | "offset" | "length">;
+}
