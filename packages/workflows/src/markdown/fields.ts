@@ -33,7 +33,9 @@ const stageFields = z.strictObject({
   completionTool: text
     .describe("The tool that the model calls to finish the stage. Without it, the stage ends by an event.")
     .optional(),
-  completionSchema: data.describe("The JSON Schema of what the completion tool takes, which is the stage's output.").optional(),
+  completionSchema: data
+    .describe("The JSON Schema of what the completion tool takes, which is the stage's output.")
+    .optional(),
   turnCap: count.describe("Model calls in one attempt. Default: 50.").optional(),
   model: text.describe("Replaces the session's model in this stage.").optional(),
   temperature: z.number().min(0).describe("Of the model calls.").optional(),
@@ -43,6 +45,7 @@ const stageFields = z.strictObject({
       ...stateLimits,
       maxToolCalls: count.describe("Executed tool calls in one execution.").optional(),
       maxEditLines: count.describe("Lines that Edit and Write may change in one execution.").optional(),
+      maxLinesPerEdit: count.describe("Lines that one call may change.").optional(),
       maxFiles: count.describe("Files that Edit and Write may change in one execution.").optional(),
       maxResultBytes: count.describe("Bytes of tool results in one execution; further results are cut.").optional(),
     })
@@ -106,7 +109,9 @@ const row = z.strictObject({
   on: z
     .union([
       z.enum(["success", "failure", "skipped", "pause"]),
-      z.strictObject({ event: text.describe("An event that the model sends with `transition`, or `*` for any other.") }),
+      z.strictObject({
+        event: text.describe("An event that the model sends with `transition`, or `*` for any other."),
+      }),
     ])
     .describe("How the stage ended. Default: `success`.")
     .optional(),
@@ -142,7 +147,9 @@ export const folderFields = z.strictObject({
   transitions: z.array(row).min(1).describe("The rows of the table of transitions. The first that matches is taken."),
   final: z
     .union([z.record(z.string(), outcome), z.array(text)])
-    .describe("Final states by name, with the outcome of a run that enters them, or their names: then all are completed.")
+    .describe(
+      "Final states by name, with the outcome of a run that enters them, or their names: then all are completed.",
+    )
     .optional(),
   interrupts: z
     .record(

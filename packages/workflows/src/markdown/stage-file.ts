@@ -38,14 +38,16 @@ export function readStageFile(file: string, given: string): StageReading {
   if (!FENCE.test(lines[0] ?? ""))
     return error("frontmatter", "The file does not begin with frontmatter.", "begin with a line ---", opening);
   const end = lines.findIndex((line, index) => index > 0 && FENCE.test(line));
-  if (end === -1)
-    return error("frontmatter", "The frontmatter is never closed.", "end it with a line ---", opening);
+  if (end === -1) return error("frontmatter", "The frontmatter is never closed.", "end it with a line ---", opening);
   // An empty line in place of the fence keeps the numbers of the lines.
   const header = ["", ...lines.slice(1, end)].join("\n");
   const { source, diagnostics } = readSource(file, header.trim() === "" ? "{}" : header);
   if (source === undefined) return { diagnostics };
   const body = lines.slice(end + 1);
-  const first = Math.max(0, body.findIndex((line) => line.trim() !== ""));
+  const first = Math.max(
+    0,
+    body.findIndex((line) => line.trim() !== ""),
+  );
   const prompt = body.slice(first).join("\n").trimEnd();
   const positions = createPositions(prompt);
   const promptAt = ({ offset, length }: TextPlace): Position => {
