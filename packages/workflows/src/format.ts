@@ -9,7 +9,15 @@ export interface WorkflowFormat {
   readonly name: "statewright" | "flujo" | "markdown";
   /** Whether a document is of this format, by its content. */
   recognizes(document: Json): boolean;
-  read(source: SourceFile): WorkflowReading;
+  read(source: SourceFile, beside: FilesBeside): WorkflowReading | Promise<WorkflowReading>;
+}
+
+/** The files beside a document. What is read becomes one of the files of the workflow. */
+export interface FilesBeside {
+  /** The names in the document's folder. */
+  list(): Promise<readonly string[]>;
+  /** The text of a file, by its path relative to the document's folder, and the name that diagnostics show. Throws if it cannot be read. */
+  read(path: string): Promise<{ readonly file: string; readonly text: string }>;
 }
 
 /** A document that was checked by itself. What it names in other files is loaded next, then it is compiled. */
@@ -38,11 +46,13 @@ export interface WorkflowMeta {
   readonly captureOutput?: boolean;
 }
 
+export type FindingAt = Pick<Finding, "path" | "source" | "what" | "offset" | "length">;
+
 export interface WorkflowCompilation {
   /** Absent if the document has mistakes that leave nothing to compile. */
   readonly definition?: PipelineDefinition;
   /** Mistakes that appear when compiling. */
   readonly findings: readonly Finding[];
   /** Where in the document a problem of the definition is. */
-  locate(problem: Problem): Pick<Finding, "path" | "what" | "offset" | "length">;
+  locate(problem: Problem): FindingAt;
 }

@@ -39,7 +39,7 @@ function aliasesOf(field: z.core.$ZodType): readonly string[] {
   return Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === "string") : [];
 }
 
-function camelCase(word: string): string {
+export function camelCase(word: string): string {
   return word.replaceAll(/(?<=[a-z0-9])_([a-z0-9])/gu, (_, letter: string) => letter.toUpperCase());
 }
 

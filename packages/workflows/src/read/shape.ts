@@ -5,6 +5,7 @@ import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
 import { fieldNames } from "./field-names.ts";
+import type { SourceFile } from "./source.ts";
 
 /** A mistake of a document, by its path in the document. */
 export interface Finding {
@@ -13,6 +14,8 @@ export interface Finding {
   readonly message: string;
   readonly suggestion?: string;
   readonly path: DocumentPath;
+  /** The file, if it is not that of the document but one that belongs to it; `path` is then one of that file. */
+  readonly source?: SourceFile;
   /** Whether the key is meant, not the value. */
   readonly what?: "key" | "value";
   /** The characters of a text that are meant. */

@@ -64,7 +64,9 @@ function documentFindings({ states, meta }: StatewrightDocument): readonly Findi
 function targetFindings(target: string, path: DocumentPath, { states }: Names, mayReturn = false): readonly Finding[] {
   if (states.includes(target) || (mayReturn && target === RETURN)) return [];
   const message =
-    target === RETURN ? `${RETURN} is only the target of a transition.` : `There is no state ${JSON.stringify(target)}.`;
+    target === RETURN
+      ? `${RETURN} is only the target of a transition.`
+      : `There is no state ${JSON.stringify(target)}.`;
   return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
 }
 
@@ -112,7 +114,10 @@ function toolFindings(state: StatewrightState, path: DocumentPath): readonly Fin
   return [{ severity: "warning", rule: "no-envelope", message, suggestion, path, what: "key" }];
 }
 
-function commandFindings({ allowed_commands, allowed_tools }: StatewrightState, path: DocumentPath): readonly Finding[] {
+function commandFindings(
+  { allowed_commands, allowed_tools }: StatewrightState,
+  path: DocumentPath,
+): readonly Finding[] {
   if (allowed_commands === undefined) return [];
   const here = [...path, "allowed_commands"];
   const found = allowed_commands.flatMap((command, index): readonly Finding[] => {
@@ -120,7 +125,17 @@ function commandFindings({ allowed_commands, allowed_tools }: StatewrightState, 
     if (offset < 0) return [];
     const message = "A command cannot hold a template: its value would be read as shell text.";
     const suggestion = 'set a variable with env_overrides or in the environment, and write "$NAME" in the command';
-    return [{ severity: "error", rule: "template-in-command", message, suggestion, path: [...here, index], offset, length: 2 }];
+    return [
+      {
+        severity: "error",
+        rule: "template-in-command",
+        message,
+        suggestion,
+        path: [...here, index],
+        offset,
+        length: 2,
+      },
+    ];
   });
   if (allowed_tools?.includes("Bash") === true) return found;
   const scoped = allowed_tools?.some((tool) => tool.startsWith("Bash(")) === true;
@@ -163,7 +178,8 @@ function finalFindings(name: string, state: StatewrightState): readonly Finding[
     const message = `${JSON.stringify(name)} is final, so its ${JSON.stringify(key)} has no effect.`;
     return [{ severity: "warning", rule: "final-body", message, path: [...path, key], what: "key" }];
   });
-  const isPlain = state.outcome !== undefined || outcomeOf(name, state) !== "completed" || SUCCESS.has(name.toLowerCase());
+  const isPlain =
+    state.outcome !== undefined || outcomeOf(name, state) !== "completed" || SUCCESS.has(name.toLowerCase());
   if (isPlain) return found;
   const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
   const suggestion = 'write "outcome": "completed", "failed" or "cancelled"';
