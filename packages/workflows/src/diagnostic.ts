@@ -21,8 +21,6 @@ export interface Diagnostic {
 
 /** A place in the text of a file. */
 export interface Position {
-  /** The file, if it is another than that of the document: a stage of a folder. */
-  readonly file?: string;
   /** From 1. */
   readonly line: number;
   /** From 1, in UTF-16 code units. */

@@ -14,7 +14,7 @@ const stateLimits = {
 };
 
 /** The frontmatter of a stage's file, and its body as `prompt`. */
-const stageFields = z.strictObject({
+export const stageFields = z.strictObject({
   id: text.describe("The stage's id. If it is given, it is the name of the file.").optional(),
   name: text.describe("A name for people.").optional(),
   description: text.describe("What the stage does, for people.").optional(),
@@ -128,7 +128,7 @@ const row = z.strictObject({
 
 const outcome = z.enum(["completed", "failed", "cancelled"]);
 
-/** `pipeline.yaml`, with the files of its stages as `stages`. */
+/** `pipeline.yaml`. */
 export const folderFields = z.strictObject({
   id: text.describe("The name of the pipeline."),
   name: text.describe("A name for people.").optional(),
@@ -162,7 +162,6 @@ export const folderFields = z.strictObject({
     .describe("Detours by name: a change of a file that matches suspends the stage until the target has handled it.")
     .optional(),
   meta: data.describe("Anything else, for other programs.").optional(),
-  stages: z.record(z.string(), stageFields).optional(),
 });
 
 /** The same without required fields: one that is missing is reported, and the rest is compiled all the same. */
@@ -171,4 +170,3 @@ export const partialFolder = folderFields.partial({ id: true, initial: true, tra
 export type FolderFields = z.infer<typeof partialFolder>;
 export type StageFields = z.infer<typeof stageFields>;
 export type RowFields = z.infer<typeof row>;
-export { stageFields };

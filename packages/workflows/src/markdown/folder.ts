@@ -1,12 +1,12 @@
-// A folder of Markdown stages as one document: pipeline.yaml, with its stages' files below `stages`.
+// The parts of a folder of Markdown stages: what pipeline.yaml names, and the files of its stages.
 
-import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { didYouMean, idFault } from "@sluice/core/runtime";
-import type { Diagnostic, DocumentPath, Position } from "../diagnostic.ts";
-import { readSource, type SourceFile } from "../read/source.ts";
-import { readStageFile, type StageFile } from "./stage-file.ts";
-
-export const PIPELINE_FILE = "pipeline.yaml";
+import { isJsonObject, type Json } from "@sluice/core";
+import { didYouMean, idFault, messageOf } from "@sluice/core/runtime";
+import type { DocumentPath } from "../diagnostic.ts";
+import type { FilesBeside } from "../format.ts";
+import type { Finding } from "../read/shape.ts";
+import type { SourceFile } from "../read/source.ts";
+import { readStageFile } from "./stage-file.ts";
 
 /** The ends that a transition may name instead of a stage, unless a final state has that name. */
 export const DONE = "done";
@@ -14,63 +14,70 @@ export const FAIL = "fail";
 /** The target that goes back to the stage that an interrupt left. */
 export const RETURN = "$return";
 
-/** A text with the path that diagnostics show. */
-export interface NamedText {
-  readonly file: string;
-  readonly text: string;
-}
-export interface FolderFiles {
-  readonly pipeline: NamedText;
-  /** The file of a stage by its name; undefined if there is none. */
-  stage(name: string): Promise<NamedText | undefined>;
-  /** The names of the Markdown files in the folder, without `.md`. */
-  readonly names: readonly string[];
-}
-export interface FolderReading {
-  /** The folder as one document. Absent if pipeline.yaml cannot be read. */
-  readonly source?: SourceFile;
-  readonly diagnostics: readonly Diagnostic[];
-}
-
-/** A place where pipeline.yaml names a stage or an end. */
+/** A place where pipeline.yaml names a stage. */
 export interface Mention {
   readonly name: string;
   readonly path: DocumentPath;
 }
 
-/** Reads pipeline.yaml and the file of each stage that it names. */
-export async function readFolder(files: FolderFiles): Promise<FolderReading> {
-  const { source, diagnostics } = readSource(files.pipeline.file, files.pipeline.text);
-  if (source === undefined) return { diagnostics };
-  const found: Diagnostic[] = [...diagnostics];
-  const stages = new Map<string, StageFile>();
-  for (const { name, path } of firstMentions(source.value)) {
-    const given = idFault(name) === undefined ? await files.stage(name) : undefined;
-    if (given === undefined) {
-      found.push(missingStage(source, { name, path }, files.names));
+/** Reads the file of each stage that pipeline.yaml names. */
+export async function readStages(
+  mentions: readonly Mention[],
+  beside: FilesBeside,
+): Promise<{ readonly stages: ReadonlyMap<string, SourceFile>; readonly findings: readonly Finding[] }> {
+  const names = (await beside.list()).filter((name) => name.endsWith(EXTENSION)).map((name) => name.slice(0, -3));
+  const findings: Finding[] = [];
+  const stages = new Map<string, SourceFile>();
+  for (const mention of mentions) {
+    const { name } = mention;
+    if (idFault(name) !== undefined || !names.includes(name)) {
+      findings.push(missingStage(mention, names));
       continue;
     }
-    const { stage, diagnostics: inStage } = readStageFile(given.file, given.text);
-    found.push(...inStage);
-    if (stage !== undefined) stages.set(name, stage);
+    const reading = await readStage(mention, beside);
+    findings.push(...reading.findings);
+    if (reading.source !== undefined) stages.set(name, reading.source);
   }
-  return { source: folderSource(source, stages), diagnostics: found };
+  return { stages, findings: [...findings, ...unusedFiles(names, mentions)] };
 }
 
-function missingStage(source: SourceFile, { name, path }: Mention, names: readonly string[]): Diagnostic {
+const EXTENSION = ".md";
+
+async function readStage({ name, path }: Mention, beside: FilesBeside): Promise<ReturnType<typeof readStageFile>> {
+  let given: Awaited<ReturnType<FilesBeside["read"]>>;
+  try {
+    given = await beside.read(`${name}${EXTENSION}`);
+  } catch (thrown) {
+    const message = `${name}${EXTENSION} cannot be read: ${messageOf(thrown)}.`;
+    return { findings: [{ severity: "error", rule: "file-missing", message, path }] };
+  }
+  return readStageFile(given.file, given.text);
+}
+
+function missingStage({ name, path }: Mention, names: readonly string[]): Finding {
+  const base = { severity: "error", rule: "unknown-target", path } as const;
   const fault = idFault(name);
+  if (fault !== undefined) return { ...base, message: `This cannot name a stage: ${fault}.` };
   const close = didYouMean(name, [...names, DONE, FAIL, RETURN]);
   const suggestion =
-    close === undefined ? `write the stage in ${name}.md, or list it under final` : `did you mean "${close}"?`;
-  return {
-    severity: "error",
-    rule: "unknown-target",
-    message: fault === undefined ? `There is no file ${name}.md.` : `This cannot name a stage: ${fault}.`,
-    ...(fault === undefined ? { suggestion } : {}),
-    path: "",
-    file: source.file,
-    ...source.at(path),
-  };
+    close === undefined ? `write the stage in ${name}.md, or list ${name} under final` : `did you mean "${close}"?`;
+  return { ...base, message: `There is no stage ${name}: the folder has no ${name}.md.`, suggestion };
+}
+
+/** Names that repositories give to files of another purpose. */
+const OTHER_PURPOSE = /^(?:[A-Z][A-Z_-]*|index)$/;
+
+function unusedFiles(names: readonly string[], mentions: readonly Mention[]): readonly Finding[] {
+  const used = new Set(mentions.map(({ name }) => name));
+  return names
+    .filter((name) => !used.has(name) && !OTHER_PURPOSE.test(name))
+    .map((name) => ({
+      severity: "warning",
+      rule: "unused-stage",
+      message: `${name.slice(0, 80)}.md is not part of the pipeline: no transition names it.`,
+      path: ["transitions"],
+      what: "key",
+    }));
 }
 
 /** Each stage that pipeline.yaml names, where it does so first. */
@@ -119,42 +126,4 @@ function finalNames(pipeline: Json): readonly string[] {
   const final = isJsonObject(pipeline) ? pipeline.final : undefined;
   if (Array.isArray(final)) return final.filter((name) => typeof name === "string");
   return isJsonObject(final) ? Object.keys(final) : [];
-}
-
-/** pipeline.yaml with the files of its stages; positions below `stages` are those of the files. */
-function folderSource(pipeline: SourceFile, stages: ReadonlyMap<string, StageFile>): SourceFile {
-  if (!isJsonObject(pipeline.value)) return pipeline;
-  const value: JsonObject = {
-    ...pipeline.value,
-    stages: Object.fromEntries([...stages].map(([name, stage]) => [name, stageValue(stage)])),
-  };
-  return {
-    file: pipeline.file,
-    text: pipeline.text,
-    value,
-    at: (path, what, offset, length = 1) => {
-      const [first, name, field, ...inside] = path;
-      const stage = first === "stages" ? stages.get(String(name)) : undefined;
-      if (stage === undefined) return pipeline.at(path, what, offset, length);
-      return { file: stage.header.file, ...inStage(stage, field, inside, what, offset, length) };
-    },
-  };
-}
-
-function stageValue({ header, prompt }: StageFile): Json {
-  if (header.value === null) return { prompt };
-  return isJsonObject(header.value) ? { ...header.value, prompt } : header.value;
-}
-
-function inStage(
-  stage: StageFile,
-  field: string | number | undefined,
-  inside: DocumentPath,
-  what: "key" | "value" | undefined,
-  offset: number | undefined,
-  length: number,
-): Position {
-  if (field === undefined) return { line: 1, column: 1, length: 3 };
-  if (field === "prompt") return stage.promptAt({ offset: offset ?? 0, length });
-  return stage.header.at([field, ...inside], what, offset, length);
 }

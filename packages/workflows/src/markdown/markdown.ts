@@ -16,52 +16,47 @@ import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
 import { type CelGuard, celGuard } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
-import type { WorkflowCompilation, WorkflowFormat, WorkflowReading } from "../format.ts";
+import type { FilesBeside, FindingAt, WorkflowCompilation, WorkflowFormat, WorkflowReading } from "../format.ts";
 import { idFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { runInput } from "../run-input.ts";
 import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
-import { DONE, FAIL, firstMentions, RETURN } from "./folder.ts";
+import { DONE, FAIL, firstMentions, type Mention, RETURN, readStages } from "./folder.ts";
 import { type CompiledStage, compileStage, describesObject, objectSchema } from "./stages.ts";
 
-/** The format of a folder with pipeline.yaml, read by `readFolder`. */
+/** The format of a folder with pipeline.yaml and a Markdown file for each stage. */
 export const markdown: WorkflowFormat = {
   name: "markdown",
-  recognizes: (document) => isJsonObject(document) && "stages" in document && "transitions" in document,
+  recognizes: (document) =>
+    isJsonObject(document) && "transitions" in document && !("states" in document) && !("kind" in document),
   read,
 };
 
-function read(source: SourceFile): WorkflowReading {
+async function read(source: SourceFile, beside: FilesBeside): Promise<WorkflowReading> {
+  const mentions = firstMentions(source.value);
+  const files = await readStages(mentions, beside);
   const shape = readShape(folderFields, partialFolder, source.value);
   const folder: FolderFields = shape.value ?? {};
-  const stages = new Map(
-    Object.entries(folder.stages ?? {}).map(([name, fields]) => [name, compileStage(name, fields)]),
-  );
+  const stages = new Map([...files.stages].map(([name, file]) => [name, compileStage(name, file)]));
   const rows = (folder.transitions ?? []).map((row, index) => compileRow(row, index, stages, finalsOf(folder)));
-  const own: readonly Finding[] = [
-    ...[...stages].flatMap(([name, stage]) => stage.findings.map((finding) => inStage(name, finding))),
-    ...rows.flatMap(({ findings }) => findings),
-    ...folderFindings(folder, stages),
-  ];
   const located = (finding: Finding): Finding => ({ ...finding, path: shape.locate(finding.path) });
+  const own = [...rows.flatMap(({ findings }) => findings), ...folderFindings(folder)];
   return {
     id: idFor(folder.id ?? "pipeline"),
-    findings: [...shape.findings, ...own.map(located)],
+    findings: [
+      ...shape.findings,
+      ...files.findings,
+      ...[...stages.values()].flatMap(({ findings }) => findings),
+      ...own.map(located),
+    ],
     references: [],
     compile: (): WorkflowCompilation => ({
       definition: definitionOf(folder, stages, rows),
       findings: [],
-      locate: (problem) => {
-        const at = locateProblem(problem, { source, stages, rows });
-        return { ...at, path: shape.locate(at.path) };
-      },
+      locate: (problem) => locateProblem(problem, { mentions, stages, rows, locate: shape.locate }),
     }),
   };
-}
-
-function inStage(name: string, finding: Finding): Finding {
-  return { ...finding, path: ["stages", name, ...finding.path.filter((step) => step !== "")] };
 }
 
 type Stages = ReadonlyMap<string, CompiledStage>;
@@ -73,25 +68,11 @@ interface CompiledRow {
   readonly findings: readonly Finding[];
 }
 
-function folderFindings(folder: FolderFields, stages: Stages): readonly Finding[] {
-  const found: Finding[] = [];
-  for (const name of finalsOf(folder)) {
-    if (!stages.has(name)) continue;
-    const message = `${name} is a final state, whose file never runs.`;
-    found.push({ severity: "warning", rule: "final-body", message, path: ["final"], what: "key" });
-  }
-  if (folder.input !== undefined && !describesObject(folder.input)) {
-    const message = "The input of a run is an object.";
-    found.push({
-      severity: "error",
-      rule: "wrong-type",
-      message,
-      suggestion: "write type: object",
-      path: ["input"],
-      what: "key",
-    });
-  }
-  return found;
+function folderFindings({ input }: FolderFields): readonly Finding[] {
+  if (input === undefined || describesObject(input)) return [];
+  const message = "The input of a run is an object.";
+  const suggestion = "write type: object";
+  return [{ severity: "error", rule: "wrong-type", message, suggestion, path: ["input"], what: "key" }];
 }
 
 function finalsOf({ final: given }: FolderFields): readonly string[] {
@@ -218,30 +199,27 @@ function choiceOf({ from, on = "success", to: target }: RowFields, names: Names)
 }
 
 interface Known {
-  readonly source: SourceFile;
+  readonly mentions: readonly Mention[];
   readonly stages: Stages;
   readonly rows: readonly CompiledRow[];
+  locate(path: DocumentPath): DocumentPath;
 }
 
 /** Where a problem of the definition is in the folder. */
-function locateProblem(problem: Problem, { source, stages, rows }: Known): ReturnType<WorkflowCompilation["locate"]> {
+function locateProblem(problem: Problem, { mentions, stages, rows, locate }: Known): FindingAt {
   const [first = "", ...rest] = stepsOf(problem.path);
   if (first === "stages") {
     const [name = "", ...inside] = rest;
+    const stage = stages.get(String(name));
+    if (stage !== undefined && inside.length > 0) return stage.locate(problem, inside);
     // A problem of the stage's place in the table is shown where the table names it first.
-    const mention = inside.length === 0 ? firstMentions(source.value).find((one) => one.name === name) : undefined;
-    if (mention !== undefined) return { path: mention.path };
-    const path = ["stages", name, ...inside.map((step) => (step === "retryPolicy" ? "retries" : step))];
-    const place = problem.place === undefined ? undefined : stages.get(String(name))?.originalPlace(problem.place);
-    return { path, ...place };
+    return { path: mentions.find((one) => one.name === name)?.path ?? ["transitions"] };
   }
-  if (first === "transitions") {
-    const [index, ...inside] = rest;
-    if (index === undefined) return { path: [first], what: "key" };
-    const written = rows.filter(({ row }) => row !== undefined)[Number(index)]?.index ?? Number(index);
-    return { path: [first, written, ...inside] };
-  }
-  return { path: [first, ...rest].filter((step) => step !== "") };
+  if (first !== "transitions") return { path: locate([first, ...rest]) };
+  const [index, ...inside] = rest;
+  if (index === undefined) return { path: [first], what: "key" };
+  const written = rows.filter(({ row }) => row !== undefined)[Number(index)]?.index ?? Number(index);
+  return { path: locate([first, written, ...inside]) };
 }
 
 /** The steps of a path such as `stages.plan.allowedTools[0]`. */

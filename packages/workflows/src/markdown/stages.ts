@@ -5,11 +5,15 @@ import {
   type AnyState,
   type JsonObject,
   type JsonSchema,
+  type Problem,
   stage,
   type TextPlace,
 } from "@sluice/core";
-import type { Finding } from "../read/shape.ts";
-import type { StageFields } from "./fields.ts";
+import type { DocumentPath } from "../diagnostic.ts";
+import type { FindingAt } from "../format.ts";
+import { type Finding, readShape } from "../read/shape.ts";
+import type { SourceFile } from "../read/source.ts";
+import { type StageFields, stageFields } from "./fields.ts";
 
 /** Model calls of one attempt, unless the stage says otherwise. */
 const TURN_CAP = 50;
@@ -18,20 +22,37 @@ const SKILL_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export interface CompiledStage {
   readonly state: AnyState;
-  /** What the file has wrong that the stage itself does not report. Paths are relative to the stage. */
+  /** The mistakes of its file. */
   readonly findings: readonly Finding[];
   /** The schema of its output; undefined if it completes by events. */
   readonly output?: JsonObject;
-  /** The place in the file's prompt of a place in the stage's. */
-  originalPlace(place: TextPlace): TextPlace;
+  /** Where a problem of the stage is. Its path is relative to the stage. */
+  locate(problem: Pick<Problem, "place">, path: DocumentPath): FindingAt;
 }
 
-export function compileStage(name: string, fields: StageFields): CompiledStage {
+/** Compiles a stage from its file. */
+export function compileStage(name: string, source: SourceFile): CompiledStage {
+  const shape = readShape(stageFields, stageFields, source.value);
+  const fields: StageFields = shape.value ?? {};
   const prompt = fullTemplates(fields.prompt ?? "");
+  const own = findingsOf(name, fields).map((finding) => ({ ...finding, path: shape.locate(finding.path) }));
+  const output = fields.completionSchema === undefined ? {} : { output: fields.completionSchema };
+  return {
+    state: stateOf(fields, prompt.text),
+    findings: [...shape.findings, ...own].map((finding) => ({ ...finding, source })),
+    ...output,
+    locate: ({ place }, path) => {
+      const named = path[0] === "retryPolicy" && fields.retries !== undefined ? ["retries"] : path;
+      return { source, path: shape.locate(named), ...(place === undefined ? {} : prompt.original(place)) };
+    },
+  };
+}
+
+function stateOf(fields: StageFields, prompt: string): AnyState {
   const allowedTools = envelopeOf(fields);
   const attempts = fields.retries === undefined ? fields.retryPolicy?.maxAttempts : fields.retries + 1;
   const common = {
-    prompt: prompt.text,
+    prompt,
     turnCap: fields.turnCap ?? TURN_CAP,
     ...(allowedTools === undefined ? {} : { allowedTools }),
     ...(fields.visibility === undefined ? {} : { visibility: fields.visibility }),
@@ -44,13 +65,9 @@ export function compileStage(name: string, fields: StageFields): CompiledStage {
     ...(fields.sandbox === undefined ? {} : { sandbox: given(fields.sandbox) }),
     ...(fields.env === undefined ? {} : { env: given(fields.env) }),
   };
-  const { completionTool, completionSchema } = fields;
-  const output = completionSchema === undefined ? {} : { output: completionSchema };
-  const compiled =
-    completionTool === undefined
-      ? stage(common)
-      : stage({ ...common, completionTool, completionSchema: objectSchema(completionSchema ?? {}) });
-  return { state: compiled, findings: findingsOf(name, fields), ...output, originalPlace: prompt.original };
+  const { completionTool, completionSchema = {} } = fields;
+  if (completionTool === undefined) return stage(common);
+  return stage({ ...common, completionTool, completionSchema: objectSchema(completionSchema) });
 }
 
 /** A schema as TypeScript knows schemas: models send named arguments, so it is one of objects. */
