@@ -63,6 +63,7 @@ export const stageFields = z.strictObject({
   inputSchema: data.describe("The JSON Schema of the input that a transition gives to the stage.").optional(),
   skills: z
     .array(text)
+    .min(1)
     .describe("The skills that the stage may read. The stage has to list ReadSkill. Default: all.")
     .optional(),
   sandbox: z

@@ -159,7 +159,7 @@ function eventFindings({ from, on = "success" }: RowFields, path: DocumentPath, 
     const message = `${from} completes with its completion tool and sends no events.`;
     return [{ severity: "error", rule: "event-row", message, suggestion: "write on: success", path: [...path, "on"] }];
   }
-  if (on !== "success" || !byEvents) return [];
+  if (on !== "success" || !byEvents || stage.output !== undefined) return [];
   const message = `${from} has no completion tool, so it completes by an event, not with success.`;
   const suggestion = "write on: { event: NAME }, or give the stage a completionTool and a completionSchema";
   return [{ severity: "error", rule: "event-row", message, suggestion, path: [...path, "on"] }];

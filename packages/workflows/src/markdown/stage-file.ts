@@ -63,9 +63,11 @@ export function readStageFile(file: string, given: string): StageReading {
       file,
       text,
       value,
-      at: (path, what, offset = 0, length = 1) => {
+      at: (path, what, offset, length) => {
         if (path.length === 0) return top;
-        return path[0] === "prompt" ? body.at(offset, offset + length) : source.at(path, what, offset, length);
+        if (path[0] !== "prompt") return source.at(path, what, offset, length);
+        const start = offset ?? 0;
+        return body.at(start, start + (length ?? 1));
       },
     },
     findings,

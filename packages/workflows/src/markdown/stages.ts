@@ -18,7 +18,7 @@ import { type StageFields, stageFields } from "./fields.ts";
 /** Model calls of one attempt, unless the stage says otherwise. */
 const TURN_CAP = 50;
 const READ_SKILL = "ReadSkill";
-const SKILL_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+const SKILL_NAME = /^(?!.*\.\.)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
 
 export interface CompiledStage {
   readonly state: AnyState;
@@ -94,14 +94,14 @@ function envelopeOf({ allowedTools, skills }: StageFields): readonly AllowedTool
 function findingsOf(name: string, fields: StageFields): readonly Finding[] {
   const { id, allowedTools, completionTool, completionSchema, inputSchema, retries, retryPolicy } = fields;
   const found: Finding[] = [];
-  const error = (rule: string, field: string, message: string, suggestion?: string): void => {
+  const error = (rule: string, field: string | undefined, message: string, suggestion?: string): void => {
     const hint = suggestion === undefined ? {} : { suggestion };
-    found.push({ severity: "error", rule, message, ...hint, path: [field], what: "key" });
+    found.push({ severity: "error", rule, message, ...hint, path: field === undefined ? [] : [field], what: "key" });
   };
   if (id !== undefined && id !== name)
     error("stage-id", "id", `The stage is called ${name}, as its file.`, `write id: ${name}, or remove the line`);
   if ((fields.prompt ?? "") === "")
-    error("missing-field", "", "The file has no text below its frontmatter, which is the prompt.");
+    error("missing-field", undefined, "The file has no text below its frontmatter, which is the prompt.");
   if (completionTool !== undefined && completionSchema === undefined)
     error(
       "missing-field",
