@@ -46,7 +46,7 @@ import { skillRoots } from "../tools/skills/skill-folders.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
-import { projectReader } from "./project-facts.ts";
+import { allStates, projectReader } from "./project-facts.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
@@ -121,9 +121,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
-  const protectedPaths = ({ states }: PipelineSpec): readonly string[] => {
+  const protectedPaths = (spec: PipelineSpec): readonly string[] => {
     // A stage must not write instructions for a later one.
-    const skills = [...states.values()].some(readsSkills) ? skillRoots(root) : [];
+    const skills = allStates(spec).some(readsSkills) ? skillRoots(root) : [];
     const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
     const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
