@@ -189,19 +189,19 @@ function finalFindings(name: string, state: StatewrightState): readonly Finding[
 const NUMERIC: ReadonlySet<string> = new Set(["gt", "gte", "lt", "lte"]);
 
 function operandFindings({ op, value }: StatewrightGuard, path: DocumentPath): readonly Finding[] {
-  const finding = (message: string, what: "key" | "value", at: DocumentPath): readonly Finding[] => [
-    { severity: "error", rule: "guard-operand", message, path: at, what },
+  const finding = (message: string, at: DocumentPath): readonly Finding[] => [
+    { severity: "error", rule: "guard-operand", message, path: at },
   ];
   const here = [...path, "value"];
   if (op === "exists" || op === "not_exists")
-    return value === undefined ? [] : finding(`"${op}" compares with nothing, so it has no "value".`, "key", here);
-  if (value === undefined) return finding(`"${op}" needs a "value" to compare with.`, "value", [...path, "op"]);
+    return value === undefined ? [] : finding(`"${op}" compares with nothing, so it has no "value".`, here);
+  if (value === undefined) return finding(`"${op}" needs a "value" to compare with.`, [...path, "op"]);
   if (NUMERIC.has(op) && typeof value !== "number")
-    return finding(`"${op}" compares numbers, and this is ${kindOf(value)}.`, "value", here);
+    return finding(`"${op}" compares numbers, and this is ${kindOf(value)}.`, here);
   if (op === "in" && !Array.isArray(value))
-    return finding(`"in" needs a list of values, and this is ${kindOf(value)}.`, "value", here);
+    return finding(`"in" needs a list of values, and this is ${kindOf(value)}.`, here);
   if (op === "contains" && value === null)
-    return finding(`"contains" looks for a text or an element, and this is null.`, "value", here);
+    return finding(`"contains" looks for a text or an element, and this is null.`, here);
   return [];
 }
 
