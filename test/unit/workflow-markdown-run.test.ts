@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { type AnyPipeline, callbackInteractor, type Json, type PersonRequest, type Pipeline } from "@sluice/core";
+import { callbackInteractor, type Json, type PersonRequest } from "@sluice/core";
 import { loadWorkflow } from "@sluice/workflows";
 import { expect, test } from "vitest";
 import { dataOf, eventsOf, session } from "../support/run-kit.ts";
@@ -9,11 +9,19 @@ import { tempFolder } from "../support/tools.ts";
 const folder = fileURLToPath(new URL("../fixtures/markdown-stages/code-review", import.meta.url));
 const system = (heard: Heard | undefined): string => String(heard?.messages[0]?.content);
 
-/** A loaded pipeline takes any input that its schema accepts. */
-function open(pipeline: AnyPipeline | undefined): Pipeline<Json, Json> {
-  if (pipeline === undefined) throw new Error("the workflow did not load");
-  return { id: pipeline.id, spec: pipeline.spec };
+/** Loads a folder of these files, which has to be without mistakes. */
+async function open(files: Readonly<Record<string, string>>) {
+  const loaded = await loadWorkflow("w", {
+    list: async (path) => (path === "w" ? Object.keys(files) : undefined),
+    read: async (path) => files[path.replace("w/", "")] ?? "",
+  });
+  expect(loaded.diagnostics).toEqual([]);
+  if (loaded.pipeline === undefined) throw new Error("the workflow did not load");
+  return loaded.pipeline;
 }
+const stage = (body: string, more = "allowedTools: []"): string =>
+  `---\n${more}\ncompletionTool: submit\ncompletionSchema: { type: object, required: [ok], properties: { ok: { type: boolean } } }\nretries: 0\nturnCap: 3\n---\n${body}\n`;
+const submit = (ok: boolean) => ({ calls: [{ tool: "submit", input: { ok } }] });
 
 test("the code review of Markdown stages runs from plan to review, with the Edit in plan denied through a grant request", async () => {
   const loaded = await loadWorkflow(folder);
@@ -53,8 +61,8 @@ test("the code review of Markdown stages runs from plan to review, with the Edit
       }),
     ],
   });
-  const run = live.start(open(loaded.pipeline), { task: "refactor auth module" });
-  const result = await run;
+  if (loaded.pipeline === undefined) throw new Error("the workflow did not load");
+  const result = await live.run(loaded.pipeline, { task: "refactor auth module" });
   expect(result).toMatchObject({ status: "completed", output: { verdict: "approve", findings: [] } });
   expect(asked).toMatchObject([{ kind: "grantStageTool", body: { tool: "Edit", executionId: "plan#1", attempt: 1 } }]);
   expect(result.denied).toMatchObject([{ executionId: "plan#1", tool: "Edit" }]);
@@ -69,4 +77,69 @@ test("the code review of Markdown stages runs from plan to review, with the Edit
   const review = model.heard.find(({ stage }) => stage === "review");
   expect(review?.tools).toEqual(["submit_review"]);
   expect(system(review)).toContain('The change is: {"changed":["src/auth.ts"],"summary":"auth returns a boolean"}');
+});
+
+const PARALLEL = `id: check
+initial: build
+context: { retried: false }
+transitions:
+  - { from: build, to: { parallel: [test, lint], join: report } }
+  - { from: build, on: failure, when: "!context.retried", to: { state: build, context: { retried: true } } }
+  - { from: build, on: failure, to: fail }
+  - { from: report, when: output.ok && upstream.lint.ok, to: done }
+  - { from: report, to: { fail: Lint failed. } }
+`;
+const CHECK = {
+  "pipeline.yaml": PARALLEL,
+  "build.md": stage("Build, visit {{ctx.visit}}."),
+  "test.md": stage("Test."),
+  "lint.md": stage("Lint."),
+  "report.md": stage("Tests: {{ctx.upstream.test.ok}}, lint: {{ctx.upstream.lint.ok}}."),
+};
+
+test("stages run side by side, and their join and the conditions after it read what they delivered", async () => {
+  const model = talker(({ stage: name }) => submit(name !== "lint"));
+  const live = session({ model });
+  const result = await live.run(await open(CHECK), {});
+  expect(result).toMatchObject({ status: "failed", error: { message: "Lint failed." } });
+  expect(system(model.heard.find(({ stage: name }) => name === "report"))).toContain("Tests: true, lint: false.");
+  const good = await session({ model: talker(() => submit(true)) }).run(await open(CHECK), {});
+  expect(good).toMatchObject({ status: "completed", output: { ok: true } });
+});
+
+test("a failure row with a condition on the context is taken once, since it changes the context", async () => {
+  const model = talker(() => ({ text: "I only talk." }));
+  const live = session({ model });
+  const result = await live.run(await open(CHECK), {});
+  expect(result).toMatchObject({
+    status: "failed",
+    error: { message: "build ended with failure, which leads to fail" },
+  });
+  expect(new Set(model.heard.map((heard) => system(heard).split("\n")[0]))).toEqual(
+    new Set(["Build, visit 1.", "Build, visit 2."]),
+  );
+});
+
+test("a stage sees and reads only the skills that it names", async () => {
+  const project = tempFolder();
+  for (const name of ["pdf", "docx"])
+    project.put(
+      `.agents/skills/${name}/SKILL.md`,
+      `---\ndescription: About ${name}.\nallowed-tools: Bash\n---\nText of ${name}.`,
+    );
+  const read = (name: string) => ({ calls: [{ tool: "ReadSkill", input: { name } }] });
+  const turns = [read("pdf"), read("docx"), submit(true)];
+  const model = talker(({ turn }) => turns[turn] ?? submit(true));
+  const live = session({ cwd: project.root, model });
+  const pipeline = await open({
+    "pipeline.yaml": "id: s\ninitial: one\ntransitions:\n  - { from: one, to: done }\n",
+    "one.md": stage("Fill in.", "allowedTools: [ReadSkill]\nskills: [pdf]"),
+  });
+  const result = await live.run(pipeline, {});
+  expect(result).toMatchObject({ status: "completed", denied: [{ tool: "ReadSkill" }] });
+  const [first, second] = model.heard;
+  expect(first?.tools).toEqual(["ReadSkill", "submit"]);
+  expect(system(first)).toContain("- pdf: About pdf.");
+  expect(system(first)).not.toContain("docx");
+  expect(second && JSON.stringify(lastResults(second))).toContain("Text of pdf.");
 });

@@ -1,7 +1,7 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
 import { dirname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Problem } from "@sluice/core";
+import type { AnyPipeline, Json, JsonObject, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
@@ -30,8 +30,8 @@ export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
 export interface LoadedWorkflow {
   /** The id of its pipeline. */
   readonly id: string;
-  /** Absent if there are errors. */
-  readonly pipeline?: AnyPipeline;
+  /** Absent if there are errors. Its schemas are those of the files, so the compiler knows only that they are of JSON. */
+  readonly pipeline?: Pipeline<JsonObject, Json>;
   /** The mistakes of all its files, file by file, each in the order of the text. */
   readonly diagnostics: readonly Diagnostic[];
   /** Every file that was read, the workflow's own first. */
@@ -89,7 +89,7 @@ interface Loading {
 }
 interface Loaded {
   readonly id: string;
-  readonly pipeline?: AnyPipeline;
+  readonly pipeline?: LoadedWorkflow["pipeline"];
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
 }
@@ -235,7 +235,7 @@ async function chainFault(loading: Loading, target: string, chain: readonly stri
 function compileTail(
   definition: PipelineDefinition,
   tools: readonly string[] | undefined,
-): { readonly pipeline: AnyPipeline; readonly problems: readonly Problem[] } {
+): { readonly pipeline: Pipeline<JsonObject, Json>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
   const kinds = [...spec.states.values()].map(({ kind }) => kind);
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });

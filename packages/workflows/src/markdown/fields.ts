@@ -38,8 +38,8 @@ export const stageFields = z.strictObject({
     .optional(),
   turnCap: count.describe("Model calls in one attempt. Default: 50.").optional(),
   model: text.describe("Replaces the session's model in this stage.").optional(),
-  temperature: z.number().min(0).describe("Of the model calls.").optional(),
-  maxOutputTokens: count.describe("Of one model call.").optional(),
+  temperature: z.number().min(0).describe("The temperature of the model calls.").optional(),
+  maxOutputTokens: count.describe("Tokens that one model call may produce.").optional(),
   limits: z
     .strictObject({
       ...stateLimits,
@@ -57,7 +57,7 @@ export const stageFields = z.strictObject({
       maxAttempts: count.describe("Attempts in all: `retries` plus one.").optional(),
       backoff: z.enum(["none"]).describe("`none`: a further attempt begins at once.").optional(),
     })
-    .describe("The same as `retries`, as stud-cli writes it.")
+    .describe("The same as `retries`, as stud-cli writes it: `{ maxAttempts: 3, backoff: none }`.")
     .optional(),
   resolutionPolicy: text.describe("Accepted from stud-cli's stages; it has no effect.").optional(),
   inputSchema: data.describe("The JSON Schema of the input that a transition gives to the stage.").optional(),
@@ -71,14 +71,14 @@ export const stageFields = z.strictObject({
       network: z.boolean().describe("Whether commands may use the network. Default: false.").optional(),
       scratch: z.array(text).describe("Folders of the workspace that commands may write for their own use.").optional(),
     })
-    .describe("What the sandbox lets the stage's commands do beside its allowed tools.")
+    .describe("What the sandbox lets the stage's commands do in addition: `{ network: true, scratch: [coverage] }`.")
     .optional(),
   env: z
     .strictObject({
       set: z.record(z.string(), z.string()).describe("Variables that the stage's commands get.").optional(),
       block: z.array(text).describe("Variables that they do not get.").optional(),
     })
-    .describe("The environment of the stage's commands.")
+    .describe('Variables that the stage\'s commands get, and do not get: `{ set: { CI: "1" }, block: [HOME] }`.')
     .optional(),
   meta: data.describe("Anything else, for other programs.").optional(),
   prompt: z.string().describe("The body of the file.").optional(),
@@ -143,7 +143,9 @@ export const folderFields = z.strictObject({
       maxVisits: count.describe("Visits of one stage. Default: 10.").optional(),
       maxHops: count.describe("Transitions of one run. Default: 10 times the number of stages.").optional(),
     })
-    .describe("Caps of a whole run.")
+    .describe(
+      "Caps of a whole run: `maxTokens`, `maxCostUsd`, `timeoutMs`, `maxVisits` of one stage (default 10) and `maxHops`, the transitions (default 10 times the number of stages).",
+    )
     .optional(),
   transitions: z.array(row).min(1).describe("The rows of the table of transitions. The first that matches is taken."),
   final: z
@@ -160,7 +162,9 @@ export const folderFields = z.strictObject({
         target: stage.describe("The stage that handles the change."),
       }),
     )
-    .describe("Detours by name: a change of a file that matches suspends the stage until the target has handled it.")
+    .describe(
+      "Detours by name, as `{ files: src/auth/**, target: audit }`: a change of a file that matches suspends the stage until the target has handled it.",
+    )
     .optional(),
   meta: data.describe("Anything else, for other programs.").optional(),
 });
