@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import { builtinTools } from "../../packages/stages/src/session/tools.ts";
@@ -140,6 +140,15 @@ test("a file that is replaced by a link after the call was judged is not read", 
   mkdirSync(dirname(folder.path("out/a.md")), { recursive: true });
   writeFileSync(folder.path("out/a.md"), "secret");
   symlinkSync("../../../out", folder.path(".agents/skills/pdf/later"));
+  expect(codeOf(await judged.run())).toBe("path_changed");
+});
+
+test("so is not one that is replaced by a link to another file of the skill", async () => {
+  const folder = project();
+  folder.put(".agents/skills/pdf/a.md", "judged");
+  const judged = stageIn(folder).judge(readSkillTool, { name: "pdf", file: "a.md" });
+  rmSync(folder.path(".agents/skills/pdf/a.md"));
+  symlinkSync("references/fields.md", folder.path(".agents/skills/pdf/a.md"));
   expect(codeOf(await judged.run())).toBe("path_changed");
 });
 

@@ -300,7 +300,10 @@ describe("pipeline.yaml", () => {
     "%j names no stage, and no such file is read",
     async (name) => {
       const pipeline = `id: demo\ninitial: one\ntransitions:\n  - { from: one, to: ${JSON.stringify(name)} }\n`;
-      expect(await problems({ "pipeline.yaml": pipeline, "one.md": stage() })).toEqual([
+      const files = { "pipeline.yaml": pipeline, "one.md": stage(), [`${name}.md`]: stage() };
+      const loaded = await load(files);
+      expect(loaded.files.map(({ path }) => path)).toEqual(["demo/pipeline.yaml", "demo/one.md"]);
+      expect(lines(files, loaded)).toEqual([
         expect.stringMatching(/^pipeline\.yaml:4:22 unknown-target .* This cannot name a stage: /),
       ]);
     },
