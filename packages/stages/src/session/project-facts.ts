@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { PipelineSpec, ProjectFacts, RunJournal, StateSpec, Workspace } from "@sluice/core";
 import { isLifecycle, parseStepId, type RunDeps } from "@sluice/core/runtime";
-import { readsSkills } from "../agent/contract.ts";
+import { readsSkills } from "../agent/completion/skills.ts";
 import { readUpTo, withFile } from "../tools/files/open.ts";
 import { contains, fileSubjects } from "../tools/files/paths.ts";
 import { asFault } from "../tools/files/results.ts";

@@ -15,6 +15,7 @@ const stateLimits = {
 
 /** The frontmatter of a stage's file, and its body as `prompt`. */
 export const stageFields = z.strictObject({
+  $schema: text.describe("For editors; it is never fetched.").optional(),
   id: text.describe("The stage's id. If it is given, it is the name of the file.").optional(),
   name: text.describe("A name for people.").optional(),
   description: text.describe("What the stage does, for people.").optional(),
@@ -131,6 +132,7 @@ const outcome = z.enum(["completed", "failed", "cancelled"]);
 
 /** `pipeline.yaml`. */
 export const folderFields = z.strictObject({
+  $schema: text.describe("For editors; it is never fetched.").optional(),
   id: text.describe("The name of the pipeline."),
   name: text.describe("A name for people.").optional(),
   description: text.describe("What the pipeline does, for people.").optional(),
