@@ -107,6 +107,8 @@ export type {
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
   CallScene,
+  FileEdit,
+  MeasureScene,
   Reach,
   RecoverAnswer,
   Subject,
@@ -117,6 +119,7 @@ export type {
   Workspace,
 } from "./gate/subjects.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
+export type { CallUsage } from "./gate/usage.ts";
 export type { CheckedChain } from "./journal/audit/verify.ts";
 export type { ExportReport } from "./journal/audit/verify-export.ts";
 export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
@@ -157,6 +160,7 @@ export type {
   TreeRun,
   WaitOptions,
 } from "./journal/seam.ts";
+export type { LegalEvent } from "./machine/legal-events.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,
@@ -166,14 +170,17 @@ export {
   type Resolution,
 } from "./people/interactor.ts";
 export type {
+  Acceptance,
   ActOutcome,
   ActScope,
   ActUsage,
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  HandledInterrupt,
   ScopedSteps,
   StateExecutor,
+  StatePlace,
 } from "./run/executor.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";
