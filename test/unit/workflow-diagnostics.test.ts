@@ -215,6 +215,7 @@ test("a caret is under its word behind tabs, in long lines and behind characters
     return shown.slice(caret.indexOf("^"), caret.lastIndexOf("^") + 1);
   };
   expect(caretOf("\t\tguard: wrong", 10, 5)).toBe("wrong");
+  expect(renderText([{ ...diagnostic, line: 1 }], () => "\tx")).toContain("  1 |  x\n");
   expect(caretOf(`${"x".repeat(5000)} wrong ${"y".repeat(5000)}`, 5002, 5)).toBe("wrong");
   expect(caretOf("\u202eabc wrong", 6, 5)).toBe("wrong");
 });

@@ -143,3 +143,78 @@ test("a stage sees and reads only the skills that it names", async () => {
   expect(system(first)).not.toContain("docx");
   expect(second && JSON.stringify(lastResults(second))).toContain("Text of pdf.");
 });
+
+const EVENTS = `id: deploy
+initial: work
+final: { shipped: completed, dropped: failed }
+transitions:
+  - { from: work, on: { event: READY }, when: context.checked, to: check }
+  - { from: work, on: { event: SKIP }, to: { state: work, context: { checked: true } } }
+  - { from: check, when: output.ok, approval: { message: Ship it? }, to: shipped }
+  - { from: check, to: dropped }
+context: { checked: false }
+`;
+const DEPLOY = {
+  "pipeline.yaml": EVENTS,
+  "work.md": "---\nallowedTools: []\nturnCap: 5\n---\nWork, visit {{ctx.visit}}.\n",
+  "check.md": stage("Check."),
+};
+const send = (event: string) => ({ calls: [{ tool: "transition", input: { event } }] });
+
+test("a stage without a completion tool moves by events whose conditions hold, and a person approves the end", async () => {
+  const turns = [send("READY"), send("SKIP"), send("READY")];
+  const model = talker(({ stage: name, turn }) => (name === "work" ? (turns[turn] ?? send("SKIP")) : submit(true)));
+  const asked: PersonRequest[] = [];
+  const answer = (kind: "approve" | "deny") =>
+    callbackInteractor("user", (request) => {
+      asked.push(request);
+      return { kind };
+    });
+  const live = session({ model, interactors: [answer("approve")] });
+  const result = await live.run(await open(DEPLOY), {});
+  expect(result).toMatchObject({ status: "completed", output: { ok: true } });
+  expect(asked).toMatchObject([{ kind: "approveTransition" }]);
+  expect(JSON.stringify(asked[0]?.body)).toContain("Ship it?");
+  const [, afterRefusal] = model.heard;
+  expect(afterRefusal && JSON.stringify(lastResults(afterRefusal))).toContain("transition_rejected");
+  expect(
+    model.heard.filter(({ stage: name }) => name === "work").map((heard) => system(heard).match(/visit \d/)?.[0]),
+  ).toEqual(["visit 1", "visit 1", "visit 2"]);
+  const denied = await session({
+    model: talker(({ stage: name, turn }) => (name === "work" ? (turns[turn] ?? send("SKIP")) : submit(true))),
+    interactors: [answer("deny")],
+  }).run(await open(DEPLOY), {});
+  expect(denied).toMatchObject({ status: "failed", error: { code: "approval_denied" } });
+  const dropped = await session({
+    model: talker(({ stage: name, turn }) => (name === "work" ? (turns[turn] ?? send("SKIP")) : submit(false))),
+  }).run(await open(DEPLOY), {});
+  expect(dropped).toMatchObject({ status: "failed", error: { message: "ended in state dropped" } });
+});
+
+test("a change of a file that matches an interrupt is handled by its stage, and the work goes back", async () => {
+  const project = tempFolder();
+  project.put("src/auth/a.ts", "old");
+  const pipeline = await open({
+    "pipeline.yaml": `id: guarded
+initial: work
+transitions:
+  - { from: work, to: done }
+  - { from: audit, to: $return }
+interrupts:
+  auth: { files: "src/auth/**", target: audit }
+`,
+    "work.md": stage("Work.", "allowedTools: [Read, Write]"),
+    "audit.md": stage("Audit {{ctx.input.files}}."),
+  });
+  const change = {
+    calls: [
+      { tool: "Read", input: { file_path: "src/auth/a.ts" } },
+      { tool: "Write", input: { file_path: "src/auth/a.ts", content: "new" } },
+    ],
+  };
+  const model = talker(({ stage: name, turn }) => (name === "work" && turn === 0 ? change : submit(true)));
+  const result = await session({ cwd: project.root, model }).run(pipeline, {});
+  expect(result).toMatchObject({ status: "completed" });
+  expect(model.heard.map(({ stage: name }) => name)).toEqual(["work", "audit", "work"]);
+  expect(system(model.heard[1])).toContain('Audit ["src/auth/a.ts"].');
+});

@@ -70,7 +70,7 @@ test("a repeated part is read where it is repeated", () => {
   expect(source?.at(["b"])).toEqual({ line: 2, column: 4, length: 6 });
 });
 
-const letters = "bcdefghijklmnopq".split("");
+const letters = "bcdef".split("");
 const bomb = ["a: &a [x,x,x,x,x,x,x,x,x]"];
 for (const [index, letter] of letters.entries()) {
   const before = index === 0 ? "a" : (letters[index - 1] ?? "");

@@ -6,16 +6,9 @@ import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
-import type {
-  FilesBeside,
-  FindingAt,
-  WorkflowFormat,
-  WorkflowMeta,
-  WorkflowReading,
-  WorkflowReference,
-} from "./format.ts";
+import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
-import { ruleOf } from "./problem-rule.ts";
+import { problemFinding } from "./problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
 import { statewright } from "./statewright/statewright.ts";
@@ -240,12 +233,6 @@ function compileTail(
   const kinds = [...spec.states.values()].map(({ kind }) => kind);
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
-}
-
-function problemFinding(problem: Problem, at: FindingAt): Finding {
-  const subject = at.path.length === 0 ? "The workflow" : pathWords(at.path);
-  const hint = problem.suggestion === undefined ? {} : { suggestion: problem.suggestion };
-  return { severity: "error", rule: ruleOf(problem), message: `${subject}: ${problem.message}.`, ...hint, ...at };
 }
 
 function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {

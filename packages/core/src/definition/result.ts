@@ -73,6 +73,12 @@ export interface ListItem<O = unknown> {
   readonly message?: string;
 }
 
+/** How an event led to a state. A type alias, because it is part of a patch. */
+export type Arrival = {
+  readonly event: string;
+  /** `rationale` of the event's data. */
+  readonly rationale?: string;
+};
 /** What a run read of its project's files when it started. Untrusted: it says what the authors of those files wrote. */
 export type ProjectFacts = {
   /** The text of AGENTS.md between two lines that label it. There if a prompt of the pipeline reads it. */
@@ -106,7 +112,7 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   /** The result of the `setup` hook. */
   readonly setup: Json;
   /** The event that led here, and the reason that the state before it gave. */
-  readonly arrivedBy?: { readonly event: string; readonly rationale?: string };
+  readonly arrivedBy?: Arrival;
   /** From 1. */
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */

@@ -138,7 +138,10 @@ function rootFault(path: TemplatePath, shown: string): PathFault | undefined {
     };
   }
   if (typeof root === "string" && TEMPLATE_ROOTS.has(root)) return undefined;
-  return { message: `${shown}: ctx has no ${JSON.stringify(root)}`, suggestion: `ctx has ${[...TEMPLATE_ROOTS].join(", ")}` };
+  return {
+    message: `${shown}: ctx has no ${JSON.stringify(root)}`,
+    suggestion: `ctx has ${[...TEMPLATE_ROOTS].join(", ")}`,
+  };
 }
 
 function unquoted(inside: string): string | undefined {

@@ -292,7 +292,14 @@ function enter(
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const entered = { state, input, ...(joined === undefined ? {} : { joined }) };
+  const { event, rationale } = trace;
+  const arrivedBy = event === undefined ? undefined : { event, ...(rationale === undefined ? {} : { rationale }) };
+  const entered = {
+    state,
+    input,
+    ...(joined === undefined ? {} : { joined }),
+    ...(arrivedBy === undefined ? {} : { arrivedBy }),
+  };
   return { effect: { kind: "enter", state, input }, patch: { ...patch, enter: entered }, trace };
 }
 

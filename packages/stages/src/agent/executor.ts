@@ -189,8 +189,9 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   }
   if (scope.signal.aborted) return cancelled(state, turn);
 
-  const checks = others.length === 0 ? answer.completions : await lateChecks(state, turn, reply);
-  const settled = await settleOwnCalls(state, turn, reply, checks);
+  const settled = outcomes.some(({ interrupts = [] }) => interrupts.length > 0)
+    ? { answers: interruptedCalls(state, turn, reply) }
+    : await settleOwnCalls(state, turn, reply, others.length === 0 ? answer.completions : undefined);
   if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
   if (scope.signal.aborted) return cancelled(state, turn);
   if (reply.calls.length === 0) transcript.user(nudge(completion, agent.turnCap - turn));
@@ -201,16 +202,18 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   return undefined;
 }
 
-/** Settles the calls of the state's own tools in order, up to the one that completes it. */
+/** Settles the calls of the state's own tools in order, up to the one that completes it. `checked` are their checks, if made. */
 async function settleOwnCalls(
   state: AgentState,
   turn: number,
   reply: Reply,
-  checks: readonly CompletionCheck[],
+  checked: readonly CompletionCheck[] | undefined,
 ): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
   const { scope, completion } = state;
+  const own = reply.calls.filter((call) => isOwnCall(completion, call));
   const answers: CallAnswer[] = [];
-  for (const call of reply.calls.filter((each) => isOwnCall(completion, each))) {
+  const checks = checked ?? (own.length === 0 ? [] : await lateChecks(state, turn, reply));
+  for (const call of own) {
     const check = checks.find(({ index }) => index === call.index);
     const settled = await completion.settle(call, check, turn, scope);
     const { kind, output } = settled;
@@ -236,7 +239,7 @@ function outOfCalls({ state, used }: ActScope): boolean {
   return used.calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
 }
 
-/** Tells the model once that it can only complete. */
+/** Counts a turn that can only complete the state; before the first one, the model reads why. */
 function announceDeciding(state: AgentState): void {
   const { scope, completion, transcript } = state;
   state.decidingTurns += 1;
@@ -266,13 +269,21 @@ function lengthOf(text: string): number {
   return text.length;
 }
 
+/** The model did not know of the interrupt when it made these calls, so it has to decide again. */
+function interruptedCalls({ completion }: AgentState, turn: number, reply: Reply): readonly CallAnswer[] {
+  const message =
+    "a call of this turn started an interrupt, so this call was not run; make it again if it is still right";
+  return reply.calls
+    .filter((call) => isOwnCall(completion, call))
+    .map(({ index }) => ({ id: callId(turn, index), ok: false, output: { code: "interrupted", message } }));
+}
+
 /** Own calls beside others are checked after those have run. */
 async function lateChecks(
   { scope, completion }: AgentState,
   turn: number,
   reply: Reply,
 ): Promise<readonly CompletionCheck[]> {
-  if (!reply.calls.some((call) => isOwnCall(completion, call))) return [];
   return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
     decides: () => true,
   });
