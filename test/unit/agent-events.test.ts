@@ -40,7 +40,7 @@ function flow({ when = passed, others = [] as readonly string[] } = {}) {
     input,
     context: { tests: "unknown" },
     stages: {
-      testing: stage({ ...common, prompt: "Test." }),
+      testing: stage({ ...common, prompt: "Test.", limits: { maxToolCalls: 3 } }),
       deploying: stage({ ...common, prompt: "Deploy." }),
       complete: final("completed"),
     },
@@ -209,6 +209,24 @@ describe("an interrupt", () => {
     expect(result).toMatchObject({ status: "failed" });
     expect(model.heard.map(({ stage: id }) => id)).toEqual(["building", "checking"]);
   });
+});
+
+test("a secret in the context is masked wherever the model reads the context", async () => {
+  const secret = "hunter2-hunter2-hunter2";
+  const pipe = pipeline({
+    id: "secretive",
+    input,
+    context: { token: secret },
+    stages: { work: stage({ ...common, prompt: "Work." }), complete: final("completed") },
+    initial: "work",
+    transitions: [{ from: "work", on: { event: "DONE" }, to: "complete" }],
+  });
+  const model = talker(({ turn }) => (turn === 0 ? { calls: [getState] } : send("DONE")));
+  const live = session({ model, tools: [reader], env: { TOKEN: secret }, secrets: ["TOKEN"] });
+  const { runId, status } = await live.run(pipe, task);
+  expect(status).toBe("completed");
+  expect(JSON.stringify(model.heard)).toContain("[redacted:TOKEN]");
+  expect(JSON.stringify([model.heard, await live.host.records(runId)])).not.toContain(secret);
 });
 
 test("another attempt starts with the phase, the feedback and no accepted event", async () => {

@@ -46,14 +46,14 @@ test("a stage with neither a completion tool nor a row for an event cannot compl
   const transitions: Rows = [{ from: "a", on: "success", to: "ok" }];
   expect(problemsIn({ stages: { a: byEvents(), ok }, transitions })[0]).toContain(neither);
   expect(problemsIn({ stages: { a: byEvents() }, next: { a: () => done(1) } })).toEqual([
-    `${neither} | add completionTool and completionSchema; only a table of transitions has rows for events`,
+    `${neither} | add a completionTool; only a table of transitions has rows for events`,
   ]);
 });
 
 test("a stage with a completion tool has no rows for events", () => {
   const transitions: Rows = [...GO, { from: "a", on: "success", to: "ok" }];
   expect(problemsIn({ stages: { a: plain, ok }, transitions })).toEqual([
-    "transitions[0].on | a completes with submit, so it sends no events | leave out completionTool and completionSchema, or route its success",
+    "transitions[0].on | a completes with submit, so it sends no events | leave out its completionTool, or route its success",
   ]);
 });
 

@@ -28,7 +28,7 @@ function script(turns: Readonly<Record<string, readonly ScriptedTurn[]>>): Talke
   });
 }
 
-function pipelineOf({ pipeline, diagnostics }: LoadedWorkflow): NonNullable<LoadedWorkflow["pipeline"]> {
+function pipelineOf({ pipeline, diagnostics }: LoadedWorkflow) {
   if (pipeline === undefined) throw new Error(JSON.stringify(diagnostics));
   return pipeline;
 }
@@ -64,8 +64,7 @@ test("the complete reference example runs through every kind of transition that 
   const walked = result.stages.map(({ executionId }) => executionId);
   expect(walked).toEqual(["planning#1", "testing#1", "fixing#1", "testing#2", "deploying#1"]);
   const [first] = dataOf(events, "route.decided");
-  console.log(JSON.stringify(first));
-  expect(first).toMatchObject({ by: "safe_next", to: ["testing"], rationale: "the tests fail" });
+  expect(first).toMatchObject({ to: "testing", why: { by: "safe_next", event: "GO", rationale: "the tests fail" } });
   const phase = JSON.stringify(model.heard[1]?.messages[0]);
   for (const words of ["Phase: testing", "EVALUATE", "tests_failed", "test_result", "PROD_DB_URL", "15 tool calls"])
     expect(phase).toContain(words);
@@ -200,9 +199,9 @@ test("tools, commands and limits of a state hold", async () => {
     states: {
       working: {
         allowed_tools: ["Bash", "Write"],
-        allowed_commands: ["echo"],
+        allowed_commands: ["node"],
         max_iterations: 2,
-        max_edit_lines: 2,
+        blocked_env: ["OTHER"],
         env_overrides: { GREETING: "hello" },
         on: { DONE: "done" },
       },
@@ -212,21 +211,18 @@ test("tools, commands and limits of a state hold", async () => {
   const cwd = tempFolder().root;
   const model = script({
     working: [
-      call("Write", { file_path: "a.txt", content: "1\n2\n3\n" }),
       call("Bash", { command: "rm -rf ." }),
-      call("Bash", { command: "echo $GREETING" }),
+      call("Bash", { command: 'node -p "process.env.GREETING + process.env.OTHER"' }),
       call("Write", { file_path: "b.txt", content: "1\n" }),
       call("Write", { file_path: "c.txt", content: "1\n" }),
       send("DONE"),
     ],
   });
-  const { result } = await run(loaded, model, { cwd });
+  const { result } = await run(loaded, model, { cwd, env: { OTHER: "secret", PATH: process.env.PATH } });
   expect(result).toMatchObject({ status: "completed" });
-  console.log(model.heard.map((heard) => JSON.stringify(lastResults(heard)) + heard.tools.join()).join("\n"));
-  expect(["a.txt", "b.txt", "c.txt"].map((name) => existsSync(join(cwd, name)))).toEqual([false, true, false]);
+  expect(["b.txt", "c.txt"].map((name) => existsSync(join(cwd, name)))).toEqual([true, false]);
   const results = model.heard.map((heard) => JSON.stringify(lastResults(heard)));
-  expect(results[1]).toContain("limit");
-  expect(results[2]).toContain("denied");
-  expect(results[3]).toContain("hello");
+  expect(results[1]).toContain("tool_call_denied");
+  expect(results[2]).toContain("helloundefined");
   expect(model.heard.at(-1)?.tools).toEqual(["transition"]);
 });

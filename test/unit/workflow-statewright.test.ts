@@ -196,7 +196,7 @@ test("allowed commands that would limit nothing are reported", async () => {
 test("a template in a command is an error that shows the variable form", async () => {
   const loaded = await loadDocument(around({ allowed_tools: ["Bash"], allowed_commands: ["pytest {{input.suite}}"] }));
   expect(ruleLines(loaded)).toEqual(["template-in-command states.working.allowed_commands[0]"]);
-  expect(loaded.diagnostics[0]?.suggestion).toContain('"$NAME"');
+  expect(loaded.diagnostics[0]?.suggestion).toContain("$NAME");
 });
 
 test("a state has 50 turns unless it has a cap of its own", async () => {

@@ -280,6 +280,7 @@ describe("limits", () => {
     expect(requests[1]?.messages.at(-1)?.text).toContain("Only transition is available now, for 3 turns");
     expect(latestResults(requests[1])).toMatchObject([1, 2, { code: "tool_call_denied", cause: "limit" }]);
     expect(latestResults(requests[2])).toMatchObject([{ code: "tool_call_denied", cause: "limit" }]);
+    expect(requests[3]?.messages.at(-1)?.text).toContain("This is your last turn.");
     expect(result).toMatchObject({ status: "failed", error: { code: "turn_cap" }, stages: [{ turns: 4 }] });
     expect(dataOf(events, "limit.reached")).toMatchObject([{ limit: "maxToolCalls" }]);
   });

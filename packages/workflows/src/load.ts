@@ -1,7 +1,7 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
 import { dirname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Json, JsonObject, Pipeline, Problem } from "@sluice/core";
+import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
@@ -11,6 +11,7 @@ import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
+import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -23,8 +24,8 @@ export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
 export interface LoadedWorkflow {
   /** The id of its pipeline. */
   readonly id: string;
-  /** Absent if there are errors. Its schemas are those of the files, so the compiler knows only that they are of JSON. */
-  readonly pipeline?: Pipeline<JsonObject, Json>;
+  /** Absent if there are errors. */
+  readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   /** The mistakes of all its files, file by file, each in the order of the text. */
   readonly diagnostics: readonly Diagnostic[];
   /** Every file that was read, the workflow's own first. */
@@ -82,7 +83,7 @@ interface Loading {
 }
 interface Loaded {
   readonly id: string;
-  readonly pipeline?: LoadedWorkflow["pipeline"];
+  readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
 }
@@ -228,7 +229,7 @@ async function chainFault(loading: Loading, target: string, chain: readonly stri
 function compileTail(
   definition: PipelineDefinition,
   tools: readonly string[] | undefined,
-): { readonly pipeline: Pipeline<JsonObject, Json>; readonly problems: readonly Problem[] } {
+): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
   const kinds = [...spec.states.values()].map(({ kind }) => kind);
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });

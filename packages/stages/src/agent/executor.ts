@@ -149,7 +149,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
 
 /** Appends an answer to the transcript and executes its calls. Returns the outcome if the attempt ends with this turn. */
 async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer): Promise<ActOutcome | undefined> {
-  const { scope, agent, completion, transcript } = state;
+  const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
   if (answer.kind === "cancelled") return cancelled(state, turn);
@@ -194,10 +194,10 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
     : await settleOwnCalls(state, turn, reply, others.length === 0 ? answer.completions : undefined);
   if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
   if (scope.signal.aborted) return cancelled(state, turn);
-  if (reply.calls.length === 0) transcript.user(nudge(completion, agent.turnCap - turn));
+  if (reply.calls.length === 0) transcript.user(nudge(completion, turnsLeft(state, turn)));
   else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
   for (const { interrupts = [] } of outcomes) {
-    for (const handled of interrupts) transcript.user(interruptNotice(scope.stateId, handled));
+    for (const handled of interrupts) transcript.user(scope.secrets.text(interruptNotice(scope.stateId, handled)));
   }
   return undefined;
 }
@@ -247,6 +247,12 @@ function announceDeciding(state: AgentState): void {
   transcript.user(
     `This stage has used its ${scope.used.calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
   );
+}
+
+/** The turns after this one in which the model may complete the state. */
+function turnsLeft({ scope, agent, decidingTurns }: AgentState, turn: number): number {
+  const left = agent.turnCap - turn;
+  return outOfCalls(scope) ? Math.min(left, DECIDING_TURNS - decidingTurns) : left;
 }
 
 /** The failure of an attempt that used its last tool call and did not complete in the turns that were left. */

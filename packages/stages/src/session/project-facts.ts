@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { PipelineSpec, ProjectFacts, RunJournal, StateSpec, Workspace } from "@sluice/core";
-import { isLifecycle, parseStepId, type RunDeps } from "@sluice/core/runtime";
+import type { PipelineSpec, ProjectFacts, RunJournal, Workspace } from "@sluice/core";
+import { isLifecycle, parseStepId, type RunDeps, statesWithin } from "@sluice/core/runtime";
 import { readsSkills } from "../agent/completion/skills.ts";
 import { readUpTo, withFile } from "../tools/files/open.ts";
 import { contains, fileSubjects } from "../tools/files/paths.ts";
@@ -41,13 +41,8 @@ export function replayedProject(spec: PipelineSpec, journals: readonly RunJourna
   return reader && { ...reader, read: async () => ({ agents: `[${AGENTS} was not recorded]`, skills: [] }) };
 }
 
-/** All states of a pipeline and of those that it invokes. */
-export function allStates({ states, pipelines }: PipelineSpec): readonly StateSpec[] {
-  return [...states.values(), ...[...pipelines.values()].flatMap(allStates)];
-}
-
 function needsOf(spec: PipelineSpec): Needs {
-  const all = allStates(spec);
+  const all = statesWithin(spec);
   const templates = all.flatMap((state) => Object.values(state.templates ?? {}).flat());
   return { agents: templates.some(({ path: [root] }) => root === "project"), skills: all.some(readsSkills) };
 }

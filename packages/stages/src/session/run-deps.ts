@@ -22,13 +22,15 @@ import {
   messageOf,
   type PreparedStates,
   pipelineProgram,
+  pipelinesWithin,
   prepareStates,
   problemsError,
   type RecordedCosts,
   type RunDeps,
   type SecretFilter,
+  statesWithin,
 } from "@sluice/core/runtime";
-import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { readsSkills } from "../agent/completion/skills.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
@@ -46,7 +48,7 @@ import { skillRoots } from "../tools/skills/skill-folders.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
-import { allStates, projectReader } from "./project-facts.ts";
+import { projectReader } from "./project-facts.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
@@ -123,7 +125,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
   const protectedPaths = (spec: PipelineSpec): readonly string[] => {
     // A stage must not write instructions for a later one.
-    const skills = allStates(spec).some(readsSkills) ? skillRoots(root) : [];
+    const skills = statesWithin(spec).some(readsSkills) ? skillRoots(root) : [];
     const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
     const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
@@ -139,7 +141,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const [id, agent] of agentsOf(spec)) {
+    for (const [id, agent] of agentsWithin(spec)) {
       const resolved = await models.of(id, agent.model);
       byState.set(agent, resolved);
       modelOf.set(agent, resolved);
@@ -229,8 +231,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 }
 
 /** The keys in the variables that states set; they are redacted everywhere. */
-function keysOfStates({ states }: PipelineSpec): readonly (readonly [value: string, name: string])[] {
-  const found = [...states.values()].flatMap(({ env }) => keysInVariables(env?.set ?? {}));
+function keysOfStates(spec: PipelineSpec): readonly (readonly [value: string, name: string])[] {
+  const states = pipelinesWithin(spec).flatMap((one) => [...one.states.values()]);
+  const found = states.flatMap(({ env }) => keysInVariables(env?.set ?? {}));
   return found.filter(([value]) => value.length >= SHORTEST_SECRET);
 }
 

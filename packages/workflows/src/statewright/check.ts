@@ -145,7 +145,7 @@ function commandFindings(
     const offset = command.indexOf("{{");
     if (offset < 0) return [];
     const message = "A command cannot hold a template: its value would be read as shell text.";
-    const suggestion = 'set a variable with env_overrides or in the environment, and write "$NAME" in the command';
+    const suggestion = 'pass the value in a variable, which programs read as $NAME: "env_overrides": { "NAME": "…" }';
     return [
       {
         severity: "error",

@@ -103,9 +103,9 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
 }
 
 /** What get_state returns. Nothing in it depends on the clock, so that a resumed run shows its model the same. */
-function stateNow({ stateId, events, ctx, state, used }: CheckScope, turnsLeft: number): Json {
+function stateNow({ stateId, events, ctx, state, used, secrets }: CheckScope, turnsLeft: number): Json {
   const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used) };
-  return { state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context };
+  return secrets.json({ state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context });
 }
 
 function callLimitsLeft(limits: StateLimits = {}, used: CallUsage): JsonObject {

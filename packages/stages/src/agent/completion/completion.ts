@@ -32,7 +32,7 @@ export interface Completion {
 }
 
 /** What a check may read. */
-export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state" | "used">;
+export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state" | "used" | "secrets">;
 
 /** The answer to a call of one of the state's own tools. */
 export type OwnCallResult =
