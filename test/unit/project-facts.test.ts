@@ -66,6 +66,14 @@ test.each([
     "[AGENTS.md is not read: it contains binary data.]",
   ],
   [
+    "is a link to itself",
+    (folder: TestWorkspace) => {
+      rmSync(folder.path("AGENTS.md"));
+      symlinkSync("AGENTS.md", folder.path("AGENTS.md"));
+    },
+    "[AGENTS.md is not read: too many links, or a cycle of links is refused.]",
+  ],
+  [
     "leads out of the project",
     (folder: TestWorkspace) => {
       rmSync(folder.path("AGENTS.md"));

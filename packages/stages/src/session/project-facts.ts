@@ -62,6 +62,7 @@ async function readProject({ agents, skills }: Needs, workspace: Workspace): Pro
 /** The text of AGENTS.md, labelled. A file that cannot be read is said to be so, because a prompt must not fail for it. */
 async function readAgents(workspace: Workspace): Promise<string> {
   const [subject] = fileSubjects(join(workspace.root, AGENTS), "read", workspace);
+  if (subject?.kind === "refused") return `[${AGENTS} is not read: ${subject.reason}.]`;
   if (subject?.kind !== "path" || !contains(workspace.root, subject.real))
     return `[${AGENTS} is not read: it leads outside the project.]`;
   try {
