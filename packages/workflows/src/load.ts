@@ -7,6 +7,7 @@ import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
 import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
@@ -41,7 +42,7 @@ export interface LoadedFile {
   readonly text: string;
 }
 
-const FORMATS: readonly WorkflowFormat[] = [statewright];
+const FORMATS: readonly WorkflowFormat[] = [markdown, statewright];
 /** The documents of workflows that are folders. */
 const FOLDER_ENTRIES = ["pipeline.yaml", "pipeline.yml", "pipeline.json"];
 /** Workflows inside each other. */

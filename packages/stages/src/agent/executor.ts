@@ -21,6 +21,7 @@ import { completionByEvents } from "./completion/by-events.ts";
 import { completionByTool } from "./completion/by-tool.ts";
 import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
 import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
+import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
@@ -64,7 +65,10 @@ export function agentExecutor(
     kind: "agent",
     init: (state, ctx, offer, place) => {
       const { agent, completion, system } = prepare(state, offer, place);
-      return { system: system(agent.prompt(ctx), completion.about(ctx)), first: completion.first(ctx) };
+      return {
+        system: system(withSkills(agent.prompt(ctx), state, ctx), completion.about(ctx)),
+        first: completion.first(ctx),
+      };
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
