@@ -39,6 +39,7 @@ export { type PipelineShape, pipelineShape, type StateShape } from "./definition
 export type { ToolPattern } from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type {
+  Additions,
   Cancelled,
   Completed,
   Failed,
