@@ -106,6 +106,8 @@ export type {
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
   CallScene,
+  FileEdit,
+  MeasureScene,
   Reach,
   RecoverAnswer,
   Subject,
@@ -116,6 +118,7 @@ export type {
   Workspace,
 } from "./gate/subjects.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
+export type { CallUsage } from "./gate/usage.ts";
 export type { CheckedChain } from "./journal/audit/verify.ts";
 export type { ExportReport } from "./journal/audit/verify-export.ts";
 export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
@@ -156,6 +159,7 @@ export type {
   TreeRun,
   WaitOptions,
 } from "./journal/seam.ts";
+export type { LegalEvent } from "./machine/legal-events.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,
@@ -165,14 +169,17 @@ export {
   type Resolution,
 } from "./people/interactor.ts";
 export type {
+  Acceptance,
   ActOutcome,
   ActScope,
   ActUsage,
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  HandledInterrupt,
   ScopedSteps,
   StateExecutor,
+  StatePlace,
 } from "./run/executor.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

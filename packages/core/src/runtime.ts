@@ -41,6 +41,7 @@ export {
   type RequestQueueOptions,
 } from "./people/request-queue.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
+export { eventWords } from "./run/event-words.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export {
   addUsage,

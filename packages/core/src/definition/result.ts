@@ -27,7 +27,8 @@ export type FailureCode =
   | "budget"
   | "timeout"
   | "hook"
-  | "fan_out";
+  | "fan_out"
+  | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
 type ResultBase = {
@@ -99,6 +100,8 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly context: JsonObject;
   /** The result of the `setup` hook. */
   readonly setup: Json;
+  /** The event that led here, and the reason that the state before it gave. */
+  readonly arrivedBy?: { readonly event: string; readonly rationale?: string };
   /** From 1. */
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */

@@ -30,6 +30,8 @@ export interface KindFacts {
   readonly checksOutput?: true;
   /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */
   readonly completionTool?: string;
+  /** Its executor's other tools, whose calls it handles too. */
+  readonly ownTools?: readonly string[];
   /** The state completes by an event of a table's row instead of an output of its own. */
   readonly completesByEvents?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */

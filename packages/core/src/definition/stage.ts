@@ -77,6 +77,9 @@ interface Completion {
   readonly parts: NonNullable<KindFacts["parts"]>;
 }
 
+/** The tools of a stage that completes by events: one sends an event, one reads where the stage is. */
+const BY_EVENTS: KindFacts = { completesByEvents: true, completionTool: "transition", ownTools: ["get_state"] };
+
 /** How the stage completes: with a tool of its own, or, without one, by an event. */
 function readCompletion(
   report: Report,
@@ -85,7 +88,7 @@ function readCompletion(
   common: CommonOptions,
 ): Completion {
   if (completionTool === undefined && completionSchema === undefined)
-    return { options: {}, facts: { completesByEvents: true }, parts: { completes: "by events" } };
+    return { options: {}, facts: BY_EVENTS, parts: { completes: "by events" } };
   if (completionTool === undefined)
     report.add("completionTool", "is missing: completionSchema describes its arguments");
   else checkCompletionTool(report, completionTool, common);

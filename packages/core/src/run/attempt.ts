@@ -1,13 +1,15 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
+import { type CallUsage, NO_CALLS } from "../gate/usage.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
+import type { NextDecision } from "../machine/decide-next.ts";
 import { contextOf } from "../machine/machine-state.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
-import { ExecutionLimits, Stopwatch } from "./limits/limits.ts";
+import { ExecutionLimits, metersAround, Stopwatch } from "./limits/limits.ts";
 
 /** What the attempts of an execution share. */
 interface SharedByAttempts {
@@ -18,6 +20,17 @@ interface SharedByAttempts {
   readonly slot: ConcurrencySlot;
   /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
+  /** What the calls of all attempts have used; after a resume, also what is recorded of them. */
+  readonly used: { calls: CallUsage };
+}
+
+/** An event that an attempt leaves by, if it completes. */
+export interface AcceptedEvent {
+  readonly decision: NextDecision;
+  /** The output of the state. */
+  readonly output: { readonly event: string; readonly data: JsonObject };
+  /** The request by which a person approved it. */
+  readonly requestId?: string;
 }
 
 /** One attempt of an execution, as its phases use it. */
@@ -27,20 +40,24 @@ export class Attempt implements SharedByAttempts {
   readonly limits: ExecutionLimits;
   readonly slot: ConcurrencySlot;
   readonly denied: Denied[];
+  readonly used: { calls: CallUsage };
   /** From 1. */
   readonly number: number;
   /** From the assert hook of the previous attempt. */
   readonly feedback: string | undefined;
   readonly journal: AttemptJournal;
+  /** Dropped unless the attempt completes. */
+  accepted: AcceptedEvent | undefined;
   #ctx: StageContext | undefined;
 
   constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
-    const { execution, executionId, limits, slot, denied } = shared;
+    const { execution, executionId, limits, slot, denied, used } = shared;
     this.execution = execution;
     this.executionId = executionId;
     this.limits = limits;
     this.slot = slot;
     this.denied = denied;
+    this.used = used;
     this.number = number;
     this.feedback = feedback;
     this.journal = new AttemptJournal(execution.steps, executionId, number, limits);
@@ -61,13 +78,14 @@ export class Attempt implements SharedByAttempts {
 }
 
 export function firstAttempt(execution: Execution): Attempt {
-  const { state, steps, deps, meter, stateId, visit } = execution;
+  const { state, steps, deps, meter, stateId, visit, detours } = execution;
   const executionId = executionIdOf(stateId, visit);
   const recorded = meter.recorded.execution(steps.runId, executionId);
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
-  const slot = new ConcurrencySlot(deps.slots, [watch, meter.work], steps.signal);
-  return new Attempt({ execution, executionId, limits, slot, denied: [] });
+  const watches = [watch, ...metersAround(meter).map(({ work }) => work)];
+  const slot = new ConcurrencySlot(deps.slots, watches, detours.signal);
+  return new Attempt({ execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } });
 }
 
 /** Options of a step that only decides: replay runs it again instead of reading its record. */

@@ -36,7 +36,7 @@ import { refuseUnpriced } from "../history/unpriced.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
-import { rememberedSecrets, sessionSecrets } from "../secrets/detect.ts";
+import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
@@ -145,7 +145,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
-      given: await tools.keys(),
+      given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
     });
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
@@ -206,6 +206,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     of,
     close: tools.close,
   };
+}
+
+/** The keys in the variables that states set; they are redacted everywhere. */
+function keysOfStates({ states }: PipelineSpec): readonly (readonly [value: string, name: string])[] {
+  const found = [...states.values()].flatMap(({ env }) => keysInVariables(env?.set ?? {}));
+  return found.filter(([value]) => value.length >= SHORTEST_SECRET);
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {

@@ -183,7 +183,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "grant.requested":
       return words("requests", `${shortCall(textAt(data.body, "argsSummary"))}: ${textAt(data.body, "why")}`, NOTICE);
     case "request.opened":
-      return words("asks", textAt(data.body, "question"), NOTICE);
+      return words("asks", textAt(data.body, "question") || approvalWords(data.body), NOTICE);
     case "grant.answered":
     case "request.answered": {
       const [answer, by, reason] = [text("answer"), text("by"), text("reason")];
@@ -204,6 +204,12 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "completion.rejected": {
       const decision = { by: "the completion's schema", why: issuesIn(data), verdict: "refused" } as const;
       return words("rejected", `the result does not match its schema: ${decision.why}`, { ...NOTICE, ...decision });
+    }
+    case "transition.accepted":
+      return detail("accepted", `${text("event")}, to ${text("to")}`, { by: "the machine", verdict: "approved" });
+    case "transition.rejected": {
+      const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
+      return words("rejected", `${text("event")}: ${decision.why}`, { ...NOTICE, ...decision });
     }
     case "message.received":
       return detail("message", `${text("by")}: ${text("text")}`);
@@ -234,6 +240,13 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       break;
   }
   return otherWords(type, data);
+}
+
+/** What a person is asked about a transition: `testing -> deploying: Deploy to production?` */
+function approvalWords(body: Json | undefined): string {
+  const [to, message] = [textAt(body, "to"), textAt(body, "message")];
+  if (to === "") return message;
+  return `${textAt(body, "from")} -> ${to}${message === "" ? "" : `: ${message}`}`;
 }
 
 /** The words of events that only an audit shows. */

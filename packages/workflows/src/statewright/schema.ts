@@ -114,7 +114,10 @@ const guard = z
   .strictObject({
     field: text.describe("The field of the context, with dots between keys."),
     op: z.enum(GUARD_OPERATORS).describe("How the field is compared."),
-    value: json.describe("What it is compared with. `exists` and `not_exists` have none.").optional(),
+    value: z
+      .union([z.string(), z.number(), z.boolean(), z.null(), z.array(json), z.record(z.string(), json)])
+      .describe("What it is compared with. `exists` and `not_exists` have none.")
+      .optional(),
   })
   .describe("A condition on the context as it is before the transition's data.");
 

@@ -23,7 +23,7 @@ import { entering, type RecordedEntry, recordedEntry } from "./recorded-phases.t
 /** Setup, Init and Precondition in one record: everything before the first model call. */
 export function enter(attempt: Attempt): Promise<RecordedEntry> {
   const { execution, journal, number, feedback } = attempt;
-  const { state, executor, deps, offer, visit } = execution;
+  const { state, stateId, executor, deps, offer, events, visit } = execution;
   const decide = async (call: StepCall): Promise<RecordedEntry> => {
     const before = recordedEntry(call);
     const at = before?.at ?? deps.clock.now();
@@ -41,7 +41,7 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
     const ctx = attempt.contextWith(setup);
 
     const rendered = await phases.through<Json>("stage.init", {
-      ask: executor.init && (() => executor.init?.(state, ctx, offer)),
+      ask: executor.init && (() => executor.init?.(state, ctx, offer, { stateId, events })),
       read: (value) => readJson(value, "init"),
       otherwise: null,
       say: () => LEFT,
@@ -64,7 +64,7 @@ export async function awaitPrecondition(
   ctx: StageContext,
 ): Promise<"proceed" | "skipped" | ActOutcome> {
   const { execution, journal, slot } = attempt;
-  const { steps } = execution;
+  const { detours } = execution;
   const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
   let answer: HookAnswer<PreconditionAnswer> = { kind: "answered", value: first };
   for (let times = 1; ; times += 1) {
@@ -79,7 +79,7 @@ export async function awaitPrecondition(
     const now = await journal.now(stepNames.preconditionNow(times));
     const until = now + Math.max(0, value.retryAfterMs);
     await slot.withSlotReleased(() => journal.sleepUntil(stepNames.preconditionSleep(times), until));
-    const reason = cancelReason(steps.signal);
+    const reason = cancelReason(detours.signal);
     if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
     answer = await journal.run(stepNames.precondition(times), async (call) => {
       const phases = createPhases(attempt, call);

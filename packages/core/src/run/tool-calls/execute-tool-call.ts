@@ -4,13 +4,15 @@ import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
-import { fileReach } from "../../gate/envelope.ts";
-import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
+import { fileReach, isWalled } from "../../gate/envelope.ts";
+import type { FileEdit, RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { Tool } from "../../gate/tool.ts";
+import { limitsEdits } from "../../gate/usage.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
+import { type MatchedInterrupt, matchedInterrupts } from "./interrupts.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
@@ -25,13 +27,20 @@ export type ExecutedCall = {
   readonly full?: Json;
   readonly notes?: JsonObject;
   readonly facts?: JsonObject;
+  /** The interrupts that it starts. */
+  readonly interrupts?: readonly MatchedInterrupt[];
+  /** The bytes of UTF-8 of `output` that count, in states that limit them. */
+  readonly bytes?: number;
 };
+/** The result before it is recorded, with the files that the call changed, as its tool reports them. */
+type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & { readonly changed?: readonly string[] };
 
 /** An approved call, as its tool sees it. */
 export interface ApprovedCall {
   readonly call: SealedCall;
   readonly by: ApprovedBy;
   readonly subjects: readonly Subject[];
+  readonly edits?: readonly FileEdit[];
   readonly intent?: Json;
 }
 
@@ -57,12 +66,13 @@ export function toolCall(
   signal: AbortSignal,
   startsUnwalled = of.attempt.execution.deps.answers.startsUnwalled,
 ): ToolCall {
-  const { call, by, subjects, intent } = approved;
+  const { call, by, subjects, edits, intent } = approved;
   const { runId, executionId, attempt } = call.scope;
   const { policy, notes } = of;
   const { state, deps } = of.attempt.execution;
   const { atWork } = deps;
   const granted = by === "grant";
+  const limited = limitsEdits(state.limits);
   // In mode allowlist, the session's list is the envelope of stages without one.
   const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
   const before = { count: atWork.count, started: atWork.started };
@@ -75,25 +85,30 @@ export function toolCall(
     idempotencyKey: hash("sha256", JSON.stringify([runId, executionId, attempt, call.id])).slice(0, 32),
     workspace: deps.workspace,
     signal,
-    env: deps.env,
+    ...policy.scene,
     notes,
-    mayWrite: policy.scene.mayWrite,
     // Made on access, since only tools that start a process read it.
     get reach() {
       return {
         ...fileReach(granted ? undefined : envelope, call.tool),
+        // What processes write cannot be counted.
+        ...(limited ? { writes: [] } : {}),
         scratch: state.sandbox?.scratch ?? [],
         network: state.sandbox?.network === true,
         readOnly: deps.protectedPaths ?? [],
       };
     },
     get anyLine() {
+      // Without a sandbox, only the line that was judged is known to only read.
+      if (limited && !isWalled(subjects)) return false;
       // A granted command line was approved as a whole.
       return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
     },
     startsUnwalled,
+    reportsChanges: of.attempt.execution.interrupts.length > 0,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged: subjects,
+    ...(edits === undefined ? {} : { edits }),
     ...(intent === undefined ? {} : { intent }),
   };
 }
@@ -108,12 +123,17 @@ export async function executeToolCall(
   const { clock } = deps;
   const startedAt = clock.now();
   let unwalled = false;
-  const finish = (ran: Omit<ExecutedCall, "ms">): ExecutedCall => ({
-    ...ran,
-    ms: clock.now() - startedAt,
-    // Recorded, because a process that resumes the run has to know it.
-    ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
-  });
+  const finish = ({ changed, ...ran }: RawResult): ExecutedCall => {
+    const interrupts =
+      runnable.tool?.effect === "write" ? matchedInterrupts(of, runnable.subjects, ran.outcome, changed) : [];
+    return {
+      ...ran,
+      ms: clock.now() - startedAt,
+      // Recorded, because a process that resumes the run has to know it.
+      ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
+      ...(interrupts.length === 0 ? {} : { interrupts }),
+    };
+  };
   const call = toolCall(runnable, of, step.signal, () => {
     unwalled = true;
     deps.answers.startsUnwalled();
@@ -153,7 +173,7 @@ async function act(
   call: ToolCall,
   deps: RunDeps,
   step: CallStep,
-): Promise<Omit<ExecutedCall, "ms">> {
+): Promise<RawResult> {
   const authorization = await runnable.authorize();
   if (authorization.kind !== "allow") return refusedCall(authorization, deps);
   // After the authorization, which may have waited for the tool and for hooks.
@@ -207,9 +227,9 @@ function raceAbortGrace(
 }
 
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
-function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
-  const { ok, output, full, notes, facts } = result;
-  for (const [index, part] of [output, full, notes, facts].entries()) {
+function checked(result: ToolResult, deps: RunDeps): RawResult {
+  const { ok, output, full, notes, facts, changed } = result;
+  for (const [index, part] of [output, full, notes, facts, changed].entries()) {
     const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
@@ -223,7 +243,13 @@ function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
     ...(whole === undefined ? {} : { full: whole }),
     ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
     ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
+    ...(isTexts(changed) ? { changed } : {}),
   };
+}
+
+/** A report of another type is none: then the paths that the call was allowed to write count. */
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 /** Keeps head and tail, which a model needs most of a long output. */

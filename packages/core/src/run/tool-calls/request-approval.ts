@@ -1,51 +1,20 @@
-import { field, type Json, type JsonObject } from "../../base/json.ts";
-import { type Authorization, authorizeCall, type SealedCall } from "../../gate/authorize-call.ts";
+import { type Authorization, authorizeCall, type Policy, type SealedCall } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import { compileEnvelope } from "../../gate/envelope.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
-import { createSeal } from "../../people/answer-proof.ts";
 import { cancelReason } from "../limits/limits.ts";
-import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
-import { cancelledCall, deniedCall, readRecordedVerdict, requestIdOf, settleCall } from "./record-verdicts.ts";
-import type { AskedCall, DecidedCall, JournaledAnswer, ToolCallContext } from "./tool-call.ts";
+import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer, UNPROVEN } from "../requests/answer.ts";
+import {
+  cancelledCall,
+  deniedCall,
+  readRecordedVerdict,
+  requestIdOf,
+  type SettledCall,
+  settleCall,
+} from "./record-verdicts.ts";
+import type { AskedCall, DecidedCall, ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict, worldLimitOf } from "./verdict.ts";
-
-const UNPROVEN =
-  "the answer came from another process without proof that a person gave it; a person has to answer in the terminal of the process that runs this, or elsewhere with the code shown there";
-const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
-
-/** Answers from other processes are untrusted: an unrecognised or unproven one is a denial. */
-export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
-  const text = (key: string): string | undefined => {
-    const value = field(payload, key);
-    return typeof value === "string" ? value : undefined;
-  };
-  const given = text("kind");
-  const kind = KINDS.find((known) => known === given);
-  const proof = recordedProof(payload);
-  const answer = { value: field(payload, "value"), digest: text("digest"), by, proof };
-  if (kind === undefined) return { ...answer, kind: "deny", reason: "the answer could not be understood" };
-  if (proof === "missing" && (kind === "approve" || kind === "value"))
-    return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };
-  return { ...answer, kind, reason: text("reason") ?? text("cause") };
-}
-
-/** Opens a request and waits for its answer without a concurrency slot. Undefined if the run is cancelled first. */
-export async function requestApproval(of: ToolCallContext, request: OpenRequest): Promise<ReceivedSignal | undefined> {
-  const { slot, execution } = of.attempt;
-  const { deps, steps } = execution;
-  const { people, secrets, answers } = deps;
-  const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
-  people.offer(request, seal);
-  // The proof covers the answer as it was given, so it is checked before secrets are masked.
-  const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
-  try {
-    return await slot.withSlotReleased(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
-  } finally {
-    people.withdraw(request.runId, request.requestId);
-  }
-}
 
 /** Waits for the answers to a group's requests, in order, and records the final verdict on each call. */
 export async function recordApprovals(
@@ -53,29 +22,30 @@ export async function recordApprovals(
   groupId: CallGroupId,
   group: readonly DecidedCall[],
 ): Promise<readonly DecidedCall[]> {
-  const { journal, execution } = of.attempt;
-  const asking = group.flatMap(({ call, verdict: { verdict, subjects }, authorization }) =>
-    verdict.kind === "ask" ? [{ call, authorization, body: verdict.body, subjects }] : [],
+  const { journal, execution, slot } = of.attempt;
+  const asking = group.flatMap(({ call, verdict: { verdict, subjects, edits }, usage, authorization }) =>
+    verdict.kind === "ask" ? [{ call, usage, authorization, body: verdict.body, subjects, edits }] : [],
   );
   for (const { call } of asking) of.openRequests.add(requestIdOf(call));
   const answered: AnsweredCall[] = [];
   for (const one of asking) {
     const { call, body } = one;
     const requestId = requestIdOf(call);
-    const received = await requestApproval(of, {
+    const request: OpenRequest = {
       requestId,
       runId: execution.steps.runId,
       kind: "grantStageTool",
       digest: call.argsDigest,
       body,
       openedAt: execution.deps.clock.now(),
-    });
+    };
+    const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
     const answer = received && readAnswer(received);
     answered.push({ ...one, answer, received });
     // The journal accepts one answer, so an approval of another digest closes the request too.
     if (answer !== undefined && !approves(answer, call)) of.openRequests.delete(requestId);
   }
-  const settledHere: DecidedCall[] = [];
+  const settledHere: SettledCall[] = [];
   const settle = async (step: StepCall): Promise<RecordedVerdict[]> => {
     for (const one of answered) settledHere.push(await settleAnswer(of, one, step));
     return settledHere.map(({ verdict }) => verdict);
@@ -86,11 +56,11 @@ export async function recordApprovals(
     const index = answered.findIndex(({ call }) => call === decided.call);
     const [asked, verdict] = [answered[index], settled.find(({ id }) => id === decided.call.id)];
     if (asked === undefined || verdict === undefined) return decided;
-    return { call: decided.call, verdict, authorization: settledHere[index]?.authorization, asked };
+    return { ...decided, verdict, authorization: settledHere[index]?.authorization, asked };
   });
 }
 
-interface AnsweredCall extends AskedCall, Pick<DecidedCall, "call" | "authorization"> {
+interface AnsweredCall extends AskedCall, Pick<DecidedCall, "call" | "usage" | "authorization"> {
   readonly received: ReceivedSignal | undefined;
 }
 
@@ -98,53 +68,48 @@ function approves({ kind, digest }: JournaledAnswer, { argsDigest }: SealedCall)
   return kind === "approve" && digest === argsDigest;
 }
 
-async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: StepCall): Promise<DecidedCall> {
+async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: StepCall): Promise<SettledCall> {
   const { journal, execution } = of.attempt;
-  const { call, authorization, subjects, answer, received } = asked;
+  const { call, usage, authorization, subjects, answer, received } = asked;
   const { id: callId, tool, argsDigest } = call;
   if (answer === undefined || received === undefined) return cancelledCall(of, call, step);
   const requestId = requestIdOf(call);
   step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
-  if (cancelReason(execution.steps.signal) !== undefined) return cancelledCall(of, call, step);
+  if (cancelReason(execution.detours.signal) !== undefined) return cancelledCall(of, call, step);
   const before = readRecordedVerdict(step, callId, tool);
   const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
   return await settleCall(of, call, step, before, () =>
-    before === undefined ? authorizeGranted(of, call, asked, authorization) : replayGranted(of, call, asked),
+    before === undefined ? authorizeGranted(of, { call, usage }, asked, authorization) : replayGranted(of, call, asked),
   );
 }
 
 /** A call by its journaled answer, which is all that an approval is made of. */
 export async function authorizeGranted(
   of: ToolCallContext,
-  call: SealedCall,
-  { subjects, body, answer }: AskedCall,
+  { call, usage }: Pick<DecidedCall, "call" | "usage">,
+  { subjects, edits, body, answer }: AskedCall,
   authorization: Authorization | undefined,
 ): Promise<Authorization> {
   const here = authorization?.kind === "prompt" ? authorization : undefined;
-  const prompt = here ?? (await authorizeCall(call, of.policy, { kind: "prompt", body, subjects }));
+  const prompt =
+    here ?? (await authorizeCall(call, { ...of.policy, usage }, { kind: "prompt", body, subjects, edits }));
   if (prompt.kind !== "prompt") return prompt;
   return await prompt.granted({ approve: answer?.kind === "approve", digest: answer?.digest ?? "" }, body);
 }
 
 /** The same in a replay, which asks the guard hooks alone: what else could deny the call was compared before the answer. */
-async function replayGranted(of: ToolCallContext, call: SealedCall, { subjects }: AskedCall): Promise<Authorization> {
-  const prompt = await authorizeCall(call, { ...of.policy, envelope: compileEnvelope([]), subjects: [] });
+async function replayGranted(
+  of: ToolCallContext,
+  call: SealedCall,
+  { subjects, edits }: AskedCall,
+): Promise<Authorization> {
+  const policy: Policy = { ...of.policy, envelope: compileEnvelope([]), subjects: [], limits: undefined };
+  const prompt = await authorizeCall(call, policy);
   if (prompt.kind !== "prompt") return prompt;
   const granted = await prompt.granted({ approve: true, digest: prompt.digest }, prompt.body);
-  return { ...granted, subjects };
-}
-
-/** Event data that all answers have. */
-export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
-  return {
-    answer: kind,
-    by,
-    answeredAt: at,
-    ...(proof === undefined ? {} : { proof }),
-    ...(reason === undefined ? {} : { reason }),
-  };
+  return granted.kind === "allow" && edits !== undefined ? { ...granted, subjects, edits } : { ...granted, subjects };
 }
 
 function causeOf({ kind, reason }: JournaledAnswer): DenialCause {
