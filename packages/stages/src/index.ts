@@ -12,6 +12,15 @@ export {
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
 export {
+  type AskStep,
+  type ContextPath,
+  type RunStep,
+  type SavedOutput,
+  type Step,
+  type StepsOptions,
+  stepsState,
+} from "./kinds/steps-state.ts";
+export {
   type PlaybackModel,
   type PlaybackModelOptions,
   type PlaybackOptions,
@@ -42,15 +51,6 @@ export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price
 export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
 export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
-export {
-  type AskStep,
-  type ContextPath,
-  type RunStep,
-  type SavedOutput,
-  type Step,
-  type StepsOptions,
-  stepsState,
-} from "./kinds/steps-state.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";

@@ -14,6 +14,7 @@ import type {
   WorkflowReading,
   WorkflowReference,
 } from "./format.ts";
+import { flujo } from "./flujo/flujo.ts";
 import { ruleOf } from "./problem-rule.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
@@ -47,7 +48,7 @@ export interface LoadedFile {
   readonly text: string;
 }
 
-const FORMATS: readonly WorkflowFormat[] = [statewright];
+const FORMATS: readonly WorkflowFormat[] = [flujo, statewright];
 /** The documents of workflows that are folders. */
 const FOLDER_ENTRIES = ["pipeline.yaml", "pipeline.yml", "pipeline.json"];
 /** Workflows inside each other. */

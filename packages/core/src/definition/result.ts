@@ -28,6 +28,7 @@ export type FailureCode =
   | "timeout"
   | "hook"
   | "fan_out"
+  | "unanswered" // a person was asked and gave no answer
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.

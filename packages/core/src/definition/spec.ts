@@ -110,6 +110,8 @@ export interface RowSpec {
   readonly on: RowTrigger;
   readonly when?: Guard;
   readonly to: AnyChoice;
+  /** The input of the state that `to` names, in place of the one of the choice. */
+  input?(result: StageResult<unknown>, ctx: StageContext): unknown;
   /** A person has to approve the move. */
   readonly approval?: { readonly message?: string };
   /** Names the row for people, such as `DEPLOY[0]`. */

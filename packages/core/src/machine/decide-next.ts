@@ -107,7 +107,7 @@ async function byTable(rows: readonly RowSpec[], asked: Asked, ctx: StageContext
   const found = await firstRow(rows, state, { result, ctx }, { includes: () => true, wrong });
   if (found.rule !== undefined) {
     const ledBy = result.status === "paused" && isJson(result.request) ? { request: result.request } : {};
-    return await byRow({ ...asked, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule);
+    return await byRow({ ...asked, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule, ctx);
   }
   const { rejectedRows = [], moreRejectedRows: more = 0 } = found.trace;
   const listed = rejectedRows.map(rejectedText).join("; ") || `no row is for ${state}`;
@@ -172,6 +172,7 @@ export async function decideEvent(
     trace,
     found.row,
     found.rule,
+    ctx,
   );
   const { choice, rejected } = decision;
   return choice.kind === "fail" && rejected === NOTHING_SUSPENDED ? refused(rejected, found.trace) : decision;
@@ -252,8 +253,11 @@ async function whyNot(rule: RowSpec, scope: GuardScope): Promise<string | undefi
 type Trace = Omit<NextDecision, "choice">;
 
 /** The choice of a row that fires. It waits for an approval if the row asks for one. */
-async function byRow(asked: Asked, by: Trace, row: number, { to, approval }: RowSpec): Promise<NextDecision> {
-  const decision = await decisionOf(asked, { ...by, row }, { name: `row ${row}`, targets: undefined, ask: () => to });
+async function byRow(asked: Asked, by: Trace, row: number, rule: RowSpec, ctx: StageContext): Promise<NextDecision> {
+  const { to, approval } = rule;
+  const { result } = asked;
+  const ask = (): unknown => (rule.input === undefined ? to : { ...to, input: rule.input(result, ctx) });
+  const decision = await decisionOf(asked, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
   // A choice that cannot be followed fails the run, which needs no approval.
   if (approval === undefined || decision.rejected !== undefined) return decision;
   return { ...decision, approval: { ...approval, row } };

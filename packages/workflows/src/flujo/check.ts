@@ -44,7 +44,15 @@ function unknownState(name: string, known: readonly string[], path: Finding["pat
 }
 
 /** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set(["complete", "completed", "done", "end", "finished", "succeeded", "success"]);
+const SUCCESS: ReadonlySet<string> = new Set([
+  "complete",
+  "completed",
+  "done",
+  "end",
+  "finished",
+  "succeeded",
+  "success",
+]);
 
 /** How a run ends in an end state. */
 export function outcomeOf(name: string, state: FlujoState | undefined): "completed" | "failed" | "cancelled" {

@@ -1,6 +1,14 @@
 // The steps of a document as states: an agent's step as a stage, any others as a state of steps.
 
-import { type AnyPipeline, type AnyState, final, isJsonObject, type JsonObject, type Problem, stage } from "@sluice/core";
+import {
+  type AnyPipeline,
+  type AnyState,
+  final,
+  isJsonObject,
+  type JsonObject,
+  type Problem,
+  stage,
+} from "@sluice/core";
 import { compilePipeline } from "@sluice/core/host";
 import { type Step, stepsState } from "@sluice/stages";
 import type { FindingAt } from "../format.ts";
@@ -52,7 +60,14 @@ export function stageOf(
   if (tools === undefined) {
     const message = `${JSON.stringify(known.step.name)} lists no tools, so the session's mode decides about every tool call.`;
     const suggestion = 'write "tools", with [] for none';
-    findings.push({ severity: "warning", rule: "no-envelope", message, suggestion, path: known.step.path, what: "key" });
+    findings.push({
+      severity: "warning",
+      rule: "no-envelope",
+      message,
+      suggestion,
+      path: known.step.path,
+      what: "key",
+    });
   }
   return { state, findings, locate };
 }

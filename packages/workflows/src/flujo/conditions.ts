@@ -26,7 +26,9 @@ export function variablesOf(states: readonly StateSteps[]): CelRead {
       case "output":
       case "last_output":
       case "previous_step":
-        return result.status === "paused" ? (field(asJson(result.request), "answer") ?? null) : celVariable(name, scope);
+        return result.status === "paused"
+          ? (field(asJson(result.request), "answer") ?? null)
+          : celVariable(name, scope);
       case "steps":
         return stepsOf(scope, stages, byId.get(stateOf(scope)));
       case "last_step":

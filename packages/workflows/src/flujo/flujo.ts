@@ -97,7 +97,10 @@ function locateField(document: FlujoDocument, { path }: Problem): FindingAt | un
 
 /** A list of steps as a machine: each step is a state, which leads to the next. */
 function sequence(document: FlujoDocument, steps: readonly FlujoStep[]): FlujoMachine {
-  const end = freeName("done", steps.map(({ name }) => name));
+  const end = freeName(
+    "done",
+    steps.map(({ name }) => name),
+  );
   const names = [...steps.map(({ name }) => name), end];
   const part = { path: document.at("steps"), at: (): readonly (string | number)[] => document.at("steps") };
   return {
@@ -178,7 +181,8 @@ function compileMachine(workflow: Workflow, machine: FlujoMachine, id: string): 
     if (state !== undefined) return { path: state.path, what: "key" };
     const [, index, inRow = ""] = /^transitions\[(\d+)\](.*)$/su.exec(path) ?? [];
     const at = index === undefined ? undefined : rows[Number(index)]?.at;
-    if (at !== undefined) return { path: inRow.startsWith(".to") ? machine.at("transitions", at, "to") : machine.at("transitions", at) };
+    if (at !== undefined)
+      return { path: inRow.startsWith(".to") ? machine.at("transitions", at, "to") : machine.at("transitions", at) };
     const [, key = "", inside = ""] = /^pipelines\.([\w-]+)\.?(.*)$/su.exec(path) ?? [];
     const nested = keys.stepOf(key);
     if (nested !== undefined) return { path: nested.step.path, what: "key" };
@@ -201,7 +205,9 @@ function stagesAmong<S extends StateSteps & { readonly name: string }>(states: r
   for (;;) {
     const names = new Set([...stages].flatMap(({ steps }) => steps.map(({ step }) => step.name)));
     const readable = (state: S): boolean =>
-      state.steps.every(({ use }) => use.kind !== "agent" || stepsRead(use.agent.prompt).every((name) => names.has(name)));
+      state.steps.every(
+        ({ use }) => use.kind !== "agent" || stepsRead(use.agent.prompt).every((name) => names.has(name)),
+      );
     const kept = new Set([...stages].filter(readable));
     if (kept.size === stages.size) break;
     stages = kept;
@@ -215,10 +221,7 @@ interface PipelineKeys {
 }
 
 /** A key for each pipeline that a step runs: the alias of an import, else the names of the state and the step. */
-function pipelineKeys(
-  states: readonly (StateSteps & { readonly name: string })[],
-  id: string,
-): PipelineKeys {
+function pipelineKeys(states: readonly (StateSteps & { readonly name: string })[], id: string): PipelineKeys {
   const names = new Map<KnownStep, string>();
   for (const state of states)
     for (const step of state.steps)
@@ -244,7 +247,9 @@ function compileState(
     const stage = stageOf(workflow.document, only, only.use.agent, rootsOf(states));
     return { ...stage, pipelines: new Map() };
   }
-  return stepsOf(workflow.document, state.steps, keys.keyOf, (step) => nestedPipeline(workflow, step, keys.keyOf(step)));
+  return stepsOf(workflow.document, state.steps, keys.keyOf, (step) =>
+    nestedPipeline(workflow, step, keys.keyOf(step)),
+  );
 }
 
 /** Where a stage finds what its templates read. */
@@ -275,7 +280,10 @@ function nestedPipeline(
   const found = problems.map((problem) => findingOf(problem, compiled.locate(problem)));
   return {
     pipeline: { id: spec.id, spec },
-    findings: [...compiled.findings, ...found.map((one) => ({ ...one, path: one.path.length === 0 ? step.path : one.path }))],
+    findings: [
+      ...compiled.findings,
+      ...found.map((one) => ({ ...one, path: one.path.length === 0 ? step.path : one.path })),
+    ],
   };
 }
 
@@ -314,7 +322,9 @@ function rowsOf(
   }
   for (const { name, id } of stages) {
     if (handlesSuccess(machine, name)) continue;
-    rows.push({ row: { from: id, on: "success", to: fail(`${name} completed, and no transition says what comes next`) } });
+    rows.push({
+      row: { from: id, on: "success", to: fail(`${name} completed, and no transition says what comes next`) },
+    });
   }
   return rows;
 }

@@ -1,9 +1,9 @@
 // Reads a Flujo document into its machines, states and steps, each with its path in the document.
 
 import { isJsonObject, type Json } from "@sluice/core";
+import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
 import { type Finding, readShape } from "../read/shape.ts";
-import { z } from "zod";
 import {
   type DocumentFields,
   type MachineFields,
@@ -56,7 +56,8 @@ export interface FlujoDocument extends Part {
 
 /** Whether a document is for this format. */
 export function isFlujo(document: Json): boolean {
-  if (Array.isArray(document)) return document.some((step) => isMachine(step) || (isJsonObject(step) && "name" in step));
+  if (Array.isArray(document))
+    return document.some((step) => isMachine(step) || (isJsonObject(step) && "name" in step));
   return isMachine(document) || (isJsonObject(document) && Array.isArray(document.steps));
 }
 
@@ -103,11 +104,9 @@ function readPart<T>(
   value: Json,
   { path, called }: { readonly path: DocumentPath; readonly called: string },
 ): { readonly fields: T | undefined } & Part {
-  const shape = readShape(
-    z.strictObject({ [called]: schema }),
-    z.strictObject({ [called]: partial.optional() }),
-    { [called]: value },
-  );
+  const shape = readShape(z.strictObject({ [called]: schema }), z.strictObject({ [called]: partial.optional() }), {
+    [called]: value,
+  });
   const at = (...inside: DocumentPath): DocumentPath => [...path, ...shape.locate([called, ...inside]).slice(1)];
   for (const finding of shape.findings) findings.push({ ...finding, path: [...path, ...finding.path.slice(1)] });
   const read: unknown = shape.value?.[called];
@@ -122,17 +121,17 @@ function readSteps(findings: Finding[], steps: readonly Json[], path: DocumentPa
   });
 }
 
-function readStep(
-  findings: Finding[],
-  value: Json,
-  path: DocumentPath,
-  position: string,
-): FlujoStep | undefined {
+function readStep(findings: Finding[], value: Json, path: DocumentPath, position: string): FlujoStep | undefined {
   const own = isJsonObject(value) && typeof value.name === "string" ? value.name : position;
   const called = own === "" ? position : own;
   if (isMachine(value)) {
     const { fields = {}, ...part } = readPart(findings, machineSchema, partialMachine, value, { path, called });
-    return { name: called, fields: { kind: "StateMachine" }, machine: machineOf(findings, fields, value, part), ...part };
+    return {
+      name: called,
+      fields: { kind: "StateMachine" },
+      machine: machineOf(findings, fields, value, part),
+      ...part,
+    };
   }
   const { fields, ...part } = readPart(findings, stepSchema, partialStep, value, { path, called });
   return fields === undefined ? undefined : { name: called, fields, ...part };
@@ -144,7 +143,9 @@ function machineOf(
   whole: Json,
   part: Part,
 ): FlujoMachine {
-  const read = Object.entries(states).map(([state, value]) => [state, readState(findings, state, value, part)] as const);
+  const read = Object.entries(states).map(
+    ([state, value]) => [state, readState(findings, state, value, part)] as const,
+  );
   const written = isJsonObject(whole) ? whole.states : undefined;
   const listed = typeof end_states === "string" ? [end_states] : (end_states ?? []);
   return {

@@ -25,7 +25,11 @@ const agent = z
       .describe("What the agent is and does. `{{ context.… }}` is replaced by a value of the run.")
       .meta({ aliases: ["prompt", "instructions"] }),
     output_schema: object.describe("The JSON Schema of its output, an object.").optional(),
-    tools: z.array(text).describe("The tools that need no approval.").meta({ aliases: ["allowed_tools"] }).optional(),
+    tools: z
+      .array(text)
+      .describe("The tools that need no approval.")
+      .meta({ aliases: ["allowed_tools"] })
+      .optional(),
     temperature: z.number().min(0).describe("The temperature of the model.").optional(),
     turn_cap: count.describe("Model calls allowed in one attempt. Default: 50.").optional(),
   })
@@ -66,7 +70,10 @@ const transition = z
 const machineFields = {
   name: text.describe("The name of the machine.").optional(),
   start_state: text.describe("The state in which a run starts."),
-  end_states: z.union([text, z.array(text)]).describe("The states that end the run.").optional(),
+  end_states: z
+    .union([text, z.array(text)])
+    .describe("The states that end the run.")
+    .optional(),
   states: z.record(text, z.union([z.array(json), object])).describe("The states by name, with their steps."),
   transitions: z.array(transition).describe("Where a state leads. The first row that matches decides.").optional(),
 };
@@ -119,7 +126,11 @@ export const stepSchema = z
       .meta({ aliases: ["instructions", "system_prompt"] })
       .optional(),
     input: z.union([text, object]).describe("The input: text for an agent, fields for an import.").optional(),
-    tools: z.array(text).describe("The tools that need no approval.").meta({ aliases: ["allowed_tools"] }).optional(),
+    tools: z
+      .array(text)
+      .describe("The tools that need no approval.")
+      .meta({ aliases: ["allowed_tools"] })
+      .optional(),
     output_schema: object.describe("The JSON Schema of the agent's output, an object.").optional(),
     model: text.describe("The model, instead of the session's.").optional(),
     temperature: z.number().min(0).describe("The temperature of the model.").optional(),

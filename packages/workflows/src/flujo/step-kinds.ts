@@ -238,7 +238,12 @@ function nextStateFindings(step: FlujoStep): readonly Finding[] {
   return [...written, nextState(path, `output.${NEXT_STATE}`, field(property, "enum"), "key")];
 }
 
-function nextState(path: DocumentPath, value: string, choices: Json | undefined, what: "key" | "value" = "value"): Finding {
+function nextState(
+  path: DocumentPath,
+  value: string,
+  choices: Json | undefined,
+  what: "key" | "value" = "value",
+): Finding {
   const names = Array.isArray(choices) ? choices.filter((choice) => typeof choice === "string").slice(0, 3) : [];
   const rows = (names.length === 0 ? ["review"] : names).map((name) => {
     const condition = value.startsWith("output") ? value.replace(NEXT_STATE, "choice") : "context.scratchpad.choice";
