@@ -7,6 +7,7 @@ export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./
 export { checkSession } from "./definition/check/check.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
+export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";

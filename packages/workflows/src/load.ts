@@ -6,6 +6,7 @@ import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
+import { flujo } from "./flujo/flujo.ts";
 import type {
   FilesBeside,
   FindingAt,
@@ -14,7 +15,6 @@ import type {
   WorkflowReading,
   WorkflowReference,
 } from "./format.ts";
-import { flujo } from "./flujo/flujo.ts";
 import { ruleOf } from "./problem-rule.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../base/json.ts";
 import { type BranchShape, parseChoice } from "./choice.ts";
-import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
+import type { PipelineSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 
 /** A pipeline's graph as data, which a root's `run.started` records. */
 export type PipelineShape = {
@@ -71,6 +71,11 @@ export function pipelinesWithin(spec: PipelineSpec): readonly PipelineSpec[] {
   const found = new Set([spec]);
   for (const one of found) for (const invoked of one.pipelines.values()) found.add(invoked);
   return [...found];
+}
+
+/** The states of a pipeline and of all that it may invoke. Two pipelines may have states of one id. */
+export function statesWithin(spec: PipelineSpec): readonly (readonly [id: string, state: StateSpec])[] {
+  return pipelinesWithin(spec).flatMap(({ states }) => [...states]);
 }
 
 export function pipelineShape(spec: PipelineSpec): PipelineShape {

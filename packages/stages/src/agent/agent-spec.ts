@@ -1,5 +1,5 @@
 import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
-import { isObject } from "@sluice/core/runtime";
+import { isObject, statesWithin } from "@sluice/core/runtime";
 
 /** The options of an agent state, as stage() leaves them. */
 export interface AgentSpec {
@@ -21,10 +21,9 @@ export function readAgent({ options }: StateSpec): AgentSpec {
   throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
 }
 
-/** The agent states of a pipeline by id. Throws the error of `readAgent`. */
-export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {
-  const agents = [...states].filter(([, { kind }]) => kind === "agent");
-  return new Map(agents.map(([id, state]) => [id, readAgent(state)]));
+/** The agent states of a pipeline and of those that it runs, by id: two of them may have the same. Throws the error of `readAgent`. */
+export function agentsOf(spec: PipelineSpec): readonly (readonly [id: string, agent: AgentSpec])[] {
+  return statesWithin(spec).flatMap(([id, state]) => (state.kind === "agent" ? [[id, readAgent(state)] as const] : []));
 }
 
 function isAgentSpec(options: unknown): options is AgentSpec {

@@ -1,6 +1,6 @@
-import { type JournalRecord, type PipelineSpec, SluiceError } from "@sluice/core";
+import { type JournalRecord, type PipelineSpec, SluiceError, type StateLimits } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
-import type { RecordedCosts } from "@sluice/core/runtime";
+import { pipelinesWithin, type RecordedCosts } from "@sluice/core/runtime";
 import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 
@@ -10,9 +10,17 @@ export function refuseUnpriced(
   modelOf: (agent: AgentSpec) => string | undefined,
   factsOf: (modelId: string) => ModelFacts,
 ): void {
-  const whole = spec.limits.maxCostUsd !== undefined;
-  const isCostCapped = (id: string): boolean => whole || spec.states.get(id)?.limits?.maxCostUsd !== undefined;
-  const models = [...agentsOf(spec)].flatMap(([id, agent]) => (isCostCapped(id) ? (modelOf(agent) ?? []) : []));
+  const isCostCapped = (limits: StateLimits | undefined): boolean => limits?.maxCostUsd !== undefined;
+  // What a capped state runs counts for its cap, so any cap around other pipelines is one of theirs.
+  const whole =
+    isCostCapped(spec.limits) ||
+    (spec.pipelines.size > 0 &&
+      pipelinesWithin(spec).some(({ limits, states }) =>
+        [limits, ...[...states.values()].map((state) => state.limits)].some(isCostCapped),
+      ));
+  const models = agentsOf(spec).flatMap(([id, agent]) =>
+    whole || isCostCapped(spec.states.get(id)?.limits) ? (modelOf(agent) ?? []) : [],
+  );
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
   if (unpriced.length === 0) return;
   const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");

@@ -45,6 +45,8 @@ export interface RunStep extends StepCommon {
   readonly pipeline: string;
   /** Added to the run's input, which has `task`, `previous_step`, `steps` and, after a question, `answer`. */
   readonly input?: JsonObject;
+  /** Outputs upstream that the input's `steps` has beside those of the steps before. */
+  readonly reads?: readonly string[];
   /** Parts of the child's context that are saved when it has ended, as those of an output. */
   readonly saveContext?: readonly SavedOutput[];
 }

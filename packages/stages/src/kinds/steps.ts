@@ -100,7 +100,7 @@ async function ask(
 ): Promise<StepEnd> {
   const { ctx } = scope;
   const context = merged(ctx.context, progress.changes);
-  const text = step.message.render({ ...ctx, context, run: { input: inputOf(ctx, progress) } });
+  const text = step.message.render({ ...ctx, context, run: { input: inputOf(ctx, progress, ctx.upstream) } });
   const answered = await scope.ask({
     name: step.name,
     question: { question: text, ...(step.answer === undefined ? {} : { answer: step.answer }) },
@@ -119,7 +119,10 @@ async function run(scope: ActScope, step: RunStep, progress: Progress): Promise<
   const { ctx } = scope;
   const { name, pipeline } = step;
   const context = merged(ctx.context, progress.changes);
-  const input = { ...inputOf(ctx, progress), ...step.input };
+  const read = (step.reads ?? []).flatMap((key) =>
+    Object.hasOwn(ctx.upstream, key) ? [[key, ctx.upstream[key]]] : [],
+  );
+  const input = { ...inputOf(ctx, progress, Object.fromEntries(read)), ...step.input };
   const [end] = await scope.runChildren(name, [{ key: name, pipeline, input, context }]);
   if (end === undefined) return { outcome: { ...NONE, status: "cancelled", reason: "cancelled" } };
   if (end.status !== "completed") {
@@ -137,11 +140,16 @@ async function run(scope: ActScope, step: RunStep, progress: Progress): Promise<
 }
 
 /** What a step reads beside the context. */
-function inputOf({ task }: StageContext, { previous, outputs, answer }: Progress): JsonObject {
+function inputOf(
+  { task }: StageContext,
+  { previous, outputs, answer }: Progress,
+  upstream: Readonly<Record<string, unknown>>,
+): JsonObject {
+  const earlier = Object.entries(upstream).map(([name, output]) => [name, asJson(output)] as const);
   return {
     ...(task === "" ? {} : { task }),
     previous_step: previous,
-    steps: outputs,
+    steps: { ...Object.fromEntries(earlier), ...outputs },
     ...(answer === undefined ? {} : { answer }),
   };
 }

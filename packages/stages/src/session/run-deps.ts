@@ -26,6 +26,7 @@ import {
   type RecordedCosts,
   type RunDeps,
   type SecretFilter,
+  statesWithin,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
@@ -212,8 +213,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 }
 
 /** The keys in the variables that states set; they are redacted everywhere. */
-function keysOfStates({ states }: PipelineSpec): readonly (readonly [value: string, name: string])[] {
-  const found = [...states.values()].flatMap(({ env }) => keysInVariables(env?.set ?? {}));
+function keysOfStates(spec: PipelineSpec): readonly (readonly [value: string, name: string])[] {
+  const found = statesWithin(spec).flatMap(([, { env }]) => keysInVariables(env?.set ?? {}));
   return found.filter(([value]) => value.length >= SHORTEST_SECRET);
 }
 

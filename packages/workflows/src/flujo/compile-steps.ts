@@ -19,7 +19,7 @@ import { runInput } from "../run-input.ts";
 import type { FlujoDocument } from "./read-document.ts";
 import type { Agent, KnownStep } from "./step-kinds.ts";
 import { outputOf } from "./step-kinds.ts";
-import { CHILD_ROOTS, stateTemplates, type TemplateRoots } from "./templates.ts";
+import { stateTemplates, stepsRead, type TemplateRoots } from "./templates.ts";
 
 /** Model calls of one attempt, unless the step or its agent has a `turn_cap`. */
 const TURN_CAP = 50;
@@ -72,13 +72,21 @@ export function stageOf(
   return { state, findings, locate };
 }
 
-/** Steps that run in order, as one state. `keyOf` names what each of them runs. */
-export function stepsOf(
-  document: FlujoDocument,
-  steps: readonly KnownStep[],
-  keyOf: (step: KnownStep) => string,
-  nested: (step: KnownStep) => { readonly pipeline?: AnyPipeline; readonly findings: readonly Finding[] },
-): CompiledPart {
+/** What steps that run in a state of their own need from their machine. */
+export interface StepsAround {
+  /** Where templates find what they read. */
+  readonly roots: TemplateRoots;
+  /** The name upstream of a step's output. */
+  outputKey(step: string): string;
+  /** The key of the pipeline that a step runs. */
+  pipelineKey(step: KnownStep): string;
+  /** The pipeline of an import or a machine. */
+  nested(step: KnownStep): { readonly pipeline?: AnyPipeline; readonly findings: readonly Finding[] };
+}
+
+/** Steps that run in order, as one state. */
+export function stepsOf(document: FlujoDocument, steps: readonly KnownStep[], around: StepsAround): CompiledPart {
+  const { roots } = around;
   const pipelines = new Map<string, AnyPipeline>();
   const findings: Finding[] = [];
   const compiled = steps.map((known): Step => {
@@ -87,19 +95,20 @@ export function stepsOf(
     const saved = save.length === 0 ? {} : { save };
     if (use.kind === "ask") {
       const answer = use.answer === undefined ? {} : { answer: use.answer };
-      return { kind: "ask", name, message: stateTemplates(use.message, CHILD_ROOTS), ...answer, ...saved };
+      return { kind: "ask", name, message: stateTemplates(use.message, roots), ...answer, ...saved };
     }
-    const key = keyOf(known);
+    const key = around.pipelineKey(known);
     if (use.kind === "agent") {
-      const made = agentPipeline(document, known, use.agent, key);
+      const made = agentPipeline(document, known, use.agent, { id: key, roots });
       findings.push(...made.findings);
       pipelines.set(key, made.pipeline);
-      return { kind: "run", name, pipeline: key, ...saved };
+      const reads = [...new Set(stepsRead(use.agent.prompt).map((read) => around.outputKey(read)))];
+      return { kind: "run", name, pipeline: key, ...(reads.length === 0 ? {} : { reads }), ...saved };
     }
-    const made = nested(known);
+    const made = around.nested(known);
     findings.push(...made.findings);
     if (made.pipeline !== undefined) pipelines.set(key, made.pipeline);
-    return { kind: "run", name, pipeline: key, ...inputOf(known), ...saved, saveContext };
+    return { kind: "run", name, pipeline: key, ...inputOf(known, roots), ...saved, saveContext };
   });
   const last = steps.at(-1);
   const output = last === undefined ? undefined : outputOf(last);
@@ -110,10 +119,10 @@ export function stepsOf(
 }
 
 /** The fields of an import's input; a text is its task. */
-function inputOf({ step: { fields } }: KnownStep): { readonly input?: JsonObject } {
+function inputOf({ step: { fields } }: KnownStep, roots: TemplateRoots): { readonly input?: JsonObject } {
   const { input } = fields;
   if (input === undefined) return {};
-  return { input: isJsonObject(input) ? input : { task: stateTemplates(input, CHILD_ROOTS) } };
+  return { input: isJsonObject(input) ? input : { task: stateTemplates(input, roots) } };
 }
 
 /** A step of an agent as a pipeline of its own, which runs as a child. */
@@ -121,9 +130,9 @@ function agentPipeline(
   document: FlujoDocument,
   known: KnownStep,
   agent: Agent,
-  id: string,
+  { id, roots }: { readonly id: string; readonly roots: TemplateRoots },
 ): { readonly pipeline: AnyPipeline; readonly findings: readonly Finding[] } {
-  const { state, findings, locate } = stageOf(document, known, agent, CHILD_ROOTS);
+  const { state, findings, locate } = stageOf(document, known, agent, roots);
   const name = idFor(known.step.name);
   const end = name === "done" ? "end" : "done";
   const { spec, problems } = compilePipeline({

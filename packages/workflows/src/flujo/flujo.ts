@@ -23,7 +23,7 @@ import { type StateSteps, typesOf, variablesOf } from "./conditions.ts";
 import { type FlujoDocument, type FlujoMachine, type FlujoStep, isFlujo, readDocument } from "./read-document.ts";
 import type { RunCaps } from "./schema.ts";
 import { type KnownStep, knowStep } from "./step-kinds.ts";
-import { stepsRead, type TemplateRoots } from "./templates.ts";
+import { childRoots, stepsRead, type TemplateRoots } from "./templates.ts";
 
 /** The format of documents with `kind: StateMachine` or `steps`. */
 export const flujo: WorkflowFormat = { name: "flujo", recognizes: isFlujo, read };
@@ -247,9 +247,18 @@ function compileState(
     const stage = stageOf(workflow.document, only, only.use.agent, rootsOf(states));
     return { ...stage, pipelines: new Map() };
   }
-  return stepsOf(workflow.document, state.steps, keys.keyOf, (step) =>
-    nestedPipeline(workflow, step, keys.keyOf(step)),
-  );
+  const outputKey = (name: string): string => stageOfStep(states, name)?.id ?? idFor(name);
+  return stepsOf(workflow.document, state.steps, {
+    roots: childRoots(outputKey),
+    outputKey,
+    pipelineKey: keys.keyOf,
+    nested: (step) => nestedPipeline(workflow, step, keys.keyOf(step)),
+  });
+}
+
+/** The state that is a step as a stage. */
+function stageOfStep(states: readonly StateSteps[], name: string): StateSteps | undefined {
+  return states.find(({ isStage, steps: [only] }) => isStage && only?.step.name === name);
 }
 
 /** Where a stage finds what its templates read. */
@@ -258,7 +267,7 @@ function rootsOf(states: readonly StateSteps[]): TemplateRoots {
     previousStep: "ctx.input.previous_step",
     answer: "ctx.input.answer",
     stepPath: (name) => {
-      const state = states.find(({ isStage, steps: [only] }) => isStage && only?.step.name === name);
+      const state = stageOfStep(states, name);
       return state === undefined ? undefined : `ctx.upstream.${state.id}`;
     },
   };

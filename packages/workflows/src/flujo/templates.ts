@@ -10,12 +10,14 @@ export interface TemplateRoots {
   stepPath(name: string): string | undefined;
 }
 
-/** In a run of its own, a step gets what it reads with the run's input. */
-export const CHILD_ROOTS: TemplateRoots = {
-  previousStep: "ctx.run.input.previous_step",
-  answer: "ctx.run.input.answer",
-  stepPath: (name) => `ctx.run.input.steps.${name}`,
-};
+/** In a run of its own, a step gets what it reads with the run's input. `keyOf` is the name of a step's output there. */
+export function childRoots(keyOf: (step: string) => string): TemplateRoots {
+  return {
+    previousStep: "ctx.run.input.previous_step",
+    answer: "ctx.run.input.answer",
+    stepPath: (name) => `ctx.run.input.steps.${keyOf(name)}`,
+  };
+}
 
 const TEMPLATE = /(?<!\\)\{\{\s*([A-Za-z_]\w*)((?:[^}]|\}(?!\}))*)\}\}/gu;
 /** The name after `steps`, and the word `output` that may follow it. */
