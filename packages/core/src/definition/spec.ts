@@ -26,6 +26,8 @@ export interface KindFacts {
   readonly options?: unknown;
   /** The schema of its output. */
   readonly output?: CompiledSchema<unknown>;
+  /** The names of the outputs of its parts, which are upstream beside those of states. */
+  readonly adds?: readonly string[];
   /** Whether the executor checks the output; otherwise the run loop does, in a step. */
   readonly checksOutput?: true;
   /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */

@@ -94,6 +94,7 @@ export function stepsState({ steps, output, limits }: StepsOptions): State {
     options,
     ...(output === undefined ? {} : { output: schemaAt(report, "output", { ...output, type: "object" }) }),
     checksOutput: true,
+    adds: [...names],
     templates,
     parts: Object.fromEntries(steps.map((step) => [`step ${step.name}`, { data: dataOf(step) }])),
     shape: { steps: steps.map(({ name }) => name) },

@@ -35,7 +35,20 @@ export function checkMachine(machine: FlujoMachine): readonly Finding[] {
     const suggestion = `add ${JSON.stringify(state.name)} to "end_states", or remove it`;
     found.push({ severity: "error", rule: "wrong-type", message, suggestion, path: state.at("outcome"), what: "key" });
   }
-  return [...found, ...reachFindings(machine)];
+  const isSound = !found.some(({ severity }) => severity === "error");
+  return [...found, ...reachFindings(machine), ...(isSound ? completionFindings(machine) : [])];
+}
+
+/** A machine that cannot complete fails in every run. */
+function completionFindings(machine: FlujoMachine): readonly Finding[] {
+  const reached = reachedStates(machine);
+  const completing = machine.ends.filter(({ name }) => outcomeOf(name, machine.states.get(name)) === "completed");
+  if (completing.some(({ name }) => reached.has(name))) return [];
+  const message = "No transition leads to an end state that completes the run.";
+  const [first] = completing;
+  const suggestion = first === undefined ? 'add such a state to "end_states"' : `add a transition to ${first.name}`;
+  const path = machine.at("transitions");
+  return [{ severity: "error", rule: "no-final", message, suggestion, path, what: "key" }];
 }
 
 function unknownState(name: string, known: readonly string[], path: Finding["path"]): Finding {

@@ -10,16 +10,18 @@ import {
   stage,
 } from "@sluice/core";
 import { compilePipeline } from "@sluice/core/host";
+import { suggestOneOf } from "@sluice/core/runtime";
 import { type Step, stepsState } from "@sluice/stages";
 import type { FindingAt } from "../format.ts";
 import { ruleOf } from "../problem-rule.ts";
 import { idFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
 import { runInput } from "../run-input.ts";
+import type { Layout, PlacedState, PlacedStep } from "./layout.ts";
 import type { FlujoDocument } from "./read-document.ts";
 import type { Agent, KnownStep } from "./step-kinds.ts";
 import { outputOf } from "./step-kinds.ts";
-import { stateTemplates, stepsRead, type TemplateRoots } from "./templates.ts";
+import { childRoots, stageRoots, stateTemplates, stepsRead, type TemplateRoots } from "./templates.ts";
 
 /** Model calls of one attempt, unless the step or its agent has a `turn_cap`. */
 const TURN_CAP = 50;
@@ -33,10 +35,12 @@ export interface CompiledPart {
   readonly findings: readonly Finding[];
   /** Where a problem of the state is; its path is relative to the state. */
   locate(problem: Problem): FindingAt;
+  /** Where a problem of one of its pipelines is; its path is relative to that pipeline. */
+  locateIn(key: string, problem: Problem): FindingAt | undefined;
 }
 
 /** An agent's step as a stage. */
-export function stageOf(
+function stageOf(
   document: FlujoDocument,
   known: KnownStep,
   agent: Agent,
@@ -72,50 +76,100 @@ export function stageOf(
   return { state, findings, locate };
 }
 
-/** What steps that run in a state of their own need from their machine. */
-export interface StepsAround {
-  /** Where templates find what they read. */
-  readonly roots: TemplateRoots;
-  /** The name upstream of a step's output. */
-  outputKey(step: string): string;
-  /** The key of the pipeline that a step runs. */
-  pipelineKey(step: KnownStep): string;
-  /** The pipeline of an import or a machine. */
-  nested(step: KnownStep): { readonly pipeline?: AnyPipeline; readonly findings: readonly Finding[] };
+type Nested = (step: PlacedStep) => { readonly pipeline?: AnyPipeline; readonly findings: readonly Finding[] };
+
+/** One state: a stage, or steps that run in order. `nested` gives the pipelines of imports and machines. */
+export function compileState(
+  document: FlujoDocument,
+  layout: Layout,
+  state: PlacedState,
+  nested: Nested,
+): CompiledPart {
+  const findings = state.steps.flatMap((step) => unknownSteps(document, layout, state, step));
+  const [only] = state.steps;
+  if (state.isStage && only?.use.kind === "agent") {
+    const made = stageOf(document, only, only.use.agent, stageRoots(keyIn(layout, state)));
+    return { ...made, findings: [...findings, ...made.findings], pipelines: new Map(), locateIn: () => undefined };
+  }
+  const made = stepsOf(document, layout, state, nested);
+  return { ...made, findings: [...findings, ...made.findings] };
 }
 
-/** Steps that run in order, as one state. */
-export function stepsOf(document: FlujoDocument, steps: readonly KnownStep[], around: StepsAround): CompiledPart {
-  const { roots } = around;
+/** The names that outputs have upstream, by step. */
+function keyIn(layout: Layout, state: PlacedState): (step: string) => string | undefined {
+  return (name) => layout.stepCalled(name, state)?.key;
+}
+
+/** The templates of a step that read steps which do not exist. */
+function unknownSteps(
+  document: FlujoDocument,
+  layout: Layout,
+  state: PlacedState,
+  { step, use }: PlacedStep,
+): readonly Finding[] {
+  const { prompt, message, input } = step.fields;
+  const named = use.kind === "agent" ? use.agent.named : undefined;
+  const system = named === undefined ? undefined : document.fields.agents?.[named]?.system_prompt;
+  const texts = [
+    { text: prompt, path: step.at("prompt") },
+    { text: message, path: step.at("message") },
+    { text: typeof input === "string" ? input : undefined, path: step.at("input") },
+    { text: system, path: document.at("agents", named ?? "", "system_prompt") },
+  ];
+  const known = layout.states.flatMap(({ steps }) => steps.map((one) => one.step.name));
+  return texts.flatMap(({ text = "", path }) =>
+    stepsRead(text).flatMap(({ name, offset, length }): readonly Finding[] => {
+      if (layout.stepCalled(name, state) !== undefined) return [];
+      const suggestion = suggestOneOf(name, known);
+      const hint = suggestion === undefined ? {} : { suggestion };
+      const why = `There is no step ${JSON.stringify(name)}.`;
+      return [{ severity: "error", rule: "bad-template", message: why, ...hint, path, offset, length }];
+    }),
+  );
+}
+
+function stepsOf(document: FlujoDocument, layout: Layout, state: PlacedState, nested: Nested): CompiledPart {
+  const { steps } = state;
+  const keyOf = keyIn(layout, state);
+  const roots = childRoots(keyOf);
   const pipelines = new Map<string, AnyPipeline>();
+  const locators = new Map<string, (problem: Problem) => FindingAt>();
   const findings: Finding[] = [];
-  const compiled = steps.map((known): Step => {
-    const { use, save, saveContext, step } = known;
-    const name = idFor(step.name);
+  const compiled = steps.map((placed): Step => {
+    const { use, save, saveContext, key: name, pipeline: key } = placed;
     const saved = save.length === 0 ? {} : { save };
     if (use.kind === "ask") {
       const answer = use.answer === undefined ? {} : { answer: use.answer };
       return { kind: "ask", name, message: stateTemplates(use.message, roots), ...answer, ...saved };
     }
-    const key = around.pipelineKey(known);
     if (use.kind === "agent") {
-      const made = agentPipeline(document, known, use.agent, { id: key, roots });
+      const made = agentPipeline(document, placed, use.agent, roots);
       findings.push(...made.findings);
       pipelines.set(key, made.pipeline);
-      const reads = [...new Set(stepsRead(use.agent.prompt).map((read) => around.outputKey(read)))];
-      return { kind: "run", name, pipeline: key, ...(reads.length === 0 ? {} : { reads }), ...saved };
+      locators.set(key, made.locate);
+      const reads = new Set(stepsRead(use.agent.prompt).flatMap((read) => keyOf(read.name) ?? []));
+      return { kind: "run", name, pipeline: key, ...(reads.size === 0 ? {} : { reads: [...reads] }), ...saved };
     }
-    const made = around.nested(known);
+    const made = nested(placed);
     findings.push(...made.findings);
     if (made.pipeline !== undefined) pipelines.set(key, made.pipeline);
-    return { kind: "run", name, pipeline: key, ...inputOf(known, roots), ...saved, saveContext };
+    return { kind: "run", name, pipeline: key, ...inputOf(placed, roots), ...saved, saveContext };
   });
   const last = steps.at(-1);
   const output = last === undefined ? undefined : outputOf(last);
-  const state = stepsState({ steps: compiled, ...(output === undefined ? {} : { output }) });
+  const made = stepsState({ steps: compiled, ...(output === undefined ? {} : { output }) });
   const locate = (problem: Problem): FindingAt => locateInSteps(steps, problem);
-  findings.push(...(state.spec.problems ?? []).map((problem) => findingOf(problem, locate(problem))));
-  return { state, pipelines, findings, locate };
+  findings.push(...(made.spec.problems ?? []).map((problem) => findingOf(problem, locate(problem))));
+  return {
+    state: made,
+    pipelines,
+    findings,
+    locate,
+    locateIn: (key, problem) => {
+      const step = steps.find(({ pipeline }) => pipeline === key)?.step;
+      return locators.get(key)?.(inState(problem)) ?? (step && { path: step.path, what: "key" });
+    },
+  };
 }
 
 /** The fields of an import's input; a text is its task. */
@@ -128,12 +182,13 @@ function inputOf({ step: { fields } }: KnownStep, roots: TemplateRoots): { reado
 /** A step of an agent as a pipeline of its own, which runs as a child. */
 function agentPipeline(
   document: FlujoDocument,
-  known: KnownStep,
+  placed: PlacedStep,
   agent: Agent,
-  { id, roots }: { readonly id: string; readonly roots: TemplateRoots },
-): { readonly pipeline: AnyPipeline; readonly findings: readonly Finding[] } {
-  const { state, findings, locate } = stageOf(document, known, agent, roots);
-  const name = idFor(known.step.name);
+  roots: TemplateRoots,
+): Pick<CompiledPart, "findings" | "locate"> & { readonly pipeline: AnyPipeline } {
+  const { state, findings, locate } = stageOf(document, placed, agent, roots);
+  const { pipeline: id } = placed;
+  const name = idFor(placed.step.name);
   const end = name === "done" ? "end" : "done";
   const { spec, problems } = compilePipeline({
     id,
@@ -145,11 +200,11 @@ function agentPipeline(
   // The problems of the stage itself are among its findings.
   const own = state.spec.problems?.length ?? 0;
   const others = problems.slice(own).map((problem) => findingOf(problem, locate(inState(problem))));
-  return { pipeline: { id, spec }, findings: [...findings, ...others] };
+  return { pipeline: { id, spec }, findings: [...findings, ...others], locate };
 }
 
 /** A problem of a pipeline's state, by its path inside the state. */
-export function inState(problem: Problem): Problem {
+function inState(problem: Problem): Problem {
   return { ...problem, path: problem.path.replace(/^stages\.[\w-]+\.?/u, "") };
 }
 

@@ -10,12 +10,29 @@ export interface TemplateRoots {
   stepPath(name: string): string | undefined;
 }
 
-/** In a run of its own, a step gets what it reads with the run's input. `keyOf` is the name of a step's output there. */
-export function childRoots(keyOf: (step: string) => string): TemplateRoots {
+/** Where a stage finds them. `keyOf` is the name of a step's output upstream. */
+export function stageRoots(keyOf: (step: string) => string | undefined): TemplateRoots {
   return {
-    previousStep: "ctx.run.input.previous_step",
-    answer: "ctx.run.input.answer",
-    stepPath: (name) => `ctx.run.input.steps.${keyOf(name)}`,
+    previousStep: "ctx.input.previous_step",
+    answer: "ctx.input.answer",
+    stepPath: under("ctx.upstream", keyOf),
+  };
+}
+
+/** A step that is not a stage gets them with the input of its own run. */
+export function childRoots(keyOf: (step: string) => string | undefined): TemplateRoots {
+  const input = "ctx.run.input";
+  return {
+    previousStep: `${input}.previous_step`,
+    answer: `${input}.answer`,
+    stepPath: under(`${input}.steps`, keyOf),
+  };
+}
+
+function under(root: string, keyOf: (step: string) => string | undefined): (step: string) => string | undefined {
+  return (step) => {
+    const key = keyOf(step);
+    return key === undefined ? undefined : `${root}.${key}`;
   };
 }
 
@@ -51,10 +68,12 @@ function pathOf(root: string, rest: string, roots: TemplateRoots): string | unde
   }
 }
 
-/** The steps that a text reads. */
-export function stepsRead(text: string): readonly string[] {
-  return [...text.matchAll(TEMPLATE)].flatMap(([, root, rest = ""]) => {
+/** The steps that a text reads, and where it does. */
+export function stepsRead(
+  text: string,
+): readonly { readonly name: string; readonly offset: number; readonly length: number }[] {
+  return [...text.matchAll(TEMPLATE)].flatMap(({ 0: whole, 1: root, 2: rest = "", index: offset }) => {
     const [found, name, quoted] = root === "steps" ? (STEP.exec(rest) ?? []) : [];
-    return found === undefined ? [] : [name ?? quoted ?? ""];
+    return found === undefined ? [] : [{ name: name ?? quoted ?? "", offset, length: whole.length }];
   });
 }
