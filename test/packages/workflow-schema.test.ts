@@ -1,11 +1,16 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
-import { statewrightJsonSchema } from "@sluice/workflows";
+import { RULES, statewrightJsonSchema } from "@sluice/workflows";
 import { expect, test } from "vitest";
+import { fieldReference } from "./field-reference.ts";
 
 const schema = statewrightJsonSchema();
 
 test("schema.json is the schema of the sources", async () => {
   await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot("../../packages/workflows/schema.json");
+});
+
+test("docs/workflow-fields.md has the fields of the schema and the rules", async () => {
+  await expect(fieldReference(schema, RULES)).toMatchFileSnapshot("../../docs/workflow-fields.md");
 });
 
 test("every field of the schema has a description", () => {

@@ -1,4 +1,13 @@
-import { type Guard, type GuardScope, type Json, type JsonObject, type StageResult, stage } from "@sluice/core";
+import {
+  type EventOutput,
+  type Guard,
+  type GuardScope,
+  type Json,
+  type JsonObject,
+  type Stage,
+  type StageResult,
+  stage,
+} from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import {
   apply,
@@ -12,7 +21,7 @@ import {
 import { told } from "./definition.ts";
 
 /** A stage that completes by an event of its rows. */
-export function byEvents(): ReturnType<typeof stage> {
+export function byEvents(): Stage<EventOutput, undefined> {
   return stage({ prompt: "Work.", allowedTools: [], turnCap: 3 });
 }
 
@@ -27,7 +36,7 @@ export function guard(fires: boolean, why = "no", seen: GuardScope[] = []): Guar
   };
 }
 
-export const BASE = { executionId: "x#1", attempts: 1, turns: 2, usage: { inputTokens: 1, outputTokens: 1 }, ms: 1 };
+const BASE = { executionId: "x#1", attempts: 1, turns: 2, usage: { inputTokens: 1, outputTokens: 1 }, ms: 1 };
 
 export function event(name: string, data: JsonObject = {}): MachineInput & { readonly kind: "event" } {
   return { kind: "event", event: name, data };

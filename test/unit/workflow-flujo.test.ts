@@ -9,7 +9,10 @@ const fixtures = new URL("../fixtures/workflows/flujo/", import.meta.url);
 const agent = (name: string, more = ""): string => `- { name: ${name}, prompt: Work., tools: []${more} }`;
 
 /** A machine whose states are `a` and `b`, with these rows; `states` replaces them. */
-function machine(rows: string, { states, more = "" }: { readonly states?: string; readonly more?: string } = {}): string {
+function machine(
+  rows: string,
+  { states, more = "" }: { readonly states?: string; readonly more?: string } = {},
+): string {
   return `kind: StateMachine
 name: m
 start_state: a
@@ -50,7 +53,10 @@ async function stateOf(text: string, id: string): Promise<StateSpec> {
 
 const targetOf = ({ to }: RowSpec): unknown => ("state" in to ? to.state : to);
 /** What a diagnostic is about: the characters at its position. */
-function at(text: string, { line, column, length }: { readonly line: number; readonly column: number; readonly length: number }): string {
+function at(
+  text: string,
+  { line, column, length }: { readonly line: number; readonly column: number; readonly length: number },
+): string {
   return (text.split("\n")[line - 1] ?? "").slice(column - 1, column - 1 + length);
 }
 
@@ -159,9 +165,12 @@ describe("a state machine loads", () => {
   });
 
   test("names that are no ids get one, and rows follow them", async () => {
-    const text = machine(`  - { from: a, on: success, to: "phase two!" }\n  - { from: "phase two!", on: success, to: done }\n`, {
-      states: `  a: []\n  "phase two!": []`,
-    });
+    const text = machine(
+      `  - { from: a, on: success, to: "phase two!" }\n  - { from: "phase two!", on: success, to: done }\n`,
+      {
+        states: `  a: []\n  "phase two!": []`,
+      },
+    );
     const rows = await rowsOf(text);
     expect(rows.map((row) => [row.from, targetOf(row)])).toEqual([
       ["a", "phase-two"],
@@ -195,31 +204,136 @@ describe("a mistake is reported where it is", () => {
     ["a trigger that does not exist", machine(ROWS.replace("on: failure", "on: fails")), "wrong-type", "fails"],
     ["an unknown key of a row", machine(ROWS.replace("to: b }", "to: b, whenn: x }")), "unknown-key", "whenn"],
     ["an unknown key of a state", machine(ROWS, { states: "  a: { step: [] }\n  b: []" }), "unknown-key", "step"],
-    ["an unknown key of a step", machine(ROWS, { states: "  a: [{ name: x, promt: y }]\n  b: []" }), "unknown-key", "promt"],
+    [
+      "an unknown key of a step",
+      machine(ROWS, { states: "  a: [{ name: x, promt: y }]\n  b: []" }),
+      "unknown-key",
+      "promt",
+    ],
     ["an unknown key of the machine", machine(ROWS, { more: "end_state: done" }), "unknown-key", "end_state"],
-    ["a row without a trigger", machine(ROWS.replace("on: success, to: b", "to: b")), "missing-field", "{ from: a, to: b }"],
+    [
+      "a row without a trigger",
+      machine(ROWS.replace("on: success, to: b", "to: b")),
+      "missing-field",
+      "{ from: a, to: b }",
+    ],
     ["a blank condition", machine(ROWS.replace("to: b }", 'to: b, when: "  " }')), "expression-syntax", "  "],
-    ["a condition that is no CEL", machine(ROWS.replace("to: b }", "to: b, when: context.a == }")), "expression-syntax", " "],
-    ["a condition in Python", machine(ROWS.replace("to: b }", "to: b, when: context.a and context.b }")), "expression-syntax", "and"],
-    ["a variable that does not exist", machine(ROWS.replace("to: b }", "to: b, when: ctx.foo }")), "expression-name", "ctx"],
-    ["a method of a value", machine(ROWS.replace("to: b }", "to: b, when: context.json() }")), "expression-name", "context.json()"],
-    ["a prototype", machine(ROWS.replace("to: b }", "to: b, when: context.__proto__ }")), "expression-banned", "__proto__"],
+    [
+      "a condition that is no CEL",
+      machine(ROWS.replace("to: b }", "to: b, when: context.a == }")),
+      "expression-syntax",
+      " ",
+    ],
+    [
+      "a condition in Python",
+      machine(ROWS.replace("to: b }", "to: b, when: context.a and context.b }")),
+      "expression-syntax",
+      "and",
+    ],
+    [
+      "a variable that does not exist",
+      machine(ROWS.replace("to: b }", "to: b, when: ctx.foo }")),
+      "expression-name",
+      "ctx",
+    ],
+    [
+      "a method of a value",
+      machine(ROWS.replace("to: b }", "to: b, when: context.json() }")),
+      "expression-name",
+      "context.json()",
+    ],
+    [
+      "a prototype",
+      machine(ROWS.replace("to: b }", "to: b, when: context.__proto__ }")),
+      "expression-banned",
+      "__proto__",
+    ],
     ["a row from an end state", machine(`${ROWS}  - { from: done, on: success, to: a }\n`), "final-body", "done"],
     ["a pause that leads to an end", machine(`${ROWS}  - { from: a, on: pause, to: done }\n`), "definition", "done"],
-    ["an import that is not listed", machine(ROWS, { states: "  a: [{ name: x, uses: imports.nope }]\n  b: []" }), "unknown-import", "imports.nope"],
-    ["an agent that is not listed", machine(ROWS, { states: "  a: [{ name: x, uses: agents.nope }]\n  b: []" }), "unknown-agent", "agents.nope"],
-    ["a function", machine(ROWS, { states: "  a: [{ name: x, uses: pkg.mod.fn }]\n  b: []" }), "unknown-agent", "pkg.mod.fn"],
-    ["a question without a message", machine(ROWS, { states: "  a: [{ kind: hitl, name: x }]\n  b: []" }), "missing-field", "{ kind: hitl, name: x }"],
-    ["a field of another kind of step", machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, turn_cap: 3 }]\n  b: []" }), "unknown-key", "turn_cap"],
-    ["two steps of one name", machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m }, { kind: hitl, name: x, message: n }]\n  b: []" }), "duplicate-step", "x"],
-    ["a field of the context that is none", machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, sink_to: a..b }]\n  b: []" }), "context-key", "a..b"],
-    ["a reserved field of the context", machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, sink_to: __proto__.b }]\n  b: []" }), "context-key", "__proto__.b"],
-    ["a step that does not exist in a template", machine(ROWS, { states: '  a: [{ name: x, prompt: "See {{ steps.nope.y }}.", tools: [] }]\n  b: []' }), "bad-template", "{{ steps.nope.y }}"],
-    ["a machine that cannot end", machine(ROWS).replace("end_states: [done, failed]", "end_states: []"), "no-final", "kind: StateMachine"],
+    [
+      "an import that is not listed",
+      machine(ROWS, { states: "  a: [{ name: x, uses: imports.nope }]\n  b: []" }),
+      "unknown-import",
+      "imports.nope",
+    ],
+    [
+      "an agent that is not listed",
+      machine(ROWS, { states: "  a: [{ name: x, uses: agents.nope }]\n  b: []" }),
+      "unknown-agent",
+      "agents.nope",
+    ],
+    [
+      "a function",
+      machine(ROWS, { states: "  a: [{ name: x, uses: pkg.mod.fn }]\n  b: []" }),
+      "unknown-agent",
+      "pkg.mod.fn",
+    ],
+    [
+      "a question without a message",
+      machine(ROWS, { states: "  a: [{ kind: hitl, name: x }]\n  b: []" }),
+      "missing-field",
+      "{ kind: hitl, name: x }",
+    ],
+    [
+      "a field of another kind of step",
+      machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, turn_cap: 3 }]\n  b: []" }),
+      "unknown-key",
+      "turn_cap",
+    ],
+    [
+      "two steps of one name",
+      machine(ROWS, {
+        states: "  a: [{ kind: hitl, name: x, message: m }, { kind: hitl, name: x, message: n }]\n  b: []",
+      }),
+      "duplicate-step",
+      "x",
+    ],
+    [
+      "a field of the context that is none",
+      machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, sink_to: a..b }]\n  b: []" }),
+      "context-key",
+      "a..b",
+    ],
+    [
+      "a reserved field of the context",
+      machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, sink_to: __proto__.b }]\n  b: []" }),
+      "context-key",
+      "__proto__.b",
+    ],
+    [
+      "a step that does not exist in a template",
+      machine(ROWS, { states: '  a: [{ name: x, prompt: "See {{ steps.nope.y }}.", tools: [] }]\n  b: []' }),
+      "bad-template",
+      "{{ steps.nope.y }}",
+    ],
+    [
+      "a machine that cannot end",
+      machine(ROWS).replace("end_states: [done, failed]", "end_states: []"),
+      "no-final",
+      "kind: StateMachine",
+    ],
     ["a machine that cannot complete", machine(ROWS.replace("to: done", "to: failed")), "no-final", "transitions"],
-    ["an outcome of a state that is no end", machine(ROWS, { states: "  a: { steps: [], outcome: failed }\n  b: []" }), "wrong-type", "outcome"],
-    ["a next state by output", machine(ROWS, { states: "  a: [{ name: x, prompt: P, tools: [], output_schema: { type: object, properties: { next_state: { enum: [b, done] } } } }]\n  b: []" }), "next-state", "next_state"],
-    ["a next state in the context", machine(ROWS, { states: "  a: [{ name: x, prompt: P, tools: [], sink_to: scratchpad.next_state }]\n  b: []" }), "next-state", "scratchpad.next_state"],
+    [
+      "an outcome of a state that is no end",
+      machine(ROWS, { states: "  a: { steps: [], outcome: failed }\n  b: []" }),
+      "wrong-type",
+      "outcome",
+    ],
+    [
+      "a next state by output",
+      machine(ROWS, {
+        states:
+          "  a: [{ name: x, prompt: P, tools: [], output_schema: { type: object, properties: { next_state: { enum: [b, done] } } } }]\n  b: []",
+      }),
+      "next-state",
+      "next_state",
+    ],
+    [
+      "a next state in the context",
+      machine(ROWS, { states: "  a: [{ name: x, prompt: P, tools: [], sink_to: scratchpad.next_state }]\n  b: []" }),
+      "next-state",
+      "scratchpad.next_state",
+    ],
   ];
   test.each(cases)("%s", async (_what, text, rule, where) => {
     const { diagnostics, pipeline } = await load(text);
@@ -277,7 +391,11 @@ describe("a mistake is reported where it is", () => {
     const text = machine(ROWS, { states, more: "imports: { other: ./other.yaml }" });
     const { diagnostics, pipeline } = await load(text, { "w/other.yaml": "steps:\n  - { name: x, promt: y }\n" });
     expect(pipeline).toBeUndefined();
-    expect(diagnostics.map(({ file, rule, line }) => [file, rule, line])).toContainEqual(["w/other.yaml", "unknown-key", 2]);
+    expect(diagnostics.map(({ file, rule, line }) => [file, rule, line])).toContainEqual([
+      "w/other.yaml",
+      "unknown-key",
+      2,
+    ]);
   });
 
   test("files that import each other", async () => {
@@ -320,7 +438,8 @@ describe("what may not be meant is a warning", () => {
   });
 
   test("a state whose success leads nowhere", async () => {
-    const rows = '  - { from: a, on: success, to: done, when: context.x }\n  - { from: b, on: failure, to: failed }\n  - { from: a, on: failure, to: b }\n';
+    const rows =
+      "  - { from: a, on: success, to: done, when: context.x }\n  - { from: b, on: failure, to: failed }\n  - { from: a, on: failure, to: b }\n";
     expect(ruleLines(await load(machine(rows)))).toEqual(["dead-end states.b (warning)"]);
   });
 

@@ -40,6 +40,7 @@ export type { ToolPattern } from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type {
   Additions,
+  Arrival,
   Cancelled,
   Completed,
   Failed,

@@ -1,4 +1,5 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries.
+
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from "./base/json.ts";

@@ -1,23 +1,17 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
 import { dirname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Problem } from "@sluice/core";
+import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
 import { flujo } from "./flujo/flujo.ts";
-import type {
-  FilesBeside,
-  FindingAt,
-  WorkflowFormat,
-  WorkflowMeta,
-  WorkflowReading,
-  WorkflowReference,
-} from "./format.ts";
-import { ruleOf } from "./problem-rule.ts";
+import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import { problemFinding } from "./problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
+import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -31,7 +25,7 @@ export interface LoadedWorkflow {
   /** The id of its pipeline. */
   readonly id: string;
   /** Absent if there are errors. */
-  readonly pipeline?: AnyPipeline;
+  readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   /** The mistakes of all its files, file by file, each in the order of the text. */
   readonly diagnostics: readonly Diagnostic[];
   /** Every file that was read, the workflow's own first. */
@@ -89,7 +83,7 @@ interface Loading {
 }
 interface Loaded {
   readonly id: string;
-  readonly pipeline?: AnyPipeline;
+  readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
 }
@@ -235,17 +229,11 @@ async function chainFault(loading: Loading, target: string, chain: readonly stri
 function compileTail(
   definition: PipelineDefinition,
   tools: readonly string[] | undefined,
-): { readonly pipeline: AnyPipeline; readonly problems: readonly Problem[] } {
+): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
   const kinds = [...spec.states.values()].map(({ kind }) => kind);
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
-}
-
-function problemFinding(problem: Problem, at: FindingAt): Finding {
-  const subject = at.path.length === 0 ? "The workflow" : pathWords(at.path);
-  const hint = problem.suggestion === undefined ? {} : { suggestion: problem.suggestion };
-  return { severity: "error", rule: ruleOf(problem), message: `${subject}: ${problem.message}.`, ...hint, ...at };
 }
 
 function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {

@@ -85,6 +85,13 @@ export interface ListItem<O = unknown> {
   readonly message?: string;
 }
 
+/** How an event led to a state. A type alias, because it is part of a patch. */
+export type Arrival = {
+  readonly event: string;
+  /** `rationale` of the event's data. */
+  readonly rationale?: string;
+};
+
 /** What prompts, hooks and routes read. Frozen. */
 export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
   readonly runId: string;
@@ -102,7 +109,7 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   /** The result of the `setup` hook. */
   readonly setup: Json;
   /** The event that led here, and the reason that the state before it gave. */
-  readonly arrivedBy?: { readonly event: string; readonly rationale?: string };
+  readonly arrivedBy?: Arrival;
   /** From 1. */
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */

@@ -58,18 +58,18 @@ export async function decideNext(
 ): Promise<NextDecision> {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
   const { routes } = spec;
-  const asked: Asked = { spec, state, result, mayReturn };
+  const question: Question = { spec, state, result, mayReturn };
   if (result.status === "paused" && !routesPause(spec, state))
     return byDefault(failure(`${state} paused, and a pause has no route`));
-  if (routes.kind === "table") return await byTable(routes.rows, asked, ctx);
+  if (routes.kind === "table") return await byTable(routes.rows, question, ctx);
   const route = result.status === "paused" ? undefined : routeFor(routes.next.get(state), result, ctx);
   if (route === undefined) return byDefault(unhandled(state, result));
-  return await decisionOf(asked, { by: "function" }, route);
+  return await decisionOf(question, { by: "function" }, route);
 }
 
 type Routable = Exclude<StageResult<unknown>, { readonly status: "cancelled" }>;
 /** What a route decides about. */
-interface Asked extends LedBy {
+interface Question extends LedBy {
   readonly spec: PipelineSpec;
   readonly state: string;
   readonly result: Routable;
@@ -99,15 +99,15 @@ function routeFor(
   }
 }
 
-async function byTable(rows: readonly RowSpec[], asked: Asked, ctx: StageContext): Promise<NextDecision> {
-  const { state, result } = asked;
+async function byTable(rows: readonly RowSpec[], question: Question, ctx: StageContext): Promise<NextDecision> {
+  const { state, result } = question;
   const trigger = TRIGGERS[result.status];
   const wrong = ({ on }: RowSpec): string | undefined =>
     on === trigger ? undefined : `it is for ${triggerText(on)}, this was ${trigger}`;
   const found = await firstRow(rows, state, { result, ctx }, { includes: () => true, wrong });
   if (found.rule !== undefined) {
     const ledBy = result.status === "paused" && isJson(result.request) ? { request: result.request } : {};
-    return await byRow({ ...asked, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule, ctx);
+    return await byRow({ ...question, ...ledBy }, { by: "table", ...found.trace }, found, ctx);
   }
   const { rejectedRows = [], moreRejectedRows: more = 0 } = found.trace;
   const listed = rejectedRows.map(rejectedText).join("; ") || `no row is for ${state}`;
@@ -167,13 +167,7 @@ export async function decideEvent(
     ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
     ...found.trace,
   } as const;
-  const decision = await byRow(
-    { spec, state, result, mayReturn, ...(isNamed ? { event } : {}) },
-    trace,
-    found.row,
-    found.rule,
-    ctx,
-  );
+  const decision = await byRow({ spec, state, result, mayReturn, ...(isNamed ? { event } : {}) }, trace, found, ctx);
   const { choice, rejected } = decision;
   return choice.kind === "fail" && rejected === NOTHING_SUSPENDED ? refused(rejected, found.trace) : decision;
 }
@@ -253,19 +247,24 @@ async function whyNot(rule: RowSpec, scope: GuardScope): Promise<string | undefi
 type Trace = Omit<NextDecision, "choice">;
 
 /** The choice of a row that fires. It waits for an approval if the row asks for one. */
-async function byRow(asked: Asked, by: Trace, row: number, rule: RowSpec, ctx: StageContext): Promise<NextDecision> {
+async function byRow(
+  question: Question,
+  by: Trace,
+  { rule, row }: { readonly rule: RowSpec; readonly row: number },
+  ctx: StageContext,
+): Promise<NextDecision> {
   const { to, approval } = rule;
-  const { result } = asked;
+  const { result } = question;
   const ask = (): unknown => (rule.input === undefined ? to : { ...to, input: rule.input(result, ctx) });
-  const decision = await decisionOf(asked, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
+  const decision = await decisionOf(question, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
   // A choice that cannot be followed fails the run, which needs no approval.
   if (approval === undefined || decision.rejected !== undefined) return decision;
   return { ...decision, approval: { ...approval, row } };
 }
 
 /** Asks a route and validates its choice. */
-async function decisionOf(asked: Asked, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
-  const { spec, state, result, mayReturn } = asked;
+async function decisionOf(question: Question, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
+  const { spec, state, result, mayReturn } = question;
   const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
   let value: unknown;
   try {
@@ -274,7 +273,7 @@ async function decisionOf(asked: Asked, by: Trace, { name, targets, ask }: Route
     return rejected(`${name} of ${state} threw: ${messageOf(thrown)}`);
   }
   const output: unknown = result.status === "completed" ? result.output : null;
-  const reading = await resolveChoice(value, spec, isJson(output) ? output : null, asked);
+  const reading = await resolveChoice(value, spec, isJson(output) ? output : null, question);
   if (!reading.ok) return rejected(`${name} of ${state} cannot be followed: ${reading.reason}`);
   if (reading.choice.kind === "return" && !mayReturn) return rejected(NOTHING_SUSPENDED);
   const undeclared = targets && statesOf(reading.choice).find((target) => !targets.includes(target));

@@ -1,5 +1,5 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
-import type { ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type { Arrival, ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { type OutputChange, Outputs } from "./outputs.ts";
 import type { FanOutChoice } from "./resolve-choice.ts";
@@ -64,6 +64,8 @@ export interface Entered {
   readonly input: Json;
   /** Counted from 1. */
   readonly visit: number;
+  /** The event that led here, if one did. */
+  readonly arrivedBy?: Arrival;
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -89,7 +91,7 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: { readonly state: string; readonly input: Json; readonly joined?: Joined };
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy"> & { readonly joined?: Joined };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
   /** Before `enter`: the execution of the state that was entered last waits. */
@@ -171,7 +173,8 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    state.at = { state: enter.state, input: deepFreeze(enter.input), visit };
+    const arrived = enter.arrivedBy === undefined ? {} : { arrivedBy: deepFreeze(enter.arrivedBy) };
+    state.at = { state: enter.state, input: deepFreeze(enter.input), visit, ...arrived };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }
@@ -221,6 +224,7 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   const { setup = null, attempt = 1, feedback } = facts;
   const { run, outputs, context, at } = view;
   const task = field(run.input, "task");
+  const arrived = at?.arrivedBy === undefined ? {} : { arrivedBy: at.arrivedBy };
   const ctx = {
     runId: run.id,
     workspace: run.workspace,
@@ -234,7 +238,7 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   };
   addUpstream(ctx, outputs);
   // A spread of `ctx` would read its outputs.
-  return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
+  return Object.freeze(Object.assign(ctx, arrived, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
 }
 
 /** Where a context keeps the outputs that its `upstream` reads. */

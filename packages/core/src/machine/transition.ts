@@ -58,7 +58,7 @@ export type Effect =
   | { readonly kind: "enter"; readonly state: string; readonly input: Json }
   | { readonly kind: "fanOut"; readonly fanOut: PendingFanOut; readonly children: readonly Child[] }
   | { readonly kind: "end"; readonly end: MachineEnd }
-  /** The event was refused, and the state goes on. */
+  /** The event was refused, and the state continues. */
   | {
       readonly kind: "stay";
       readonly reason: string;
@@ -203,12 +203,12 @@ function answered(view: MachineView, input: Extract<MachineInput, { readonly kin
   if (approved) return { ...asked, approved: true };
   const { context: _unmerged, choice, ...denied } = asked;
   const why = reason === undefined || reason === "" ? "" : `: ${reason}`;
-  const told = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
-  if (of.kind === "event") return { ...denied, choice: { kind: "stay", reason: told } };
-  return { ...denied, code: "approval_denied", choice: failing(told) };
+  const refusal = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
+  if (of.kind === "event") return { ...denied, choice: { kind: "stay", reason: refusal } };
+  return { ...denied, code: "approval_denied", choice: failing(refusal) };
 }
 
-/** The state goes on with its handler's stack, its context and its counts as they are. */
+/** Changes nothing: not the context, not the counts, not what is suspended. */
 function staying(
   spec: PipelineSpec,
   view: MachineView,
@@ -297,7 +297,14 @@ function enter(
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const entered = { state, input, ...(joined === undefined ? {} : { joined }) };
+  const { event, rationale } = trace;
+  const arrivedBy = event === undefined ? undefined : { event, ...(rationale === undefined ? {} : { rationale }) };
+  const entered = {
+    state,
+    input,
+    ...(joined === undefined ? {} : { joined }),
+    ...(arrivedBy === undefined ? {} : { arrivedBy }),
+  };
   return { effect: { kind: "enter", state, input }, patch: { ...patch, enter: entered }, trace };
 }
 

@@ -1,5 +1,5 @@
 import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
-import { isObject, statesWithin } from "@sluice/core/runtime";
+import { isObject, pipelinesWithin } from "@sluice/core/runtime";
 
 /** The options of an agent state, as stage() leaves them. */
 export interface AgentSpec {
@@ -21,9 +21,15 @@ export function readAgent({ options }: StateSpec): AgentSpec {
   throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
 }
 
-/** The agent states of a pipeline and of those that it runs, by id: two of them may have the same. Throws the error of `readAgent`. */
-export function agentsOf(spec: PipelineSpec): readonly (readonly [id: string, agent: AgentSpec])[] {
-  return statesWithin(spec).flatMap(([id, state]) => (state.kind === "agent" ? [[id, readAgent(state)] as const] : []));
+/** The agent states of a pipeline by id. Throws the error of `readAgent`. */
+export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {
+  const agents = [...states].filter(([, { kind }]) => kind === "agent");
+  return new Map(agents.map(([id, state]) => [id, readAgent(state)]));
+}
+
+/** The same of a pipeline and of those that it may run, with the ids of their states, which need not be unique. */
+export function agentsWithin(spec: PipelineSpec): readonly (readonly [id: string, agent: AgentSpec])[] {
+  return pipelinesWithin(spec).flatMap((each) => [...agentsOf(each)]);
 }
 
 function isAgentSpec(options: unknown): options is AgentSpec {

@@ -16,6 +16,7 @@ import {
   parseAttemptStep,
   partChanges,
   pipelineParts,
+  pipelinesWithin,
   type RunDeps,
   redactText,
   type SecretFilter,
@@ -169,7 +170,7 @@ function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
 }
 
 function mayCall(spec: PipelineSpec, tool: string): boolean {
-  return statesWithin(spec).some(([, { allowedTools }]) => {
+  return statesWithin(spec).some(({ allowedTools }) => {
     const envelope = compileEnvelope(allowedTools);
     return envelope === undefined || envelope.rulesFor(tool).length > 0;
   });
@@ -180,8 +181,8 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
   const entered = new Set(
     journals.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
   );
-  const known = new Set(statesWithin(spec).map(([id]) => id));
-  const removed = [...entered].filter((state) => !known.has(state));
+  const pipelines = pipelinesWithin(spec);
+  const removed = [...entered].filter((state) => !pipelines.some(({ states }) => states.has(state)));
   if (removed.length === 0) return;
   throw new SluiceError(
     "Host",

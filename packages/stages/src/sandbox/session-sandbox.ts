@@ -30,7 +30,7 @@ export function sessionSandbox(
     const known = commanding.get(spec);
     if (known !== undefined) return known;
     const may = statesWithin(spec).some(
-      ([, { allowedTools }]) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,
+      ({ allowedTools }) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,
     );
     commanding.set(spec, may);
     return may;

@@ -21,14 +21,14 @@ import {
   messageOf,
   type PreparedStates,
   pipelineProgram,
+  pipelinesWithin,
   prepareStates,
   problemsError,
   type RecordedCosts,
   type RunDeps,
   type SecretFilter,
-  statesWithin,
 } from "@sluice/core/runtime";
-import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
@@ -136,7 +136,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const [id, agent] of agentsOf(spec)) {
+    for (const [id, agent] of agentsWithin(spec)) {
       const resolved = await models.of(id, agent.model);
       byState.set(agent, resolved);
       modelOf.set(agent, resolved);
@@ -214,7 +214,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
 /** The keys in the variables that states set; they are redacted everywhere. */
 function keysOfStates(spec: PipelineSpec): readonly (readonly [value: string, name: string])[] {
-  const found = statesWithin(spec).flatMap(([, { env }]) => keysInVariables(env?.set ?? {}));
+  const states = pipelinesWithin(spec).flatMap((one) => [...one.states.values()]);
+  const found = states.flatMap(({ env }) => keysInVariables(env?.set ?? {}));
   return found.filter(([value]) => value.length >= SHORTEST_SECRET);
 }
 

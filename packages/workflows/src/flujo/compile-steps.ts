@@ -13,7 +13,7 @@ import { compilePipeline } from "@sluice/core/host";
 import { suggestOneOf } from "@sluice/core/runtime";
 import { type Step, stepsState } from "@sluice/stages";
 import type { FindingAt } from "../format.ts";
-import { ruleOf } from "../problem-rule.ts";
+import { problemFinding } from "../problem-finding.ts";
 import { idFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
 import { runInput } from "../run-input.ts";
@@ -60,7 +60,7 @@ function stageOf(
     ...(timeout_s === undefined ? {} : { limits: { timeoutMs: timeout_s * 1000 } }),
   });
   const locate = (problem: Problem): FindingAt => locateInStep(document, known, agent, problem);
-  const findings: Finding[] = (state.spec.problems ?? []).map((problem) => findingOf(problem, locate(problem)));
+  const findings: Finding[] = (state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
   if (tools === undefined) {
     const message = `${JSON.stringify(known.step.name)} lists no tools, so the session's mode decides about every tool call.`;
     const suggestion = 'write "tools", with [] for none';
@@ -159,7 +159,7 @@ function stepsOf(document: FlujoDocument, layout: Layout, state: PlacedState, ne
   const output = last === undefined ? undefined : outputOf(last);
   const made = stepsState({ steps: compiled, ...(output === undefined ? {} : { output }) });
   const locate = (problem: Problem): FindingAt => locateInSteps(steps, problem);
-  findings.push(...(made.spec.problems ?? []).map((problem) => findingOf(problem, locate(problem))));
+  findings.push(...(made.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem))));
   return {
     state: made,
     pipelines,
@@ -199,20 +199,13 @@ function agentPipeline(
   });
   // The problems of the stage itself are among its findings.
   const own = state.spec.problems?.length ?? 0;
-  const others = problems.slice(own).map((problem) => findingOf(problem, locate(inState(problem))));
+  const others = problems.slice(own).map((problem) => problemFinding(problem, locate(inState(problem))));
   return { pipeline: { id, spec }, findings: [...findings, ...others], locate };
 }
 
 /** A problem of a pipeline's state, by its path inside the state. */
 function inState(problem: Problem): Problem {
   return { ...problem, path: problem.path.replace(/^stages\.[\w-]+\.?/u, "") };
-}
-
-export function findingOf({ path, message, suggestion }: Problem, at: FindingAt): Finding {
-  const subject = at.path.at(-1);
-  const whole = subject === undefined ? message : `${JSON.stringify(String(subject))}: ${message}`;
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { severity: "error", rule: ruleOf({ path, message }), message: `${whole}.`, ...hint, ...at };
 }
 
 /** The fields of a step or an agent by the options of a stage. */

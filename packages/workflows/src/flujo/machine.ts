@@ -15,10 +15,11 @@ import {
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { celGuard } from "../expressions/cel-guard.ts";
 import type { FindingAt } from "../format.ts";
+import { problemFinding } from "../problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { runInput } from "../run-input.ts";
 import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./check.ts";
-import { type CompiledPart, compileState, findingOf } from "./compile-steps.ts";
+import { type CompiledPart, compileState } from "./compile-steps.ts";
 import { typesOf, variablesOf } from "./conditions.ts";
 import { type Layout, layOut, type PlacedStep } from "./layout.ts";
 import type { FlujoDocument, FlujoMachine } from "./read-document.ts";
@@ -84,7 +85,7 @@ function nestedPipeline(
   const { definition, findings, locate } = compileMachine(workflow, use.machine, key);
   if (findings.some(({ severity }) => severity === "error")) return { findings };
   const { spec, problems } = compilePipeline(definition);
-  const found = problems.map((problem) => findingOf(problem, locate(problem)));
+  const found = problems.map((problem) => problemFinding(problem, locate(problem)));
   return { pipeline: { id: spec.id, spec }, findings: [...findings, ...found] };
 }
 

@@ -30,7 +30,7 @@ export function toolNameFault(server: string, tool: string): string | undefined 
 
 /** Whether any stage of the pipeline could call a tool of the server. */
 export function mayNeed(spec: PipelineSpec, server: string): boolean {
-  return statesWithin(spec).some(([, state]) => mayCall(state, prefixOf(server)));
+  return statesWithin(spec).some((state) => mayCall(state, prefixOf(server)));
 }
 
 function mayCall({ allowedTools, visibility }: StateSpec, prefix: string): boolean {
