@@ -43,7 +43,7 @@ export interface RunStep extends StepCommon {
   readonly kind: "run";
   /** A key of the pipeline's `pipelines`. */
   readonly pipeline: string;
-  /** Added to the run's input, which has `task`, `previous_step`, `steps` and, after a question, `answer`. */
+  /** Added to its run's input: the one of this run with `previous_step`, `steps` and, after a question, `answer`. */
   readonly input?: JsonObject;
   /** Outputs upstream that the input's `steps` has beside those of the steps before. */
   readonly reads?: readonly string[];

@@ -139,14 +139,16 @@ async function run(scope: ActScope, step: RunStep, progress: Progress): Promise<
   return { progress: { ...next, changes } };
 }
 
-/** What a step reads beside the context. */
+/** What a step reads beside the context: the run's input, and what steps gave. */
 function inputOf(
-  { task }: StageContext,
+  { task, run: { input } }: StageContext,
   { previous, outputs, answer }: Progress,
   upstream: Readonly<Record<string, unknown>>,
 ): JsonObject {
   const earlier = Object.entries(upstream).map(([name, output]) => [name, asJson(output)] as const);
+  const given = asJson(input);
   return {
+    ...(isJsonObject(given) ? given : {}),
     ...(task === "" ? {} : { task }),
     previous_step: previous,
     steps: { ...Object.fromEntries(earlier), ...outputs },
