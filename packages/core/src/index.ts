@@ -46,6 +46,7 @@ export { type PipelineShape, pipelineShape, type StateShape } from "./definition
 export type { ToolPattern } from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type {
+  Additions,
   Arrival,
   Cancelled,
   Completed,

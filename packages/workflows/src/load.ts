@@ -6,6 +6,7 @@ import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
+import { flujo } from "./flujo/flujo.ts";
 import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
@@ -42,7 +43,8 @@ export interface LoadedFile {
   readonly text: string;
 }
 
-const FORMATS: readonly WorkflowFormat[] = [markdown, statewright];
+/** The first that recognizes a document reads it: the last one takes whatever has states. */
+const FORMATS: readonly WorkflowFormat[] = [flujo, markdown, statewright];
 /** The documents of workflows that are folders. */
 const FOLDER_ENTRIES = ["pipeline.yaml", "pipeline.yml", "pipeline.json"];
 /** Workflows inside each other. */

@@ -28,6 +28,7 @@ export type FailureCode =
   | "timeout"
   | "hook"
   | "fan_out"
+  | "unanswered" // a person was asked and gave no answer
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
@@ -43,7 +44,18 @@ type ResultBase = {
   /** Milliseconds from entering to leaving the state by the recorded clock, including waits. */
   readonly ms: number;
 };
-export type Completed<O> = ResultBase & { readonly status: "completed"; readonly output: O };
+export type Completed<O> = ResultBase & {
+  readonly status: "completed";
+  readonly output: O;
+  readonly adds?: Additions;
+};
+/** What a completed state adds to the run beside its output. */
+export type Additions = {
+  /** Merged into the context; what the route merges comes on top. */
+  readonly context?: JsonObject;
+  /** Outputs of its parts, by names of their own. */
+  readonly upstream?: JsonObject;
+};
 export type Failed = ResultBase & {
   readonly status: "failed";
   readonly code: FailureCode;

@@ -26,6 +26,8 @@ export interface KindFacts {
   readonly options?: unknown;
   /** The schema of its output. */
   readonly output?: CompiledSchema<unknown>;
+  /** The names of the outputs of its parts, which are upstream beside those of states. */
+  readonly adds?: readonly string[];
   /** Whether the executor checks the output; otherwise the run loop does, in a step. */
   readonly checksOutput?: true;
   /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */
@@ -110,6 +112,8 @@ export interface RowSpec {
   readonly on: RowTrigger;
   readonly when?: Guard;
   readonly to: AnyChoice;
+  /** The input of the state that `to` names, in place of the one of the choice. */
+  input?(result: StageResult<unknown>, ctx: StageContext): unknown;
   /** A person has to approve the move. */
   readonly approval?: { readonly message?: string };
   /** Names the row for people, such as `DEPLOY[0]`. */

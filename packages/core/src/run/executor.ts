@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../base/json.ts";
-import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
+import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
@@ -29,7 +29,7 @@ export interface StatePlace {
 /** How act ended. The run loop adds execution id, attempts and time. */
 export type ActOutcome = ActUsage &
   (
-    | { readonly status: "completed"; readonly output: Json }
+    | { readonly status: "completed"; readonly output: Json; readonly adds?: Additions }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
     | { readonly status: "cancelled"; readonly reason: string }
     /** A row of the state leads to another one, which gets the request as its input: the `answer` of a person, and whatever it needs. */
@@ -104,10 +104,12 @@ export interface ChildPipeline {
   readonly pipeline: string;
   /** The run's input. */
   readonly input: Json;
+  /** Merged into its initial context. */
+  readonly context?: JsonObject;
 }
 /** How such a child ended. */
-export type ChildOutcome = { readonly key: string } & (
-  | { readonly status: "completed"; readonly output: Json }
+export type ChildOutcome = { readonly key: string } /** `context` is the one that it ended with. */ & (
+  | { readonly status: "completed"; readonly output: Json; readonly context: JsonObject }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
 

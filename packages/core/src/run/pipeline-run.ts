@@ -167,13 +167,19 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   const { run, context } = startOfOther(child);
   const { state, start } = await checkedStart(own, child, run);
   apply(state, { context });
-  return await runFromStart(walkOf(own, steps, state), start);
+  const end = await runFromStart(walkOf(own, steps, state), start);
+  const isRead = textField(input, "kind") === "run" && end.status === "completed" && isJsonObject(end.value);
+  return isRead ? { ...end, value: { ...end.value, context: state.context } } : end;
 }
 
 /** The run's input of another pipeline, and what is merged into its context. An invoked one has the task of its parent. */
 function startOfOther({ input, parent }: StartedChild): { readonly run: Json; readonly context: JsonObject } {
   const given = field(input, "input") ?? null;
-  if (textField(input, "kind") === "run" || !isJsonObject(given)) return { run: given, context: {} };
+  if (textField(input, "kind") === "run") {
+    const context = field(input, "context");
+    return { run: given, context: isJsonObject(context) ? context : {} };
+  }
+  if (!isJsonObject(given)) return { run: given, context: {} };
   const task = textField(parent.run.input, "task");
   return { run: { ...(task === undefined ? {} : { task }), ...given }, context: given };
 }

@@ -37,6 +37,7 @@ import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
+import { stepsExecutor } from "../kinds/steps.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
@@ -91,7 +92,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return model;
   };
   const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
-  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const executors = new Map<string, StateExecutor>(
+    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+  );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };

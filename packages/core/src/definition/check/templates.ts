@@ -58,7 +58,7 @@ function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): Pa
   }
 }
 
-/** The keys of branches and of invoked pipelines, whose outputs are upstream beside those of states. */
+/** The keys of branches, of invoked pipelines and of parts of states, whose outputs are upstream beside those of states. */
 function childKeys(spec: PipelineSpec): ReadonlySet<string> {
   const { routes, states, limits } = spec;
   const keys = (routes.kind === "table" ? routes.rows : []).flatMap(({ on, to }): readonly string[] => {
@@ -69,7 +69,7 @@ function childKeys(spec: PipelineSpec): ReadonlySet<string> {
     if (shape.kind !== "invoke") return [];
     return [shape.key ?? invokeKey(typeof on === "string" ? undefined : on.event, shape.pipeline)];
   });
-  return new Set(keys);
+  return new Set([...keys, ...[...states.values()].flatMap(({ adds = [] }) => adds)]);
 }
 
 function insideSchema(
