@@ -35,9 +35,10 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   agent: ["models"],
   telemetry: ["agent"],
   opentelemetry: ["telemetry"],
+  kinds: [],
   history: ["agent", "models", "sandbox", "tools"],
-  session: ["agent", "history", "models", "sandbox", "secrets", "telemetry", "tools"],
-  replay: ["agent", "history", "models", "secrets", "session"],
+  session: ["agent", "history", "kinds", "models", "sandbox", "secrets", "telemetry", "tools"],
+  replay: ["agent", "history", "kinds", "models", "secrets", "session"],
   testing: ["models", "session"],
   pipelines: [],
 };
