@@ -1,10 +1,9 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
-import { isRowOf } from "../definition/graph.ts";
+import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
 import type { GuardScope, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
-import { routesPause } from "./legal-events.ts";
 import { type LedBy, type ResolvedChoice, resolveChoice } from "./resolve-choice.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */

@@ -54,7 +54,7 @@ function inRun(
     ...shared,
     spec,
     states: shared.prepare(spec),
-    interrupts: interruptsOf(spec),
+    interrupts: spec.interrupts.length === 0 ? [] : interruptsOf(spec),
     runChild: (child) => runChild(own, child),
   };
   return own;

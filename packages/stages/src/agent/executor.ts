@@ -18,9 +18,17 @@ import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByEvents } from "./completion/by-events.ts";
-import { completionByTool } from "./completion/by-tool.ts";
-import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
-import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
+import {
+  type Completion,
+  completionByTool,
+  contract,
+  DECIDING_TURNS,
+  functionTool,
+  interruptNotice,
+  nudge,
+  type Rejected,
+  systemMessages,
+} from "./completion/completion.ts";
 import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
@@ -65,10 +73,9 @@ export function agentExecutor(
     kind: "agent",
     init: (state, ctx, offer, place) => {
       const { agent, completion, system } = prepare(state, offer, place);
-      return {
-        system: system(withSkills(agent.prompt(ctx), state, ctx), completion.about(ctx)),
-        first: completion.first(ctx),
-      };
+      const own = agent.prompt(ctx);
+      const prompt = ctx.project?.skills === undefined ? own : withSkills(own, state, ctx.project.skills);
+      return { system: system(prompt, completion.about(ctx)), first: completion.first(ctx) };
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
@@ -169,7 +176,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   transcript.assistant(reply);
   reportNearWindow(state);
 
-  const others = reply.calls.filter((call) => !isOwnCall(completion, call));
+  const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
   const outcomes =
     others.length === 0
       ? []
@@ -210,7 +217,7 @@ async function settleOwnCalls(
   checked: readonly CompletionCheck[] | undefined,
 ): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
   const { scope, completion } = state;
-  const own = reply.calls.filter((call) => isOwnCall(completion, call));
+  const own = reply.calls.filter(({ tool }) => completion.own.has(tool));
   const answers: CallAnswer[] = [];
   const checks = checked ?? (own.length === 0 ? [] : await lateChecks(state, turn, reply));
   for (const call of own) {
@@ -280,7 +287,7 @@ function interruptedCalls({ completion }: AgentState, turn: number, reply: Reply
   const message =
     "a call of this turn started an interrupt, so this call was not run; make it again if it is still right";
   return reply.calls
-    .filter((call) => isOwnCall(completion, call))
+    .filter(({ tool }) => completion.own.has(tool))
     .map(({ index }) => ({ id: callId(turn, index), ok: false, output: { code: "interrupted", message } }));
 }
 

@@ -3,26 +3,14 @@ import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { StateEnvironment } from "../../definition/state-rules.ts";
-import { stepIds } from "../../journal/step-id.ts";
 import { apply, countOf, enteredOf } from "../../machine/machine-state.ts";
-import {
-  decide,
-  type Effect,
-  fanOutFailure,
-  follow,
-  type MachineEnd,
-  type MachineInput,
-  type Transition,
-} from "../../machine/transition.ts";
-import { AttemptJournal } from "../attempt.ts";
+import { type Effect, follow, type MachineEnd, type MachineInput, type Transition } from "../../machine/transition.ts";
 import type { RunDeps } from "../deps.ts";
 import type { Decided, Detours, Execution, ExecutionEnd } from "../execution.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { approveRoute } from "../requests/approve-route.ts";
-import { addChildTo, addTo } from "../run-result.ts";
-import { decideRoute } from "../stage/decide-route.ts";
+import { addTo } from "../run-result.ts";
 import { execute } from "../stage/execute.ts";
-import { decidesRoute } from "../stage/recorded-phases.ts";
 import { type Detour, OwnDetours } from "./detours.ts";
 import { runFanOut } from "./fan-out.ts";
 import type { Walk } from "./one-run.ts";
@@ -51,7 +39,7 @@ export async function walkToEnd(walk: Walk, first: Move): Promise<MachineEnd> {
         ({ move } = await runEntered(walk));
         break;
       case "fanOut":
-        move = moveOf(walk, await fanOut(walk, effect));
+        move = moveOf(walk, await runFanOut(walk, effect));
         break;
       default:
         throw new Error(`no execution is suspended, and the machine decided to ${effect.kind}`);
@@ -162,25 +150,4 @@ async function approved(
   of: MachineInput,
 ): Promise<Decided> {
   return await approveRoute({ spec: pipeline.spec, deps: pipeline.deps, steps, view: state }, effect, of);
-}
-
-/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
-async function fanOut(walk: Walk, effect: Extract<Effect, { readonly kind: "fanOut" }>): Promise<Decided> {
-  const { pipeline, steps, state: view, account } = walk;
-  const { spec, deps } = pipeline;
-  const { ended, accounts } = await runFanOut(walk, effect);
-  for (const used of accounts) addChildTo(account, used);
-  const reason = cancelReason(steps.signal);
-  if (reason !== undefined) return { input: { kind: "cancelled", reason }, decision: undefined };
-  const input: MachineInput = { kind: "children", ended };
-  const failure = fanOutFailure(view, ended);
-  if (failure === undefined) return { input, decision: await decide(spec, view, input) };
-  const { executionId, attempts } = failure;
-  const journal = new AttemptJournal(steps, executionId, attempts);
-  const decision = await steps.run(
-    stepIds.failedFanOut(effect.fanOut.id),
-    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
-    { decides: decidesRoute },
-  );
-  return { input, decision };
 }
