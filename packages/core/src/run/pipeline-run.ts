@@ -18,7 +18,7 @@ import { decidesStart } from "./stage/recorded-phases.ts";
 import { interruptsOf } from "./tool-calls/interrupts.ts";
 import { stateOfChild } from "./walk/fan-out.ts";
 import type { Walk } from "./walk/one-run.ts";
-import { executeEntered, moveOf, runEntered, walkToEnd } from "./walk/walk.ts";
+import { executeEntered, moveAfter, moveOf, walkToEnd } from "./walk/walk.ts";
 
 /** The program of a pipeline, from its initial state along its routes to an end; its children's runs have the same program. */
 export function pipelineProgram(
@@ -112,8 +112,7 @@ async function runChild(pipeline: PipelineInRun, child: StartedChild): Promise<P
 /** Runs one state without a route. Its result is the end of the child's run. */
 async function runSibling(walk: Walk): Promise<ProgramEnd> {
   const { state } = enteredOf(walk.state);
-  const { ended, left } = await executeEntered(walk, false);
-  const { result, denied } = ended;
+  const { result, left, denied } = await executeEntered(walk, false);
   const own = left === undefined ? result : leftForGood(result);
   const status = siblingStatus(own);
   const end = siblingEndOf(status, { result: own, denied }, walk.account);
@@ -141,7 +140,7 @@ function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
 
 /** Runs a branch from the state that it has entered to its terminal one. */
 async function runBranch(walk: Walk): Promise<ProgramEnd> {
-  const { move } = await runEntered(walk);
+  const move = moveAfter(walk, await executeEntered(walk, true));
   return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, move)));
 }
 

@@ -159,19 +159,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
-  if (answer.kind === "cancelled") return cancelled(state, turn);
-  // The limit was reached before the model was called.
-  if (answer.kind === "limit") {
-    const { code, message, limit, detail } = answer.hit;
-    return { status: "failed", code, message, detail: { limit, ...detail }, ...totals, turns: turn - 1 };
-  }
-  if (answer.kind === "failed") {
-    const { error, tries } = answer;
-    const code = error.kind === "context_overflow" ? "context_overflow" : "model";
-    const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
-    const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
-    return { status: "failed", code, message, detail, ...totals };
-  }
+  if (answer.kind !== "reply") return endedWithout(state, turn, answer);
   const { reply } = answer;
   transcript.assistant(reply);
   reportNearWindow(state);
@@ -196,39 +184,54 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   }
   if (scope.signal.aborted) return cancelled(state, turn);
 
-  const settled = outcomes.some(({ interrupts = [] }) => interrupts.length > 0)
-    ? { answers: interruptedCalls(state, turn, reply) }
-    : await settleOwnCalls(state, turn, reply, others.length === 0 ? answer.completions : undefined);
-  if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
+  const answers: CallAnswer[] = [...outcomes];
+  if (outcomes.some(({ interrupts = [] }) => interrupts.length > 0)) {
+    answers.push(...interruptedCalls(state, turn, reply));
+  } else if (others.length < reply.calls.length) {
+    // In order, up to the one that completes the state.
+    const checks = others.length === 0 ? answer.completions : await lateChecks(state, turn, reply);
+    for (const call of reply.calls) {
+      if (!completion.own.has(call.tool)) continue;
+      const check = checks.find(({ index }) => index === call.index);
+      const settling = completion.settle(call, check, turn, scope);
+      // Each await costs a plain stage more than the rest of this.
+      const settled = settling instanceof Promise ? await settling : settling;
+      if (settled.kind === "completed") return { status: "completed", output: settled.output, ...totals };
+      if (settled.kind === "rejected") state.rejected = settled;
+      answers.push({ id: callId(turn, call.index), ok: settled.kind === "answered", output: settled.output });
+    }
+  }
   if (scope.signal.aborted) return cancelled(state, turn);
   if (reply.calls.length === 0) transcript.user(nudge(completion, turnsLeft(state, turn)));
-  else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
+  else transcript.results(reply.calls, answers, turn);
   for (const { interrupts = [] } of outcomes) {
     for (const handled of interrupts) transcript.user(scope.secrets.text(interruptNotice(scope.stateId, handled)));
   }
   return undefined;
 }
 
-/** Settles the calls of the state's own tools in order, up to the one that completes it. `checked` are their checks, if made. */
-async function settleOwnCalls(
-  state: AgentState,
+/** The outcome of a turn without a reply. */
+function endedWithout(
+  { scope, usage }: AgentState,
   turn: number,
-  reply: Reply,
-  checked: readonly CompletionCheck[] | undefined,
-): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
-  const { scope, completion } = state;
-  const own = reply.calls.filter(({ tool }) => completion.own.has(tool));
-  const answers: CallAnswer[] = [];
-  const checks = checked ?? (own.length === 0 ? [] : await lateChecks(state, turn, reply));
-  for (const call of own) {
-    const check = checks.find(({ index }) => index === call.index);
-    const settled = await completion.settle(call, check, turn, scope);
-    const { kind, output } = settled;
-    if (kind === "completed") return { completed: output };
-    if (kind === "rejected") state.rejected = settled;
-    answers.push({ id: callId(turn, call.index), ok: kind === "answered", output });
+  answer: Exclude<TurnAnswer, { readonly kind: "reply" }>,
+): ActOutcome {
+  switch (answer.kind) {
+    case "cancelled":
+      return { status: "cancelled", reason: reasonOf(scope.signal), turns: turn, usage };
+    case "limit": {
+      // The limit was reached before the model was called.
+      const { code, message, limit, detail } = answer.hit;
+      return { status: "failed", code, message, detail: { limit, ...detail }, turns: turn - 1, usage };
+    }
+    case "failed": {
+      const { error, tries } = answer;
+      const code = error.kind === "context_overflow" ? "context_overflow" : "model";
+      const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
+      const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
+      return { status: "failed", code, message, detail, turns: turn, usage };
+    }
   }
-  return { answers };
 }
 
 function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {

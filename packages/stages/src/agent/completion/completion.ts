@@ -43,7 +43,12 @@ export interface Completion {
    */
   check(reply: Pick<Reply, "calls">, turn: number, scope: CheckScope): Promise<readonly CompletionCheck[]>;
   /** Settles the next own call of a turn, by its check if it has one, and notes what it decides. */
-  settle(call: TurnCall, check: CompletionCheck | undefined, turn: number, scope: ActScope): Promise<OwnCallResult>;
+  settle(
+    call: TurnCall,
+    check: CompletionCheck | undefined,
+    turn: number,
+    scope: ActScope,
+  ): OwnCallResult | Promise<OwnCallResult>;
   /** The failure of an attempt that did not complete `within 8 turns`; `last` is the last rejected completion. */
   notCompleted(within: string, last: Rejected | undefined): { readonly code: FailureCode; readonly message: string };
 }
@@ -91,7 +96,7 @@ export function completionByTool({ completionTool, completionSchema }: TypedAgen
       }
       return checks;
     },
-    settle: async (call, check, turn, scope) => {
+    settle: (call, check, turn, scope) => {
       if (check?.ok !== true) return rejectArguments(scope, turn, call, check === undefined ? [] : check.issues);
       scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, call.index) } });
       return { kind: "completed", output: check.output };
