@@ -199,11 +199,20 @@ test("a denied return keeps the handler, which fails here, and the whole branch 
 test("a secret in an event reaches neither the journal nor the next state", async () => {
   const secret = "sk-a-very-secret-value-1234567890";
   const live = session({ ...options(), env: { API_KEY: secret }, secrets: ["API_KEY"] });
+  const told: Json[] = [];
   const telling = pipeline({
     id: "telling",
     input,
     stages: {
-      first: sends("GO", { key: secret, rationale: `use ${secret}` }),
+      first: byEvents(async (scope) => {
+        const { output: accepted } = await scope.accept({
+          turn: 1,
+          event: "GO",
+          data: { key: secret, rationale: `use ${secret}` },
+        });
+        told.push(accepted);
+        return completed(accepted);
+      }),
       next: state(({ ctx }) => completed(json(ctx.context))),
     },
     initial: "first",
@@ -213,7 +222,7 @@ test("a secret in an event reaches neither the journal nor the next state", asyn
     ],
   });
   const run = live.start(telling, {});
-  expect(JSON.stringify(await run)).not.toContain(secret);
+  expect(JSON.stringify([await run, told])).not.toContain(secret);
   expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain(secret);
 });
 
