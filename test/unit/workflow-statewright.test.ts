@@ -196,7 +196,7 @@ test("allowed commands that would limit nothing are reported", async () => {
 test("a template in a command is an error that shows the variable form", async () => {
   const loaded = await loadDocument(around({ allowed_tools: ["Bash"], allowed_commands: ["pytest {{input.suite}}"] }));
   expect(ruleLines(loaded)).toEqual(["template-in-command states.working.allowed_commands[0]"]);
-  expect(loaded.diagnostics[0]?.suggestion).toContain('"$NAME"');
+  expect(loaded.diagnostics[0]?.suggestion).toContain("$NAME");
 });
 
 test("a state has 50 turns unless it has a cap of its own", async () => {
@@ -209,7 +209,7 @@ test("{{input.x}} in instructions means {{ctx.input.x}}", async () => {
     around({ instructions: "Fix {{input.file}} and {{ ctx.task }}, not \\{{input}}." }),
   );
   expect(loaded.diagnostics).toEqual([]);
-  expect(stateOf(loaded, "working").templates).toEqual({ prompt: [["input", "file"], ["task"]] });
+  expect(stateOf(loaded, "working").templates?.prompt?.map(({ path }) => path)).toEqual([["input", "file"], ["task"]]);
 });
 
 test("a name outside the grammar of ids gets an id, and the model reads the name", async () => {
@@ -227,6 +227,41 @@ test("a name outside the grammar of ids gets an id, and the model reads the name
   expect([...(loaded.pipeline?.spec.states.keys() ?? [])]).toEqual(["in-progress", "uber-fertig", "stop"]);
   expect(rowsOf(loaded).map(({ label }) => label)).toEqual(["all good", "STOP"]);
   expect(JSON.stringify(stateOf(loaded, "in-progress").parts)).toContain("in progress");
+  expect(stateOf(loaded, "in-progress").shape).toMatchObject({ label: "in progress" });
+  expect(stateOf(loaded, "stop").shape).toMatchObject({ label: "$stop" });
+});
+
+test("names that every object has are names like others", async () => {
+  const loaded = await loadDocument({
+    id: "toString",
+    initial: "valueOf",
+    context: { hasOwnProperty: 1 },
+    states: {
+      valueOf: { allowed_tools: [], on: { toString: { target: "toString", guard: "isPrototypeOf" }, X: "toString" } },
+      toString: { type: "final", outcome: "completed" },
+    },
+    guards: { isPrototypeOf: { field: "toString", op: "exists" } },
+  });
+  expect(loaded.diagnostics).toEqual([]);
+  expect(rowsOf(loaded).map(({ when }) => when?.text)).toEqual(["isPrototypeOf (toString exists)", undefined]);
+  const missing = await loadDocument(
+    around({ on: { DONE: "valueOf", FAIL: { target: "failed", guard: "toString" } } }),
+  );
+  expect(ruleLines(missing)).toEqual([
+    "unknown-target states.working.on.DONE",
+    "unknown-guard states.working.on.FAIL.guard",
+  ]);
+});
+
+test("a state that ends a branch is not said to end a run", async () => {
+  const fork = { branches: { a: { initial: "run", terminal: "run_over" } }, on_complete: "done" };
+  const states = {
+    start: { allowed_tools: [], on: { GO: { fork }, FAIL: "failed" } },
+    run: { allowed_tools: [], on: { OVER: "run_over" } },
+    run_over: { type: "final" },
+    ...END,
+  };
+  expect(ruleLines(await loadDocument({ id: "w", initial: "start", states }))).toEqual([]);
 });
 
 test("names that would share an id get different ones, and valid names keep theirs", async () => {
@@ -531,6 +566,22 @@ const refused: Readonly<Record<string, readonly [document: object, rules: readon
   "an operator that does not exist": [
     around({}, { guards: { g: { field: "x", op: "matches", value: "a" } } }),
     ["wrong-type guards.g.op"],
+  ],
+  "an event called *": [around({ on: { "*": "done", FAIL: "failed" } }), ['wrong-name states.working.on["*"]']],
+  "a state called $return": [
+    {
+      ...around({}),
+      states: {
+        working: { allowed_tools: [], on: { A: "done", B: "$return" } },
+        $return: { type: "final" },
+        done: END.done,
+      },
+    },
+    ["wrong-name states.$return", "final-outcome states.$return (warning)"],
+  ],
+  "an initial state that is final": [
+    { ...around({}), initial: "done" },
+    ["definition initial", "unreachable states.working", "unreachable states.failed"],
   ],
   "a parallel state": [around({ type: "parallel" }), ["wrong-type states.working.type"]],
   "limits of zero": [

@@ -277,14 +277,10 @@ describe("limits", () => {
     );
     expect(ran).toEqual(['Look {"at":1}', 'Look {"at":2}']);
     expect(requests.map(({ tools }) => tools.length)).toEqual([3, 1, 1, 1]);
-    expect(latestResults(requests[1])).toEqual([]);
     expect(requests[1]?.messages.at(-1)?.text).toContain("Only transition is available now, for 3 turns");
-    expect(requests[1]?.messages.at(-2)?.results.map(({ value }) => value)).toMatchObject([
-      1,
-      2,
-      { code: "tool_call_denied", cause: "limit" },
-    ]);
+    expect(latestResults(requests[1])).toMatchObject([1, 2, { code: "tool_call_denied", cause: "limit" }]);
     expect(latestResults(requests[2])).toMatchObject([{ code: "tool_call_denied", cause: "limit" }]);
+    expect(requests[3]?.messages.at(-1)?.text).toContain("This is your last turn.");
     expect(result).toMatchObject({ status: "failed", error: { code: "turn_cap" }, stages: [{ turns: 4 }] });
     expect(dataOf(events, "limit.reached")).toMatchObject([{ limit: "maxToolCalls" }]);
   });

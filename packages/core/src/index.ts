@@ -1,5 +1,12 @@
 export { type Clock, systemClock } from "./base/clock.ts";
-export { type ErrorClass, type ErrorForModel, isSluiceError, type Problem, SluiceError } from "./base/errors.ts";
+export {
+  type ErrorClass,
+  type ErrorForModel,
+  isSluiceError,
+  type Problem,
+  SluiceError,
+  type TextPlace,
+} from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
@@ -39,13 +46,17 @@ export { type PipelineShape, pipelineShape, type StateShape } from "./definition
 export type { ToolPattern } from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type {
+  Additions,
+  Arrival,
   Cancelled,
   Completed,
   Failed,
   FailureCode,
   ListItem,
   Paused,
+  ProjectFacts,
   SiblingOutcome,
+  SkillFacts,
   Skipped,
   StageContext,
   StageResult,

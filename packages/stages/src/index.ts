@@ -1,4 +1,4 @@
-export { type AgentSpec, agentsOf } from "./agent/agent-spec.ts";
+export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
 export { agentExecutor } from "./agent/executor.ts";
 export { sendMessage } from "./agent/messages.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";
@@ -11,6 +11,15 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
+export {
+  type AskStep,
+  type ContextPath,
+  type RunStep,
+  type SavedOutput,
+  type Step,
+  type StepsOptions,
+  stepsState,
+} from "./kinds/steps-state.ts";
 export {
   type PlaybackModel,
   type PlaybackModelOptions,

@@ -1,5 +1,6 @@
 // The files of workflows on the disk, read with limits.
 
+import { constants } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
 import { MAX_BYTES } from "./read/limits.ts";
@@ -15,7 +16,8 @@ export interface WorkflowFiles {
 /** The files of the disk. A file is read up to the limit of a workflow file, so that its size costs no memory. */
 export const diskFiles: WorkflowFiles = {
   read: async (path) => {
-    const file = await open(path, "r");
+    // Without waiting for a writer, if it is a pipe.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     try {
       if (!(await file.stat()).isFile()) throw new SluiceError("Validation", "not_a_file", `${path} is not a file`);
       const buffer = Buffer.alloc(MAX_BYTES + 1);
@@ -25,7 +27,9 @@ export const diskFiles: WorkflowFiles = {
         length += bytesRead;
         if (bytesRead === 0 || length === buffer.length) break;
       }
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(buffer.subarray(0, length));
+      // A longer file ends in the middle, perhaps of a character, and is refused for its size.
+      const fatal = length <= MAX_BYTES;
+      return new TextDecoder("utf-8", { fatal, ignoreBOM: true }).decode(buffer.subarray(0, length));
     } finally {
       await file.close();
     }

@@ -9,4 +9,5 @@ export { renderJson } from "./report/json.ts";
 export { RULES } from "./report/rules.ts";
 export { renderSarif } from "./report/sarif.ts";
 export { renderText } from "./report/text.ts";
+export type { WorkflowInput } from "./run-input.ts";
 export { statewrightJsonSchema } from "./statewright/json-schema.ts";

@@ -1,22 +1,18 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
 import { dirname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Problem } from "@sluice/core";
+import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
-import type {
-  FilesBeside,
-  FindingAt,
-  WorkflowFormat,
-  WorkflowMeta,
-  WorkflowReading,
-  WorkflowReference,
-} from "./format.ts";
-import { ruleOf } from "./problem-rule.ts";
+import { flujo } from "./flujo/flujo.ts";
+import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import { markdown } from "./markdown/markdown.ts";
+import { problemFinding } from "./problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
+import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -30,7 +26,7 @@ export interface LoadedWorkflow {
   /** The id of its pipeline. */
   readonly id: string;
   /** Absent if there are errors. */
-  readonly pipeline?: AnyPipeline;
+  readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   /** The mistakes of all its files, file by file, each in the order of the text. */
   readonly diagnostics: readonly Diagnostic[];
   /** Every file that was read, the workflow's own first. */
@@ -47,7 +43,8 @@ export interface LoadedFile {
   readonly text: string;
 }
 
-const FORMATS: readonly WorkflowFormat[] = [statewright];
+/** The first that recognizes a document reads it: the last one takes whatever has states. */
+const FORMATS: readonly WorkflowFormat[] = [flujo, markdown, statewright];
 /** The documents of workflows that are folders. */
 const FOLDER_ENTRIES = ["pipeline.yaml", "pipeline.yml", "pipeline.json"];
 /** Workflows inside each other. */
@@ -88,7 +85,7 @@ interface Loading {
 }
 interface Loaded {
   readonly id: string;
-  readonly pipeline?: AnyPipeline;
+  readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
 }
@@ -158,8 +155,11 @@ async function openDocument(
   }
 }
 
+/** The text of a file, which is read once. */
 async function readFile({ options, files }: Loading, path: string): Promise<string> {
-  if (files.size >= MAX_FILES && !files.has(path)) throw new Error(`the workflow has more than ${MAX_FILES} files`);
+  const known = files.get(path);
+  if (known !== undefined) return known.text;
+  if (files.size >= MAX_FILES) throw new Error(`the workflow has more than ${MAX_FILES} files`);
   const text = await options.read(path);
   files.set(path, { path, digest: sha256(text), text });
   return text;
@@ -234,17 +234,11 @@ async function chainFault(loading: Loading, target: string, chain: readonly stri
 function compileTail(
   definition: PipelineDefinition,
   tools: readonly string[] | undefined,
-): { readonly pipeline: AnyPipeline; readonly problems: readonly Problem[] } {
+): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
   const kinds = [...spec.states.values()].map(({ kind }) => kind);
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
-}
-
-function problemFinding(problem: Problem, at: FindingAt): Finding {
-  const subject = at.path.length === 0 ? "The workflow" : pathWords(at.path);
-  const hint = problem.suggestion === undefined ? {} : { suggestion: problem.suggestion };
-  return { severity: "error", rule: ruleOf(problem), message: `${subject}: ${problem.message}.`, ...hint, ...at };
 }
 
 function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {

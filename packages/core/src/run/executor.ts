@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../base/json.ts";
-import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
+import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
@@ -29,7 +29,7 @@ export interface StatePlace {
 /** How act ended. The run loop adds execution id, attempts and time. */
 export type ActOutcome = ActUsage &
   (
-    | { readonly status: "completed"; readonly output: Json }
+    | { readonly status: "completed"; readonly output: Json; readonly adds?: Additions }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
     | { readonly status: "cancelled"; readonly reason: string }
     /** A row of the state leads to another one, which gets the request as its input: the `answer` of a person, and whatever it needs. */
@@ -104,10 +104,12 @@ export interface ChildPipeline {
   readonly pipeline: string;
   /** The run's input. */
   readonly input: Json;
+  /** Merged into its initial context. */
+  readonly context?: JsonObject;
 }
 /** How such a child ended. */
-export type ChildOutcome = { readonly key: string } & (
-  | { readonly status: "completed"; readonly output: Json }
+export type ChildOutcome = { readonly key: string } /** `context` is the one that it ended with. */ & (
+  | { readonly status: "completed"; readonly output: Json; readonly context: JsonObject }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
 
@@ -134,7 +136,7 @@ export interface ActScope extends StatePlace {
   /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
   /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
-  readonly used: CallUsage;
+  used(): CallUsage;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
   /**

@@ -1,7 +1,8 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, textField } from "../base/json.ts";
-import type { StageResult } from "../definition/result.ts";
+import type { ProjectFacts, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
+import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { parseSiblingId, stepIds } from "../journal/step-id.ts";
 import { apply, enteredOf, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
@@ -45,7 +46,10 @@ export function pipelineProgram(
   };
 }
 
-function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">): PipelineInRun {
+function inRun(
+  spec: PipelineSpec,
+  shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">,
+): PipelineInRun {
   const own: PipelineInRun = {
     ...shared,
     spec,
@@ -58,7 +62,8 @@ function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states"
 
 async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json): Promise<ProgramEnd> {
   const { spec, deps } = pipeline;
-  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input });
+  const project = await readProject(pipeline, steps);
+  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
   return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
 }
 
@@ -68,6 +73,14 @@ function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState)
 
 async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
   return runEndOf(walk.account, await walkToEnd(walk, moveOf(walk, start)));
+}
+
+/** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
+async function readProject({ deps }: PipelineInRun, steps: StepRunner): Promise<ProjectFacts | undefined> {
+  const { project, secrets } = deps;
+  if (project === undefined) return undefined;
+  const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(), secrets);
+  return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
 
 /** Recorded only where a schema reads the run's input. */
@@ -132,13 +145,11 @@ async function runBranch(walk: Walk): Promise<ProgramEnd> {
   return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, move)));
 }
 
-/** Only the terminal state completes a branch; any other end of its routes is a failure. */
+/** A cancel that a route of the branch chose is an end before its terminal state, which is a failure. */
 function branchEnd({ steps, state: { terminal = "" } }: Walk, end: MachineEnd): MachineEnd {
-  if (end.status === "failed" || (end.status === "completed" && end.state === terminal)) return end;
-  if (end.status === "cancelled" && steps.signal.aborted) return end;
-  const where = end.state === undefined ? end.status : `in ${end.state}`;
-  const message = `the branch ended ${where}, and only its terminal state ${terminal} completes it`;
-  return { status: "failed", code: "branch_end", message };
+  if (end.status !== "cancelled" || steps.signal.aborted) return end;
+  const message = `the branch was cancelled before its terminal state ${terminal}: ${end.reason}`;
+  return { status: "failed", code: "failed", message };
 }
 
 /** Runs another pipeline, with its own context, limits and states. */
@@ -154,15 +165,21 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
   const own = inRun(spec, { deps, meter, running, prepare });
   const { run, context } = startOfOther(child);
-  const { state, start } = await checkedStart(own, steps, run);
+  const { state, start } = await checkedStart(own, child, run);
   apply(state, { context });
-  return await runFromStart(walkOf(own, steps, state), start);
+  const end = await runFromStart(walkOf(own, steps, state), start);
+  const isRead = textField(input, "kind") === "run" && end.status === "completed" && isJsonObject(end.value);
+  return isRead ? { ...end, value: { ...end.value, context: state.context } } : end;
 }
 
 /** The run's input of another pipeline, and what is merged into its context. An invoked one has the task of its parent. */
 function startOfOther({ input, parent }: StartedChild): { readonly run: Json; readonly context: JsonObject } {
   const given = field(input, "input") ?? null;
-  if (textField(input, "kind") === "run" || !isJsonObject(given)) return { run: given, context: {} };
+  if (textField(input, "kind") === "run") {
+    const context = field(input, "context");
+    return { run: given, context: isJsonObject(context) ? context : {} };
+  }
+  if (!isJsonObject(given)) return { run: given, context: {} };
   const task = textField(parent.run.input, "task");
   return { run: { ...(task === undefined ? {} : { task }), ...given }, context: given };
 }
@@ -170,12 +187,11 @@ function startOfOther({ input, parent }: StartedChild): { readonly run: Json; re
 /** The input of a child was not checked when the child was started, unlike that of a root. */
 async function checkedStart(
   { spec, deps }: PipelineInRun,
-  steps: StepRunner,
+  { steps, parent }: StartedChild,
   given: Json,
 ): Promise<{ readonly state: MachineState; readonly start: Decided }> {
   const input: MachineInput = { kind: "start" };
-  const stateOf = (run: Json): MachineState =>
-    initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input: run });
+  const stateOf = (run: Json): MachineState => initialState(spec, { ...parent.run, id: steps.runId, input: run });
   const check = async (): Promise<StartOfOther> => {
     const checked = await raceAbort(steps.signal, Promise.resolve(spec.input.check(given)));
     if (checked === undefined) return { ok: false, reason: cancelReason(steps.signal) ?? "cancelled", run: given };

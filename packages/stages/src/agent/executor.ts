@@ -21,6 +21,7 @@ import { completionByEvents } from "./completion/by-events.ts";
 import { completionByTool } from "./completion/by-tool.ts";
 import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
 import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
+import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
@@ -64,7 +65,10 @@ export function agentExecutor(
     kind: "agent",
     init: (state, ctx, offer, place) => {
       const { agent, completion, system } = prepare(state, offer, place);
-      return { system: system(agent.prompt(ctx), completion.about(ctx)), first: completion.first(ctx) };
+      return {
+        system: system(withSkills(agent.prompt(ctx), state, ctx), completion.about(ctx)),
+        first: completion.first(ctx),
+      };
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
@@ -145,7 +149,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
 
 /** Appends an answer to the transcript and executes its calls. Returns the outcome if the attempt ends with this turn. */
 async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer): Promise<ActOutcome | undefined> {
-  const { scope, agent, completion, transcript } = state;
+  const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
   if (answer.kind === "cancelled") return cancelled(state, turn);
@@ -185,28 +189,31 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   }
   if (scope.signal.aborted) return cancelled(state, turn);
 
-  const checks = others.length === 0 ? answer.completions : await lateChecks(state, turn, reply);
-  const settled = await settleOwnCalls(state, turn, reply, checks);
+  const settled = outcomes.some(({ interrupts = [] }) => interrupts.length > 0)
+    ? { answers: interruptedCalls(state, turn, reply) }
+    : await settleOwnCalls(state, turn, reply, others.length === 0 ? answer.completions : undefined);
   if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
   if (scope.signal.aborted) return cancelled(state, turn);
-  if (reply.calls.length === 0) transcript.user(nudge(completion, agent.turnCap - turn));
+  if (reply.calls.length === 0) transcript.user(nudge(completion, turnsLeft(state, turn)));
   else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
   for (const { interrupts = [] } of outcomes) {
-    for (const handled of interrupts) transcript.user(interruptNotice(scope.stateId, handled));
+    for (const handled of interrupts) transcript.user(scope.secrets.text(interruptNotice(scope.stateId, handled)));
   }
   return undefined;
 }
 
-/** Settles the calls of the state's own tools in order, up to the one that completes it. */
+/** Settles the calls of the state's own tools in order, up to the one that completes it. `checked` are their checks, if made. */
 async function settleOwnCalls(
   state: AgentState,
   turn: number,
   reply: Reply,
-  checks: readonly CompletionCheck[],
+  checked: readonly CompletionCheck[] | undefined,
 ): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
   const { scope, completion } = state;
+  const own = reply.calls.filter((call) => isOwnCall(completion, call));
   const answers: CallAnswer[] = [];
-  for (const call of reply.calls.filter((each) => isOwnCall(completion, each))) {
+  const checks = checked ?? (own.length === 0 ? [] : await lateChecks(state, turn, reply));
+  for (const call of own) {
     const check = checks.find(({ index }) => index === call.index);
     const settled = await completion.settle(call, check, turn, scope);
     const { kind, output } = settled;
@@ -229,22 +236,28 @@ function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): 
 
 /** Whether the calls that the stage may run are used up. */
 function outOfCalls({ state, used }: ActScope): boolean {
-  return used.calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
+  return used().calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
 }
 
-/** Tells the model once that it can only complete. */
+/** Counts a turn that can only complete the state; before the first one, the model reads why. */
 function announceDeciding(state: AgentState): void {
   const { scope, completion, transcript } = state;
   state.decidingTurns += 1;
   if (state.decidingTurns > 1) return;
   transcript.user(
-    `This stage has used its ${scope.used.calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
+    `This stage has used its ${scope.used().calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
   );
+}
+
+/** The turns after this one in which the model may complete the state. */
+function turnsLeft({ scope, agent, decidingTurns }: AgentState, turn: number): number {
+  const left = agent.turnCap - turn;
+  return outOfCalls(scope) ? Math.min(left, DECIDING_TURNS - decidingTurns) : left;
 }
 
 /** The failure of an attempt that used its last tool call and did not complete in the turns that were left. */
 function undecided({ scope, completion, rejected, usage }: AgentState, turns: number): ActOutcome {
-  const after = `${DECIDING_TURNS} turns after the last of ${scope.used.calls} tool calls`;
+  const after = `${DECIDING_TURNS} turns after the last of ${scope.used().calls} tool calls`;
   scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }
@@ -262,13 +275,21 @@ function lengthOf(text: string): number {
   return text.length;
 }
 
+/** The model did not know of the interrupt when it made these calls, so it has to decide again. */
+function interruptedCalls({ completion }: AgentState, turn: number, reply: Reply): readonly CallAnswer[] {
+  const message =
+    "a call of this turn started an interrupt, so this call was not run; make it again if it is still right";
+  return reply.calls
+    .filter((call) => isOwnCall(completion, call))
+    .map(({ index }) => ({ id: callId(turn, index), ok: false, output: { code: "interrupted", message } }));
+}
+
 /** Own calls beside others are checked after those have run. */
 async function lateChecks(
   { scope, completion }: AgentState,
   turn: number,
   reply: Reply,
 ): Promise<readonly CompletionCheck[]> {
-  if (!reply.calls.some((call) => isOwnCall(completion, call))) return [];
   return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
     decides: () => true,
   });

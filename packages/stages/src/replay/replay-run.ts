@@ -24,15 +24,17 @@ import {
   replayTools,
   type SecretFilter,
 } from "@sluice/core/runtime";
-import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
+import { stepsExecutor } from "../kinds/steps.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
+import { replayedProject } from "../session/project-facts.ts";
 import { builtinTools, ownTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
@@ -122,11 +124,15 @@ function replayDeps(
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
-  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const executors = new Map<string, StateExecutor>(
+    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+  );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
+  const project = replayedProject(spec, recorded);
   return {
+    ...(project === undefined ? {} : { project }),
     clock: replayClock(options.clock ?? systemClock, at),
     executors,
     tools,
@@ -163,7 +169,7 @@ function recordedModels(
       }
     }
   const models = new Map<AgentSpec, ResolvedModel>();
-  for (const [id, agent] of agentsOf(spec))
+  for (const [id, agent] of agentsWithin(spec))
     models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
   return (agent) => models.get(agent) ?? recordedModel(textOf(data.model));
 }

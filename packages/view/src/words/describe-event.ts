@@ -211,6 +211,10 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
       return words("rejected", `${text("event")}: ${decision.why}`, { ...NOTICE, ...decision });
     }
+    case "interrupt.started":
+      return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
+    case "interrupt.returned":
+      return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "message.received":
       return detail("message", `${text("by")}: ${text("text")}`);
     case "context.changed":
@@ -313,6 +317,8 @@ function routeWords(data: Json): Words {
       return { what: "next", more: parallelWords(data) };
     case "done":
       return { what: "ends run", more: "completed" };
+    case "return":
+      return { what: "next", more: "back to the interrupted state" };
     default:
       return { what: "ends run", more: textAt(data, "reason"), tone: "bad" };
   }
@@ -371,5 +377,8 @@ const REFUSED_BY: ReadonlyMap<string, string> = new Map([
 const ROUTED_BY: ReadonlyMap<string, string> = new Map([
   ["function", "its route's function"],
   ["table", "the table"],
+  ["event", "the event's row"],
+  ["safe_next", "the row for any other event"],
+  ["interrupt", "an interrupt"],
   ["default", "the default, as no route matched"],
 ]);

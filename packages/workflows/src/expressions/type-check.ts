@@ -48,6 +48,8 @@ function resultProblem(type: string, text: string): CelProblem | undefined {
 function typeMessage(summary: string): string {
   const overload = /^no such overload: (\S+) (\S+) (\S+)$/.exec(summary);
   if (overload !== null) return `"${overload[2]}" is not defined for ${overload[1]} and ${overload[3]}`;
+  const indexed = /^Cannot index type '(.*)'$/s.exec(summary)?.[1];
+  if (indexed !== undefined) return `a value of type ${indexed} has no fields`;
   return summary.slice(0, 1).toLowerCase() + summary.slice(1);
 }
 

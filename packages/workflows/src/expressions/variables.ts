@@ -2,7 +2,7 @@ import type { GuardScope, Json, JsonObject } from "@sluice/core";
 
 /** What a condition reads. Its own names are those that `names` lists. */
 export interface CelVariables {
-  /** The run's shared context. */
+  /** The run's shared context, with what the state that ended adds. */
   readonly context: unknown;
   /** The output of the state that ended; null if it did not complete. */
   readonly output: unknown;
@@ -60,8 +60,10 @@ const EVENTS = {
 /** The variables of a state that is one step. */
 export function celVariable(name: CelVariable, { result, ctx }: GuardScope): unknown {
   switch (name) {
-    case "context":
-      return ctx.context;
+    case "context": {
+      const added = result.status === "completed" ? result.adds?.context : undefined;
+      return added === undefined ? ctx.context : { ...ctx.context, ...added };
+    }
     case "upstream":
     case "steps":
       return ctx.upstream;

@@ -42,7 +42,12 @@ export function readShape<T>(schema: z.ZodObject, partial: z.ZodType<T>, documen
   if (fields === undefined) wrongType(walk, schema, document, []);
   const parsed = partial.safeParse(fields ?? {});
   for (const { path, message } of parsed.error?.issues ?? [])
-    walk.findings.push({ severity: "error", rule: "wrong-type", message, path: locate(walk, path.map(stepOf)) });
+    walk.findings.push({
+      severity: "error",
+      rule: "wrong-type",
+      message: `${message}.`,
+      path: locate(walk, path.map(stepOf)),
+    });
   return {
     ...(parsed.success ? { value: parsed.data } : {}),
     findings: walk.findings,
@@ -153,7 +158,7 @@ function checkFields(
 function unknownKey(walk: Walk, known: readonly string[], key: string, path: DocumentPath): void {
   const message =
     path.length === 0 ? `The document has no field ${quoted(key)}.` : `${subject(path)} has no field ${quoted(key)}.`;
-  const suggestion = suggestOneOf(key, known);
+  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestOneOf(key, known);
   const hint = suggestion === undefined ? {} : { suggestion };
   walk.findings.push({
     severity: "error",
@@ -189,8 +194,9 @@ function checkList(walk: Walk, schema: z.ZodArray, value: readonly Json[], path:
     const read = check(walk, schema.element, member, here);
     if (read !== undefined) entries.push(read);
   }
-  if (value.length === 0 && !z.safeParse(schema, []).success) return wrongType(walk, schema, [], path);
-  return entries;
+  if (entries.length > 0 || z.safeParse(schema, []).success) return entries;
+  // What was left out was reported.
+  return value.length > 0 ? undefined : wrongType(walk, schema, [], path);
 }
 
 function wrongType(walk: Walk, schema: z.core.$ZodType, value: Json, path: DocumentPath): undefined {

@@ -5,7 +5,7 @@ import { isJsonObject } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { Finding } from "../read/shape.ts";
-import { type Edge, edgesOf } from "./edges.ts";
+import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
 import type { StatewrightDocument, StatewrightGuard, StatewrightState } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
@@ -23,8 +23,12 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
   const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
   const found: Finding[] = [];
   if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
+  const terminals = terminalsOf(document);
   for (const [name, state] of Object.entries(states)) {
-    found.push(...(state.type === "final" ? finalFindings(name, state) : stateFindings(name, state, names)));
+    if (name === RETURN)
+      found.push(reservedName(["states", name], "it is the target that goes back from an interrupt"));
+    if (state.type !== "final") found.push(...stateFindings(name, state, names));
+    else found.push(...finalFindings(name, state, terminals.has(name)));
   }
   for (const [name, guard] of Object.entries(guards)) found.push(...operandFindings(guard, ["guards", name]));
   for (const [name, { target }] of Object.entries(interrupts))
@@ -40,6 +44,19 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
 function keysOf(whole: Json, field: string): readonly string[] {
   const member = isJsonObject(whole) ? whole[field] : undefined;
   return isJsonObject(member) ? Object.keys(member) : [];
+}
+
+function reservedName(path: DocumentPath, why: string): Finding {
+  const message = `${JSON.stringify(path.at(-1))} cannot be a name here: ${why}.`;
+  return { severity: "error", rule: "wrong-name", message, suggestion: "rename it", path, what: "key" };
+}
+
+/** The states that end a branch of a fork. */
+function terminalsOf({ states = {} }: StatewrightDocument): ReadonlySet<string> {
+  const edges = Object.entries(states).flatMap(([name, state]) => edgesOf(name, state));
+  return new Set(
+    edges.flatMap((edge) => edge.targets.filter(({ path }) => path.at(-1) === "terminal").map(({ target }) => target)),
+  );
 }
 
 function documentFindings({ states, meta }: StatewrightDocument): readonly Finding[] {
@@ -86,6 +103,10 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
     found.push({ severity: "error", rule: "dead-end", message, suggestion: 'add "on"', path, what: "key" });
   }
+  if (state.on !== undefined && Object.hasOwn(state.on, ANY_EVENT))
+    found.push(
+      reservedName([...path, "on", ANY_EVENT], "it would stand for every event, which is what safe_next is for"),
+    );
   for (const edge of edgesOf(name, state)) found.push(...edgeFindings(edge, names));
   return found;
 }
@@ -124,7 +145,7 @@ function commandFindings(
     const offset = command.indexOf("{{");
     if (offset < 0) return [];
     const message = "A command cannot hold a template: its value would be read as shell text.";
-    const suggestion = 'set a variable with env_overrides or in the environment, and write "$NAME" in the command';
+    const suggestion = 'pass the value in a variable, which programs read as $NAME: "env_overrides": { "NAME": "…" }';
     return [
       {
         severity: "error",
@@ -171,7 +192,8 @@ export function outcomeOf(name: string, { outcome }: StatewrightState): "complet
   return word === "cancelled" ? "cancelled" : "completed";
 }
 
-function finalFindings(name: string, state: StatewrightState): readonly Finding[] {
+/** A state that ends a branch ends no run, so its outcome is not in doubt. */
+function finalFindings(name: string, state: StatewrightState, isTerminal: boolean): readonly Finding[] {
   const path = ["states", name];
   const found = Object.keys(state).flatMap((key): readonly Finding[] => {
     if (FINAL_FIELDS.has(key)) return [];
@@ -179,7 +201,10 @@ function finalFindings(name: string, state: StatewrightState): readonly Finding[
     return [{ severity: "warning", rule: "final-body", message, path: [...path, key], what: "key" }];
   });
   const isPlain =
-    state.outcome !== undefined || outcomeOf(name, state) !== "completed" || SUCCESS.has(name.toLowerCase());
+    isTerminal ||
+    state.outcome !== undefined ||
+    outcomeOf(name, state) !== "completed" ||
+    SUCCESS.has(name.toLowerCase());
   if (isPlain) return found;
   const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
   const suggestion = 'write "outcome": "completed", "failed" or "cancelled"';
@@ -189,19 +214,19 @@ function finalFindings(name: string, state: StatewrightState): readonly Finding[
 const NUMERIC: ReadonlySet<string> = new Set(["gt", "gte", "lt", "lte"]);
 
 function operandFindings({ op, value }: StatewrightGuard, path: DocumentPath): readonly Finding[] {
-  const finding = (message: string, what: "key" | "value", at: DocumentPath): readonly Finding[] => [
-    { severity: "error", rule: "guard-operand", message, path: at, what },
+  const finding = (message: string, at: DocumentPath): readonly Finding[] => [
+    { severity: "error", rule: "guard-operand", message, path: at },
   ];
   const here = [...path, "value"];
   if (op === "exists" || op === "not_exists")
-    return value === undefined ? [] : finding(`"${op}" compares with nothing, so it has no "value".`, "key", here);
-  if (value === undefined) return finding(`"${op}" needs a "value" to compare with.`, "value", [...path, "op"]);
+    return value === undefined ? [] : finding(`"${op}" compares with nothing, so it has no "value".`, here);
+  if (value === undefined) return finding(`"${op}" needs a "value" to compare with.`, [...path, "op"]);
   if (NUMERIC.has(op) && typeof value !== "number")
-    return finding(`"${op}" compares numbers, and this is ${kindOf(value)}.`, "value", here);
+    return finding(`"${op}" compares numbers, and this is ${kindOf(value)}.`, here);
   if (op === "in" && !Array.isArray(value))
-    return finding(`"in" needs a list of values, and this is ${kindOf(value)}.`, "value", here);
+    return finding(`"in" needs a list of values, and this is ${kindOf(value)}.`, here);
   if (op === "contains" && value === null)
-    return finding(`"contains" looks for a text or an element, and this is null.`, "value", here);
+    return finding(`"contains" looks for a text or an element, and this is null.`, here);
   return [];
 }
 

@@ -3,6 +3,9 @@
 import type { DocumentPath } from "../diagnostic.ts";
 import type { Invocation, Move, Parting, StatewrightState } from "./schema.ts";
 
+/** Stands for every event that a state does not name. */
+export const ANY_EVENT = "*";
+
 /** One transition, with the path of each of its parts in the document. */
 export interface Edge {
   /** The event; `*` is any that the state does not name. */
@@ -35,7 +38,9 @@ export function edgesOf(name: string, state: StatewrightState): readonly Edge[] 
     return transition.map((entry, index) => edge(event, `${event}[${index}]`, [...path, index], entry));
   });
   const { safe_next } = state;
-  return safe_next === undefined ? edges : [...edges, edge("*", "safe_next", ["states", name, "safe_next"], safe_next)];
+  return safe_next === undefined
+    ? edges
+    : [...edges, edge(ANY_EVENT, "safe_next", ["states", name, "safe_next"], safe_next)];
 }
 
 function edge(event: string, label: string, path: DocumentPath, action: Edge["action"]): Edge {

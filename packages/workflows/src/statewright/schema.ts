@@ -133,7 +133,7 @@ const interrupt = z
 const meta = z
   .looseObject({
     task_type: z.string().describe("The kind of task, such as `bugfix`.").optional(),
-    estimated_steps: count.describe("About how many tool calls the workflow needs.").optional(),
+    estimated_steps: z.int().describe("About how many tool calls the workflow needs.").optional(),
     danger_level: z
       .enum(["safe", "moderate", "dangerous"])
       .describe("How risky the workflow is. Shown before it runs.")

@@ -3,7 +3,7 @@
 import { type AnyState, final, type Problem, type StateLimits, stage } from "@sluice/core";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { ruleOf } from "../problem-rule.ts";
+import { problemFinding } from "../problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { outcomeOf } from "./check.ts";
 import type { StatewrightState } from "./schema.ts";
@@ -23,8 +23,10 @@ export interface CompiledState {
 /** Compiles one state. `id` is its name inside the pipeline. */
 export function compileState(name: string, id: string, state: StatewrightState): CompiledState {
   const path = ["states", name];
-  if (state.type === "final")
-    return { state: final(outcomeOf(name, state)), findings: [], locate: () => ({ path, what: "key" }) };
+  if (state.type === "final") {
+    const end = labelled(final(outcomeOf(name, state)), name, id);
+    return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
+  }
   const templates = templateFindings(state.instructions ?? "");
   const envelope = envelopeOf(state);
   const compiled = stage({
@@ -40,11 +42,13 @@ export function compileState(name: string, id: string, state: StatewrightState):
   const broken = templates.map(
     (template): Finding => ({ severity: "error", rule: "bad-template", path: [...path, "instructions"], ...template }),
   );
-  const problems = (compiled.spec.problems ?? []).map((problem): Finding => {
-    const hint = problem.suggestion === undefined ? {} : { suggestion: problem.suggestion };
-    return { severity: "error", rule: ruleOf(problem), message: problem.message, ...hint, ...locate(problem) };
-  });
-  return { state: compiled, findings: [...broken, ...problems], locate };
+  const problems = (compiled.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  return { state: labelled(compiled, name, id), findings: [...broken, ...problems], locate };
+}
+
+/** The state with its name in the recorded graph, if its id differs. */
+function labelled({ kind, spec }: AnyState, name: string, id: string): AnyState {
+  return name === id ? { kind, spec } : { kind, spec: { ...spec, shape: { ...spec.shape, label: name } } };
 }
 
 function promptOf(name: string, id: string, instructions: string): string {

@@ -23,7 +23,12 @@ export function templateFindings(text: string): readonly TemplateFinding[] {
     const reading = readTemplate(fullTemplates(template));
     if (reading.ok) continue;
     for (const { message, suggestion } of reading.faults)
-      found.push({ message, ...(suggestion === undefined ? {} : { suggestion }), offset, length: template.length });
+      found.push({
+        message: `${message}.`,
+        ...(suggestion === undefined ? {} : { suggestion }),
+        offset,
+        length: template.length,
+      });
   }
   return found;
 }

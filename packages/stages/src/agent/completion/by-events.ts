@@ -18,9 +18,9 @@ import { type CheckScope, type Completion, functionTool, rejectArguments, unread
 import { firstMessage, taskText } from "./contract.ts";
 
 /** The tool with which an agent asks the machine to move. */
-export const TRANSITION = "transition";
+const TRANSITION = "transition";
 /** The tool with which it reads where it is. */
-export const GET_STATE = "get_state";
+const GET_STATE = "get_state";
 /** Characters of an event's name. */
 const LONGEST_EVENT = 200;
 
@@ -35,7 +35,7 @@ export function completionByEvents({ turnCap }: AgentSpec, { stateId, events }: 
         { type: "object", properties: {}, additionalProperties: false },
       ),
     ],
-    rule: `To leave this phase, call ${TRANSITION} with one of its events. Put what later phases have to know into data, with your reason as data.rationale. Nothing else ends the phase, and text alone has no effect. If a transition is rejected, you are still in this phase: read the reason, do what is missing, or send another event. ${GET_STATE} tells you where you are.`,
+    rule: `To leave this phase, call ${TRANSITION} with one of its events. Put what later phases have to know into data, with your reason as data.rationale. Nothing else ends the phase, and text alone has no effect. If a transition is rejected, you are still in this phase: read the reason, do what is missing, or send another event. ${GET_STATE} shows where you are.`,
     advice: `call ${TRANSITION} with an event to leave this phase`,
     about: (ctx) => aboutPhase(stateId, events, ctx),
     first: (ctx) => firstMessage(ctx, "Do the work of this phase."),
@@ -102,10 +102,10 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
   return [`The event ${visibleJson(event)} led here.${reason}`];
 }
 
-/** What get_state returns. Nothing in it depends on the clock, so that a resumed run tells its model the same. */
-function stateNow({ stateId, events, ctx, state, used }: CheckScope, turnsLeft: number): Json {
-  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used) };
-  return { state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context };
+/** What get_state returns. Nothing in it depends on the clock, so that a resumed run shows its model the same. */
+function stateNow({ stateId, events, ctx, state, used, secrets }: CheckScope, turnsLeft: number): Json {
+  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used()) };
+  return secrets.json({ state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context });
 }
 
 function callLimitsLeft(limits: StateLimits = {}, used: CallUsage): JsonObject {

@@ -26,16 +26,16 @@ export interface Completion {
    */
   check(reply: Pick<Reply, "calls">, turn: number, scope: CheckScope): Promise<readonly CompletionCheck[]>;
   /** Settles the next own call of a turn, by its check if it has one, and notes what it decides. */
-  settle(call: TurnCall, check: CompletionCheck | undefined, turn: number, scope: ActScope): Promise<Settled>;
+  settle(call: TurnCall, check: CompletionCheck | undefined, turn: number, scope: ActScope): Promise<OwnCallResult>;
   /** The failure of an attempt that did not complete `within 8 turns`; `last` is the last rejected completion. */
   notCompleted(within: string, last: Rejected | undefined): { readonly code: FailureCode; readonly message: string };
 }
 
 /** What a check may read. */
-export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state" | "used">;
+export type CheckScope = Pick<ActScope, "stateId" | "events" | "ctx" | "state" | "used" | "secrets">;
 
 /** The answer to a call of one of the state's own tools. */
-export type Settled =
+export type OwnCallResult =
   | { readonly kind: "completed"; readonly output: Json }
   | { readonly kind: "answered"; readonly output: Json }
   | Rejected;
