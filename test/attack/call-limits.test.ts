@@ -401,6 +401,44 @@ describe("after a kill", () => {
   });
 });
 
+test("a call that was approved without limits and did not begin is held to the limits of the pipeline that resumes", async () => {
+  const place = scene();
+  const memory = createMemoryJournals();
+  const clock = handClock();
+  const model = calling([write("a/1", lines(2))]);
+  const before = session({
+    cwd: place.root,
+    model,
+    clock,
+    host: () => createHost(failingAt(memory.connect(), /\/call$/), { clock }),
+  });
+  const handle = before.start(working({ id: "limited", allowedTools: WRITING }), { task: "x" });
+  await expect(handle).rejects.toMatchObject({ code: "store_io" });
+  await before.host.close();
+  const after = session({ cwd: place.root, model, clock, host: () => createHost(memory.connect(), { clock }) });
+  const now = working({ id: "limited", allowedTools: WRITING, limits: { maxEditLines: 1 } });
+  await after.resume(now, handle.runId, { allowChanged: true });
+  const journal = JSON.stringify(await after.host.journal(handle.runId));
+  expect(journal).toContain("this stage may edit 1 line: 0 are used, and this call would edit 2");
+  expect(() => place.text("a/1")).toThrow("ENOENT");
+});
+
+test("a call that would fail when it is counted may not succeed when it runs", async () => {
+  const place = scene();
+  const { outcomes } = await attack(place, {
+    ...limited({ maxEditLines: 1 }, [read("a.txt"), ["Glob", { pattern: "*" }], edit("a.txt", "alpha", lines(9))]),
+    allowedTools: [...WRITING, "Glob"],
+    // Called after a call was counted and before it runs.
+    stageHook: ({ tool: name }) => {
+      if (name === "Glob") place.put("a.txt", "other\n");
+      if (name === "Edit") place.put("a.txt", "alpha\n");
+      return undefined;
+    },
+  });
+  expect(outcomes).toEqual(["ok", "ok", "stale_file"]);
+  expect(place.text("a.txt")).toBe("alpha\n");
+});
+
 test("attempts share what they used", async () => {
   const place = scene();
   const seen: number[] = [];

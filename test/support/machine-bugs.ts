@@ -25,8 +25,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "one-visit-too-many",
     file: TRANSITION,
-    find: "before(state, index) >= maxVisits",
-    replace: "before(state, index) > maxVisits",
+    find: ".visits >= maxVisits",
+    replace: ".visits > maxVisits",
     tests,
   },
   {
@@ -296,10 +296,10 @@ export const MACHINE_BUGS: readonly LineBug[] = [
     tests: FORKS,
   },
   {
-    name: "two-branches-are-one-visit",
-    file: TRANSITION,
-    find: "entered.slice(0, index).filter((other) => other === state).length",
-    replace: "0",
+    name: "each-branch-is-a-visit",
+    file: STATE,
+    find: 'return [...new Set(siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state])))];',
+    replace: 'return siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state]));',
     tests: FORKS,
   },
   {

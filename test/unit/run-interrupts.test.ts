@@ -10,7 +10,9 @@ import {
   type State,
   type Subject,
   type Tool,
+  type ToolSpec,
 } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import {
@@ -26,6 +28,7 @@ import {
   type WorkOptions,
   work,
 } from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
 
 // A changed file that an interrupt names suspends the execution that changed it, and another state handles it.
 
@@ -34,18 +37,20 @@ const output = { stages: [], execution: "sequential" } as const;
 const cwd = import.meta.dirname;
 type Act = NonNullable<WorkOptions["act"]>;
 
-/** A writing tool whose calls write the paths of their input, as its subjects say; `report` says what changed instead. */
+/** A writing tool whose calls write the paths of their input, as its subjects say. */
+const changeSpec: Partial<ToolSpec> = {
+  subjects: (given) =>
+    pathsOf(given).map((path): Subject => ({ kind: "path", real: join(cwd, path), access: "write" })),
+  prepare: () => null,
+  // A call of a killed process had not begun, so it runs again.
+  recover: () => "not_started",
+  execute: async () => ({ ok: true, output: "changed" }),
+};
+/** `report` says what changed instead. */
 function changing(report?: () => readonly string[]): Tool {
-  return tool("Change", {
-    subjects: (given) =>
-      report === undefined
-        ? pathsOf(given).map((path): Subject => ({ kind: "path", real: join(cwd, path), access: "write" }))
-        : [],
-    prepare: () => null,
-    // A call of a killed process had not begun, so it runs again.
-    recover: () => "not_started",
-    execute: async () => ({ ok: true, output: "changed", ...(report === undefined ? {} : { changed: report() }) }),
-  });
+  if (report === undefined) return tool("Change", changeSpec);
+  const execute = async () => ({ ok: true, output: "changed", changed: report() });
+  return tool("Change", { ...changeSpec, subjects: () => [], execute });
 }
 function pathsOf(given: Json): readonly string[] {
   const paths: unknown = Reflect.get(Object(given), "paths");
@@ -231,6 +236,46 @@ describe("a changed file of an interrupt", () => {
     const pipelineOf = interrupted({ review: slow });
     expect(await live.run(pipelineOf, {})).toMatchObject({ status: "completed" });
   });
+});
+
+describe("a writing call that a killed process began", () => {
+  test.each([
+    ["took effect", "done", "recovered"],
+    ["may have taken effect", "unknown", "outcome_unknown"],
+  ] as const)("and that %s interrupts, too", async (_name, answer, outcome) => {
+    const memory = createMemoryJournals();
+    const process = (store: JournalStore) =>
+      session({ ...options([tool("Change", { ...changeSpec, recover: () => answer })]), host: createHost(store) });
+    const before = process(failingAt(memory.connect(), /#1\/a1\/turn\/1\/0\/call$/, "done"));
+    const defined = interrupted();
+    const run = before.start(defined, {});
+    await expect(run).rejects.toMatchObject({ code: "store_io" });
+    const after = process(memory.connect());
+    const result = await after.resume(defined, run.runId);
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "work#1 completed"]);
+    expect(dataOf(await eventsOf(after.host, run.runId), "call.finished")[0]).toMatchObject({ outcome });
+  });
+});
+
+test("an execution can do nothing else while a handler works", async () => {
+  const live = session(options());
+  const greedy: Act = async (scope) => {
+    const changed = turn(scope, 1, [["src/a.ts"]]);
+    await eventually(() => handling);
+    await expect(scope.steps.run("beside", () => null)).rejects.toMatchObject({ code: "step_overlap" });
+    release();
+    return completed(json(await changed));
+  };
+  let handling = false;
+  let release = (): void => undefined;
+  const slow: Act = async () => {
+    handling = true;
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    return completed("slow");
+  };
+  expect(await live.run(interrupted({ work: greedy, review: slow }), {})).toMatchObject({ status: "completed" });
 });
 
 describe("a handler that does not return", () => {

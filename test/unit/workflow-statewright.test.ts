@@ -209,7 +209,7 @@ test("{{input.x}} in instructions means {{ctx.input.x}}", async () => {
     around({ instructions: "Fix {{input.file}} and {{ ctx.task }}, not \\{{input}}." }),
   );
   expect(loaded.diagnostics).toEqual([]);
-  expect(stateOf(loaded, "working").templates).toEqual({ prompt: [["input", "file"], ["task"]] });
+  expect(stateOf(loaded, "working").templates?.prompt?.map(({ path }) => path)).toEqual([["input", "file"], ["task"]]);
 });
 
 test("a name outside the grammar of ids gets an id, and the model reads the name", async () => {

@@ -1,5 +1,12 @@
 export { type Clock, systemClock } from "./base/clock.ts";
-export { type ErrorClass, type ErrorForModel, isSluiceError, type Problem, SluiceError } from "./base/errors.ts";
+export {
+  type ErrorClass,
+  type ErrorForModel,
+  isSluiceError,
+  type Problem,
+  SluiceError,
+  type TextPlace,
+} from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
@@ -47,7 +54,9 @@ export type {
   FailureCode,
   ListItem,
   Paused,
+  ProjectFacts,
   SiblingOutcome,
+  SkillFacts,
   Skipped,
   StageContext,
   StageResult,

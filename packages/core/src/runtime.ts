@@ -10,7 +10,7 @@ export { type PipelineParts, pipelineParts, type StateParts } from "./definition
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
-export { type CompiledTemplate, readTemplate } from "./definition/template.ts";
+export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { decodeValue } from "./journal/record.ts";
 export {

@@ -8,6 +8,7 @@ import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { diskFiles, type WorkflowFiles } from "./files.ts";
 import { flujo } from "./flujo/flujo.ts";
 import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
@@ -42,7 +43,8 @@ export interface LoadedFile {
   readonly text: string;
 }
 
-const FORMATS: readonly WorkflowFormat[] = [flujo, statewright];
+/** The first that recognizes a document reads it: the last one takes whatever has states. */
+const FORMATS: readonly WorkflowFormat[] = [flujo, markdown, statewright];
 /** The documents of workflows that are folders. */
 const FOLDER_ENTRIES = ["pipeline.yaml", "pipeline.yml", "pipeline.json"];
 /** Workflows inside each other. */
@@ -153,8 +155,11 @@ async function openDocument(
   }
 }
 
+/** The text of a file, which is read once. */
 async function readFile({ options, files }: Loading, path: string): Promise<string> {
-  if (files.size >= MAX_FILES && !files.has(path)) throw new Error(`the workflow has more than ${MAX_FILES} files`);
+  const known = files.get(path);
+  if (known !== undefined) return known.text;
+  if (files.size >= MAX_FILES) throw new Error(`the workflow has more than ${MAX_FILES} files`);
   const text = await options.read(path);
   files.set(path, { path, digest: sha256(text), text });
   return text;

@@ -91,6 +91,19 @@ export type Arrival = {
   /** `rationale` of the event's data. */
   readonly rationale?: string;
 };
+/** What a run read of its project's files when it started. Untrusted: it says what the authors of those files wrote. */
+export type ProjectFacts = {
+  /** The text of AGENTS.md between two lines that label it. There if a prompt of the pipeline reads it. */
+  readonly agents?: string;
+  /** The project's skills. There if a state may call ReadSkill. */
+  readonly skills?: readonly SkillFacts[];
+};
+export type SkillFacts = {
+  readonly name: string;
+  readonly description: string;
+  /** Its folder with links resolved, relative to the workspace. */
+  readonly path: string;
+};
 
 /** What prompts, hooks and routes read. Frozen. */
 export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
@@ -106,6 +119,8 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly upstream: Up;
   /** The run's shared object, which only routes change. */
   readonly context: JsonObject;
+  /** What the run read of its project's files when it started; absent if nothing in the pipeline reads it. */
+  readonly project?: ProjectFacts;
   /** The result of the `setup` hook. */
   readonly setup: Json;
   /** The event that led here, and the reason that the state before it gave. */

@@ -1,7 +1,6 @@
 import type { Problem } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
-import type { TemplatePath } from "../schema/schema-path.ts";
 import type { AnyChoice } from "./choice.ts";
 import type { ToolPattern } from "./patterns/tool-pattern.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
@@ -16,6 +15,7 @@ import type {
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
+import type { TemplateReference } from "./template.ts";
 
 // What stage() and pipeline() produce for the run loop and executors. Hooks are methods, so that functions of narrower contexts
 // fit: the loop calls them only with their own state's context.
@@ -39,7 +39,7 @@ export interface KindFacts {
   /** `session`: the executor may call tools that the envelope does not cover. */
   readonly visibility?: "allowed" | "session";
   /** The context paths that its templates read, by the option that holds them. */
-  readonly templates?: Readonly<Record<string, readonly TemplatePath[]>>;
+  readonly templates?: Readonly<Record<string, readonly TemplateReference[]>>;
   /** What the recorded graph shows of it, such as a cap. */
   readonly shape?: JsonObject & { readonly [K in "id" | "kind" | "targets"]?: never };
   /** What the fingerprint covers of its options and output. Default: both, as a whole. */

@@ -116,12 +116,12 @@ function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: bo
   if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
   const reading = readTemplate(prompt);
   if (!reading.ok) {
-    for (const { message, suggestion } of reading.faults) report.add("prompt", message, suggestion);
+    for (const { message, suggestion, place } of reading.faults) report.add("prompt", message, suggestion, place);
     return { references: [], render: () => prompt };
   }
-  if (!hasSetup && reading.value.references.some((path) => path[0] === "setup")) {
-    report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none");
-  }
+  const setup = reading.value.references.find(({ path }) => path[0] === "setup");
+  if (!hasSetup && setup !== undefined)
+    report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none", undefined, setup.place);
   return reading.value;
 }
 

@@ -265,7 +265,9 @@ async function checked(call: SealedCall, policy: Policy, earlier?: EarlierFacts)
   const fits = bound?.ok === true ? { ok: true as const, subjects: [...(before ?? NOTHING), ...subjects] } : bound;
   const edits = policy.edits ?? earlier?.edits;
   const measured =
-    bound?.ok === true ? await measuredEdits(bound, policy, [...(before ?? NOTHING), ...subjects], edits) : undefined;
+    bound?.ok === true && policy.limits !== undefined
+      ? await measuredEdits(bound, policy, [...(before ?? NOTHING), ...subjects], edits)
+      : undefined;
   const live = tool && { effect: tool.effect, builtin, ...(fits === undefined ? {} : { bound: fits }), measured };
   const verdict = decide(call, policy.envelope, { ...policy, tool: live });
   if (verdict.kind === "deny") return { refused: verdict, subjects };

@@ -80,11 +80,9 @@ export function decide(call: NamedCall, envelope: Envelope | undefined, state: G
     const reason = hardLimitOn(subject, state);
     if (reason !== undefined) return { kind: "deny", cause: "limit", reason };
   }
-  const beyond = whyBeyond(
-    { tool: name, effect: tool.effect, subjects, measured: tool.measured },
-    state.limits,
-    state.usage,
-  );
+  const beyond =
+    state.limits &&
+    whyBeyond({ tool: name, effect: tool.effect, subjects, measured: tool.measured }, state.limits, state.usage);
   if (beyond !== undefined) return { kind: "deny", cause: "limit", reason: beyond };
 
   if (envelope === undefined) return byMode(name, tool, subjects, state);

@@ -26,8 +26,9 @@ export function countCall(usage: CallUsage, { key }: { readonly key: string }): 
 }
 
 /** With a call that may run, and with what it edits. */
-export function countAllowed(usage: CallUsage, edits: readonly FileEdit[] = NO_EDITS): CallUsage {
+export function countAllowed(usage: CallUsage, edits?: readonly FileEdit[]): CallUsage {
   const { calls, editLines, files } = usage;
+  if (edits === undefined) return { ...usage, calls: calls + 1 };
   return {
     ...usage,
     calls: calls + 1,
@@ -40,8 +41,6 @@ export function countAllowed(usage: CallUsage, edits: readonly FileEdit[] = NO_E
 export function countResult(usage: CallUsage, bytes: number): CallUsage {
   return { ...usage, resultBytes: usage.resultBytes + bytes };
 }
-
-const NO_EDITS: readonly FileEdit[] = [];
 
 /** Whether a state limits what its calls edit. Then commands may not write. */
 export function limitsEdits({ maxEditLines, maxLinesPerEdit, maxFiles }: StateLimits = {}): boolean {
@@ -62,11 +61,7 @@ interface MeasuredCall {
 }
 
 /** Why a call would go beyond a limit; undefined if it would not. `usage` is that of the calls before it. */
-export function whyBeyond(
-  call: MeasuredCall,
-  limits: StateLimits = {},
-  usage: CallUsage = NO_CALLS,
-): string | undefined {
+export function whyBeyond(call: MeasuredCall, limits: StateLimits, usage: CallUsage = NO_CALLS): string | undefined {
   const { maxToolCalls } = limits;
   if (maxToolCalls !== undefined && usage.calls >= maxToolCalls)
     return `this stage may run ${counted(maxToolCalls, "tool call")}, and ${usage.calls} were run`;

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
-import { declaredTargets, eventFault, readPatch } from "../definition/choice.ts";
+import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
 import type { GuardScope, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
@@ -139,7 +139,7 @@ export async function decideEvent(
   const { routes } = spec;
   if (routes.kind !== "table" || spec.states.get(state)?.completesByEvents !== true)
     return refused(`${state} sends no events`);
-  const fault = eventFault(event);
+  const fault = sentEventFault(event);
   if (fault !== undefined)
     return { ...refused(`the name of the event ${fault}`), event: event.slice(0, 80).toWellFormed() };
   const patch = readPatch(data);
@@ -147,7 +147,8 @@ export async function decideEvent(
   const named = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === event && event !== ANY_EVENT;
   const isNamed = routes.rows.some((row) => isRowOf(row, state) && named(row));
   const anyOther = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === ANY_EVENT;
-  const result = eventResult(event, patch.value, ctx);
+  const executionId = `${state}#${ctx.visit}`;
+  const result = eventResult(event, patch.value, { executionId, attempts: ctx.attempt });
   const rows = { includes: isNamed ? named : anyOther, wrong: () => undefined };
   const by = isNamed ? "event" : "safe_next";
   const found = await firstRow(routes.rows, state, { result, ctx }, rows);
@@ -177,11 +178,14 @@ const ANY_EVENT = "*";
 const MOST_RATIONALE = 2_000;
 const NOTHING_SUSPENDED = "nothing is suspended, so there is nothing to return to";
 
-/** What an event counts as: the completion of the state that sent it. */
-export function eventResult(event: string, data: JsonObject, ctx: Pick<StageContext, "attempt">): Completed<Json> {
+/** What an event counts as: the completion of the execution that sent it. */
+export function eventResult(
+  event: string,
+  data: JsonObject,
+  by: { readonly executionId: string; readonly attempts: number },
+): Completed<Json> {
   const usage = { inputTokens: 0, outputTokens: 0 };
-  const none = { executionId: "", attempts: ctx.attempt, turns: 0, usage, ms: 0 };
-  return deepFreeze({ ...none, status: "completed", output: { event, data } });
+  return deepFreeze({ ...by, turns: 0, usage, ms: 0, status: "completed", output: { event, data } });
 }
 
 /** A decision records no more rows than these, so that a long table does not fill the journal. */

@@ -1,5 +1,12 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
-import type { Arrival, ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type {
+  Arrival,
+  ListItem,
+  ProjectFacts,
+  SiblingOutcome,
+  StageContext,
+  StageResult,
+} from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { type OutputChange, Outputs } from "./outputs.ts";
 import type { FanOutChoice } from "./resolve-choice.ts";
@@ -53,6 +60,8 @@ export interface RunFacts {
   /** The absolute path of the run's folder. */
   readonly workspace: string;
   readonly input: Json;
+  /** What it read of its project's files; absent if nothing reads it. */
+  readonly project?: ProjectFacts | undefined;
 }
 export interface StateCount {
   readonly visits: number;
@@ -107,9 +116,14 @@ export function initialState(
   spec: PipelineSpec,
   run: Pick<RunFacts, "input"> & Partial<Omit<RunFacts, "input">>,
 ): MachineState {
-  const { id = "", workspace = "", input } = run;
+  const { id = "", workspace = "", input, project } = run;
   return {
-    run: { id, workspace, input: deepFreeze(input) },
+    run: {
+      id,
+      workspace,
+      input: deepFreeze(input),
+      ...(project === undefined ? {} : { project: deepFreeze(project) }),
+    },
     context: deepFreeze(spec.context),
     outputs: Outputs.of({}),
     hops: 0,
@@ -202,10 +216,10 @@ export function enteredOf({ at }: Pick<MachineView, "at">): Entered {
   return at;
 }
 
-/** The states that a fan-out visits. A list is one visit of its state. */
+/** The states that a fan-out visits, each once, however many of its children start there. */
 export function statesToVisit({ siblings, list }: FanOutChoice): readonly string[] {
   if (list !== undefined) return [list];
-  return siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state]));
+  return [...new Set(siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state])))];
 }
 
 /** What an attempt adds to what user code reads. */
@@ -238,7 +252,13 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   };
   addUpstream(ctx, outputs);
   // A spread of `ctx` would read its outputs.
-  return Object.freeze(Object.assign(ctx, arrived, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
+  const { project } = run;
+  const sometimes = {
+    ...arrived,
+    ...(project === undefined ? {} : { project }),
+    ...(feedback === undefined ? {} : { feedback }),
+  };
+  return Object.freeze(Object.assign(ctx, sometimes, deepFreeze(joined)));
 }
 
 /** Where a context keeps the outputs that its `upstream` reads. */

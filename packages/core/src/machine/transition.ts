@@ -454,7 +454,11 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
 /** The result that a route decided about; undefined for the start, a join and a cancel. */
 function resultOf(view: MachineView, input: MachineInput): StageResult<Json> | undefined {
   if (input.kind === "result") return input.result;
-  if (input.kind === "event") return eventResult(input.event, input.data, { attempt: 1 });
+  if (input.kind === "event") {
+    const { state, visit } = enteredOf(view);
+    const attempts = input.ctx?.attempt ?? 1;
+    return eventResult(input.event, input.data, { executionId: `${state}#${visit}`, attempts });
+  }
   return input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
 }
 
@@ -475,10 +479,7 @@ function exceededCap(
 ): MachineEnd | undefined {
   const { maxVisits = 10, maxHops = 10 * states.size } = limits;
   if (hops > maxHops) return overLimit("maxHops", "limit_hops", `the run took ${maxHops} routes without an end`);
-  // Several branches may start in one state.
-  const before = (state: string, index: number): number =>
-    countOf(view, state).visits + entered.slice(0, index).filter((other) => other === state).length;
-  const full = entered.find((state, index) => before(state, index) >= maxVisits);
+  const full = entered.find((state) => countOf(view, state).visits >= maxVisits);
   if (full === undefined) return undefined;
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }

@@ -136,7 +136,7 @@ export interface ActScope extends StatePlace {
   /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
   /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
-  readonly used: CallUsage;
+  used(): CallUsage;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
   /**

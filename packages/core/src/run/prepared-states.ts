@@ -3,7 +3,7 @@ import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
 import { sharedData } from "../journal/redaction.ts";
-import { type LegalEvent, legalEvents } from "../machine/legal-events.ts";
+import { type LegalEvent, legalEvents, routesPause } from "../machine/legal-events.ts";
 import type { AvailableTools } from "./executor.ts";
 
 /** A state as every execution of it in a session finds it. */
@@ -13,6 +13,8 @@ export interface PreparedState {
   readonly envelope: Envelope | undefined;
   readonly offer: AvailableTools;
   readonly events: readonly LegalEvent[];
+  /** Whether a row of its table routes a pause. */
+  readonly pauses: boolean;
   /** Data of the event after Setup: the resolved tools. */
   readonly leftSetup: JsonObject;
 }
@@ -33,6 +35,7 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
           envelope,
           offer,
           events: legalEvents(spec, id),
+          pauses: routesPause(spec, id),
           leftSetup: sharedData({ phase: "left", tools: names }),
         },
       ];

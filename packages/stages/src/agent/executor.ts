@@ -21,6 +21,7 @@ import { completionByEvents } from "./completion/by-events.ts";
 import { completionByTool } from "./completion/by-tool.ts";
 import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
 import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
+import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
@@ -64,7 +65,10 @@ export function agentExecutor(
     kind: "agent",
     init: (state, ctx, offer, place) => {
       const { agent, completion, system } = prepare(state, offer, place);
-      return { system: system(agent.prompt(ctx), completion.about(ctx)), first: completion.first(ctx) };
+      return {
+        system: system(withSkills(agent.prompt(ctx), state, ctx), completion.about(ctx)),
+        first: completion.first(ctx),
+      };
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
@@ -232,7 +236,7 @@ function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): 
 
 /** Whether the calls that the stage may run are used up. */
 function outOfCalls({ state, used }: ActScope): boolean {
-  return used.calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
+  return used().calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
 }
 
 /** Counts a turn that can only complete the state; before the first one, the model reads why. */
@@ -241,7 +245,7 @@ function announceDeciding(state: AgentState): void {
   state.decidingTurns += 1;
   if (state.decidingTurns > 1) return;
   transcript.user(
-    `This stage has used its ${scope.used.calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
+    `This stage has used its ${scope.used().calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
   );
 }
 
@@ -253,7 +257,7 @@ function turnsLeft({ scope, agent, decidingTurns }: AgentState, turn: number): n
 
 /** The failure of an attempt that used its last tool call and did not complete in the turns that were left. */
 function undecided({ scope, completion, rejected, usage }: AgentState, turns: number): ActOutcome {
-  const after = `${DECIDING_TURNS} turns after the last of ${scope.used.calls} tool calls`;
+  const after = `${DECIDING_TURNS} turns after the last of ${scope.used().calls} tool calls`;
   scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }

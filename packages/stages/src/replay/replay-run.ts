@@ -34,6 +34,7 @@ import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
+import { replayedProject } from "../session/project-facts.ts";
 import { builtinTools, ownTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
@@ -129,7 +130,9 @@ function replayDeps(
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
+  const project = replayedProject(spec, recorded);
   return {
+    ...(project === undefined ? {} : { project }),
     clock: replayClock(options.clock ?? systemClock, at),
     executors,
     tools,

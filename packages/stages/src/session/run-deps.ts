@@ -8,6 +8,7 @@ import {
   type PipelineSpec,
   pipelineShape,
   type RunHost,
+  type RunJournal,
   type RunProgram,
   SluiceError,
   type StateExecutor,
@@ -27,8 +28,10 @@ import {
   type RecordedCosts,
   type RunDeps,
   type SecretFilter,
+  statesWithin,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
+import { readsSkills } from "../agent/completion/skills.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
@@ -42,9 +45,11 @@ import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } f
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
+import { skillRoots } from "../tools/skills/skill-folders.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
+import { projectReader } from "./project-facts.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
@@ -121,8 +126,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
-  const protectedPaths = (): readonly string[] => {
-    const found = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
+  const protectedPaths = (spec: PipelineSpec): readonly string[] => {
+    // A stage must not write instructions for a later one.
+    const skills = statesWithin(spec).some(readsSkills) ? skillRoots(root) : [];
+    const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
+    const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
     if (!isDeepStrictEqual(now, paths)) paths = now;
     return paths;
@@ -144,7 +152,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
-  const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers) => {
+  const of = async (
+    spec: PipelineSpec,
+    runId: string,
+    { any, unwalled }: RunAnswers,
+    journals: readonly RunJournal[] = [],
+  ) => {
     const byState = await modelsOf(spec);
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
@@ -160,7 +173,15 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const { states, shape, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
-    const own = { tools: live, env: childEnv, secrets: filter, protectedPaths: protectedPaths(), answers };
+    const project = projectReader(spec, sharedDeps().workspace, journals);
+    const own = {
+      tools: live,
+      env: childEnv,
+      secrets: filter,
+      protectedPaths: protectedPaths(spec),
+      answers,
+      ...(project === undefined ? {} : { project }),
+    };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
       ...(source === undefined ? {} : { source }),

@@ -28,7 +28,7 @@ export function fieldNames(schema: z.ZodObject): FieldNames {
 }
 
 /** Every way to write the name of a field, the schema's own first. */
-export function spellingsOf(name: string, field: z.core.$ZodType): readonly string[] {
+function spellingsOf(name: string, field: z.core.$ZodType): readonly string[] {
   return [...new Set([name, ...aliasesOf(field)].flatMap((word) => [word, camelCase(word), snakeCase(word)]))];
 }
 

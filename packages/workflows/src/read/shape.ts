@@ -158,7 +158,7 @@ function checkFields(
 function unknownKey(walk: Walk, known: readonly string[], key: string, path: DocumentPath): void {
   const message =
     path.length === 0 ? `The document has no field ${quoted(key)}.` : `${subject(path)} has no field ${quoted(key)}.`;
-  const suggestion = suggestOneOf(key, known);
+  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestOneOf(key, known);
   const hint = suggestion === undefined ? {} : { suggestion };
   walk.findings.push({
     severity: "error",

@@ -35,5 +35,11 @@ export const RULES: Readonly<Record<string, string>> = {
   "approval-message": "An approval message belongs to an edge that asks for approval.",
   "invoke-unknown": "An invoked workflow is found.",
   "invoke-cycle": "Workflows do not invoke each other in a circle, nor too deep.",
+  frontmatter: "A stage's file begins with frontmatter.",
+  "stage-id": "The id of a stage is the name of its file.",
+  "unused-stage": "Each Markdown file of a folder is a stage of its pipeline.",
+  "event-row": "A row waits for what its stage can end with.",
+  "skills-without-tool": "A stage that names skills lists the tool that reads them.",
+  "no-effect": "Every field has an effect.",
   definition: "The compiled pipeline is valid.",
 };

@@ -5,7 +5,6 @@ import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds } from "../../journal/step-id.ts";
-import { routesPause } from "../../machine/legal-events.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
@@ -109,7 +108,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, offer, deps, spec, detours } = execution;
+  const { state, stateId, events, pauses, offer, deps, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
@@ -126,6 +125,10 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
     if (closed || detours.left !== undefined) {
       const message = `attempt ${attempt.number} of ${executionId} has ended`;
       return Promise.reject(new SluiceError("Host", "attempt_over", message));
+    }
+    if (detours.active) {
+      const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
+      return Promise.reject(new SluiceError("Host", "step_overlap", message));
     }
     inFlight += 1;
     busyChanged();
@@ -155,6 +158,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       state,
       stateId,
       events,
+      pauses,
       executionId,
       ctx,
       turnsBefore,
@@ -162,9 +166,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       budget: limits,
       deadline: limits,
       signal: detours.signal,
-      get used() {
-        return attempt.used.calls;
-      },
+      used: () => attempt.used.calls,
       secrets: deps.secrets,
       calls: (turn, requests) =>
         during(async () => {
@@ -185,7 +187,6 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           refuseRepeated(asked, executionId, name);
           return await askPerson(attempt, { name, question });
         }),
-      pauses: routesPause(spec, stateId),
       runChildren: (name, children) =>
         during(() => {
           const stepId = stepIds.children(executionId, attempt.number, name);

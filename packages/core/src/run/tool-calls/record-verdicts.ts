@@ -36,7 +36,7 @@ export async function recordVerdicts(
   waiting: readonly SealedCall[],
 ): Promise<readonly DecidedCall[]> {
   const { journal, execution } = of.attempt;
-  const decidedHere: SettledCall[] = [];
+  const decidedHere: DecidedCall[] = [];
   const before = of.attempt.used.calls;
   const decide = async (step: StepCall): Promise<RecordedVerdict[]> => {
     let usage = before;
@@ -47,7 +47,7 @@ export async function recordVerdicts(
       const again = recorded && { subjects: recorded.subjects, edits: recorded.edits ?? [] };
       const policy: Policy = { ...of.policy, usage, late, ...again };
       const settled = await settleCall(of, call, step, recorded, () => authorizeCall(call, policy));
-      decidedHere.push(settled);
+      decidedHere.push({ ...settled, usage });
       usage = counted(usage, settled.verdict);
     }
     return decidedHere.map(({ verdict }) => verdict);
@@ -64,10 +64,11 @@ export async function recordVerdicts(
         `${where}: the journal has a verdict on another call, ${verdict.id} of ${verdict.tool}`,
       );
     }
-    usage = countCall(usage, call);
-    const decided = { call, verdict, usage, authorization: decidedHere[index]?.authorization };
-    usage = counted(usage, verdict);
-    return decided;
+    const here = decidedHere[index];
+    if (here !== undefined) return { ...here, verdict };
+    const made = countCall(usage, call);
+    usage = counted(made, verdict);
+    return { call, verdict, usage: made };
   });
 }
 
@@ -101,7 +102,8 @@ export async function settleCall(
   if (settled === undefined) return cancelledCall(of, call, step);
   const { authorization, intent } = settled.value;
   const { subjects } = authorization;
-  const facts = { id, tool, subjects, ...editsOf(authorization) };
+  const { edits } = authorization.kind === "deny" ? NO_EDITS : authorization;
+  const facts = { id, tool, subjects, ...(edits === undefined ? {} : { edits }) };
   if (authorization.kind === "prompt") {
     const requestId = requestIdOf(call);
     const { body, digest, why } = authorization;
@@ -122,9 +124,7 @@ export async function settleCall(
   return { ...finalVerdict(of, call, step, verdict), authorization };
 }
 
-function editsOf(authorization: Authorization): Pick<RecordedVerdict, "edits"> {
-  return authorization.kind === "deny" || authorization.edits === undefined ? {} : { edits: authorization.edits };
-}
+const NO_EDITS: Pick<RecordedVerdict, "edits"> = {};
 
 /** A call that a person's answer, or its lack, denies. */
 export function deniedCall(

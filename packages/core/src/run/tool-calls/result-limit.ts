@@ -5,12 +5,7 @@ import type { ExecutedCall } from "./execute-tool-call.ts";
  * Cuts results that go beyond the bytes that a state's results may have together. `used` bytes were used before. What was cut stays
  * in `full`. The note about the cut does not count, so that there is always room for it.
  */
-export function withinResultLimit(
-  results: readonly ExecutedCall[],
-  limit: number | undefined,
-  used: number,
-): ExecutedCall[] {
-  if (limit === undefined) return [...results];
+export function withinResultLimit(results: readonly ExecutedCall[], limit: number, used: number): ExecutedCall[] {
   let left = Math.max(0, limit - used);
   return results.map((result) => {
     const text = textOf(result.output);

@@ -204,7 +204,9 @@ async function executeApproved(
       const all = await limits.timed(step.signal, async (signal) => {
         const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
         const ran = await concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
-        return withinResultLimit(ran, execution.state.limits?.maxResultBytes, of.attempt.used.calls.resultBytes);
+        const { maxResultBytes } = execution.state.limits ?? {};
+        if (maxResultBytes === undefined) return ran;
+        return withinResultLimit(ran, maxResultBytes, of.attempt.used.calls.resultBytes);
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
         const call = runnables[index]?.call;

@@ -18,9 +18,9 @@ import { type CheckScope, type Completion, functionTool, rejectArguments, unread
 import { firstMessage, taskText } from "./contract.ts";
 
 /** The tool with which an agent asks the machine to move. */
-export const TRANSITION = "transition";
+const TRANSITION = "transition";
 /** The tool with which it reads where it is. */
-export const GET_STATE = "get_state";
+const GET_STATE = "get_state";
 /** Characters of an event's name. */
 const LONGEST_EVENT = 200;
 
@@ -104,7 +104,7 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
 
 /** What get_state returns. Nothing in it depends on the clock, so that a resumed run shows its model the same. */
 function stateNow({ stateId, events, ctx, state, used, secrets }: CheckScope, turnsLeft: number): Json {
-  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used) };
+  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used()) };
   return secrets.json({ state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context });
 }
 
