@@ -180,9 +180,6 @@ describe("a state machine loads", () => {
 
   test("an outcome may be written for an end state", async () => {
     const states = `  a: []\n  b: []\n  done: { outcome: cancelled }`;
-    const text = machine(`${ROWS}  - { from: b, on: pause, to: a }\n`, { states }).replace("[done,", "[done, good,");
-    const found = await load(text.replace("from: b, on: success, to: done", "from: b, on: success, to: good"));
-    expect(found.diagnostics.map(({ rule }) => rule)).toEqual(["final-outcome", "unreachable"]);
     const rows = `${ROWS}  - { from: a, on: success, to: good, when: context.x }\n`;
     expect((await stateOf(machine(rows, { states }).replace("[done,", "[done, good,"), "done")).final).toEqual({
       outcome: "cancelled",
@@ -426,6 +423,22 @@ describe("a mistake is reported where it is", () => {
       ["states.a[0].prompt", "error"],
       ["states.a[0].tools[0]", "error"],
     ]);
+  });
+});
+
+describe("what Flujo accepts and Sluice does not", () => {
+  test.each([
+    ["a start that is an end", machine(ROWS).replace("start_state: a", "start_state: done")],
+    ["no transitions, and so no way to an end", machine("").replace(/transitions:\n$/u, "")],
+    ["a start that is missing", machine(ROWS).replace("start_state: a\n", "")],
+    [
+      "an unquoted template language",
+      machine(ROWS, { states: '  a: [{ name: x, prompt: "{{ context.a | upper }}", tools: [] }]\n  b: []' }),
+    ],
+  ])("%s", async (_what, text) => {
+    const { pipeline, diagnostics } = await load(text);
+    expect(diagnostics.some(({ severity }) => severity === "error")).toBe(true);
+    expect(pipeline).toBeUndefined();
   });
 });
 
