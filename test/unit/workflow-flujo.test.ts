@@ -472,6 +472,10 @@ describe("what may not be meant is a warning", () => {
   });
 });
 
-test("fixtures are the files of the specification", () => {
-  expect(readFileSync(new URL("orchestrate.yaml", fixtures), "utf8")).toContain("start_state: clarification");
+test("the example of the documentation loads as it is", async () => {
+  const page = readFileSync(new URL("../../docs/workflow-flujo.md", import.meta.url), "utf8");
+  const [, example = ""] = /```yaml\n([\s\S]*?)```/u.exec(page) ?? [];
+  const found = await load(example, { "w/audit.yaml": `steps:\n  ${agent("look")}\n` });
+  expect(found.diagnostics).toEqual([]);
+  expect(found.pipeline?.id).toBe("release");
 });
