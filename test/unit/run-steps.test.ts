@@ -180,7 +180,14 @@ describe("what an executor adds", () => {
       input,
       context: { a: 1, b: { c: 1 } },
       stages: {
-        one: work({ act: () => Object.assign(completed("done"), { adds }) }),
+        one: work({
+          act: () => {
+            const outcome = completed("done");
+            // As plain JavaScript may return it.
+            Reflect.set(outcome, "adds", adds);
+            return outcome;
+          },
+        }),
         two: work({ act: ({ ctx }) => completed(json({ context: ctx.context, up: ctx.upstream })) }),
       },
       initial: "one",
