@@ -33,6 +33,7 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   tools: ["models", "secrets"],
   sandbox: ["tools"],
   agent: ["models"],
+  kinds: [],
   telemetry: ["agent"],
   opentelemetry: ["telemetry"],
   kinds: [],
