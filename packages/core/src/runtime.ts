@@ -6,9 +6,10 @@ export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from ".
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { checkSession } from "./definition/check/check.ts";
+export { invokeKey, parseChoice } from "./definition/choice.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
+export { edgesOf, isRowOf, pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";

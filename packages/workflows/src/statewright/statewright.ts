@@ -213,6 +213,8 @@ function locateProblem(
     if (compiled.id === stateId) return compiled.locate({ ...problem, path: inState });
   const [, index, inRow = ""] = /^transitions\[(\d+)\](.*)$/su.exec(path) ?? [];
   const edge = index === undefined ? undefined : known.rows[Number(index)];
+  const [guard] = edge?.guards ?? [];
+  if (guard !== undefined && inRow === ".when") return { path: guard.path };
   if (edge !== undefined) return { path: edge.path, what: inRow.startsWith(".on") ? "key" : "value" };
   const [, interruptId = "", inInterrupt = ""] = /^interrupts\.([\w-]+)(?:\.(.*))?$/su.exec(path) ?? [];
   const interrupt = known.interrupts.get(interruptId);
