@@ -1,3 +1,5 @@
+export type { CheckFinding } from "./check/finding.ts";
+export { checkWorkflow } from "./check/lint/check-workflow.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
 export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
 export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";

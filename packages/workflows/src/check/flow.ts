@@ -3,6 +3,7 @@
 import type { ChoiceShape, PipelineSpec } from "@sluice/core";
 import {
   ANY_CONTEXT,
+  contradictionIn,
   either,
   impossibleIn,
   initialContext,
@@ -99,12 +100,16 @@ function leave(walk: Walk, stop: Stop): void {
   }
   const moves = movesOf(spec, state);
   for (const move of moves) {
-    if (overtakenBy(moves, move) !== undefined || impossibleIn(move.row.when, context) !== undefined) continue;
+    if (overtakenBy(moves, move) !== undefined || !mayHold(move, context)) continue;
     if (move.shape.kind === "return" && !handlesInterrupt(spec, state)) continue;
     const fired = walk.fired.get(state) ?? new Set();
     walk.fired.set(state, fired.add(move.index));
     follow(walk, stop, move.shape, contextAfter(spec, state, move, context));
   }
+}
+
+function mayHold({ row: { when } }: Move, context: KnownContext): boolean {
+  return when === undefined || (contradictionIn(when) === undefined && impossibleIn(when, context) === undefined);
 }
 
 /** A handler is entered from every state, and goes back to it. */
