@@ -1,5 +1,14 @@
 export type { CheckFinding } from "./check/finding.ts";
 export { checkWorkflow } from "./check/lint/check-workflow.ts";
+export {
+  type Property,
+  type PropertyReading,
+  type PropertySource,
+  readProperty,
+  type Word,
+} from "./check/properties/property.ts";
+export { type ProofOptions, type PropertyVerdict, proveProperty } from "./check/properties/prove.ts";
+export type { PathStep } from "./check/properties/steps.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
 export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
 export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";

@@ -1,0 +1,14 @@
+import { fanOut, final, stage, to } from "@sluice/core";
+import { compilePipeline } from "@sluice/core/host";
+import { proveProperty, readProperty } from "@sluice/workflows";
+import { z } from "zod";
+const s = () => stage({prompt:"x",turnCap:1,allowedTools:["Read"]});
+const row = {from:"a",on:{event:"E"},to:to("a"),approval:{}, when:{text:"g0",evaluate:()=>({fires:true,why:""})}} as const;
+const {spec} = compilePipeline({id:"m",input:z.unknown(),stages:{a:s(),b:s(),d:s(),c:s(),end:final("completed")},initial:"a",transitions:[{from:"a",on:{event:"E"},to:fanOut(["b"],{join:"d"}),approval:{}},row,row,row]});
+const r = readProperty(spec,"never: a after a"); if(!r.ok) throw new Error(r.message);
+console.log(JSON.stringify(proveProperty(spec,r.property),null,1));
+import { movesOf } from "./src/check/moves.ts";
+import { flowOf } from "./src/check/flow.ts";
+console.log(movesOf(spec,"a").map(m=>[m.index,m.shape.kind]), flowOf(spec).moves("a").map(m=>m.index));
+import { parseChoice } from "@sluice/core/runtime";
+console.log(spec.routes.rows[0], parseChoice(spec.routes.rows[0].to, spec.states, null));
