@@ -86,11 +86,17 @@ export async function findWalk(
 
 function keyOf({ machine, begun, fork }: Line): string {
   const { at, suspended, terminal, counts, hops } = machine;
+  const { join, onFail, onFailure } = (fork && machine.pending?.choice) ?? {};
   const children = (fork?.children ?? []).map(([child, line]) => [
     child.key,
     "machine" in line ? keyOf(line) : line.status,
   ]);
-  const places = [at?.state, suspended.map((one) => [one.at.state, one.interrupt]), terminal];
+  const places = [
+    at?.state,
+    suspended.map((one) => [one.at.state, one.interrupt]),
+    terminal,
+    [join, onFail, onFailure],
+  ];
   return JSON.stringify([
     places,
     begun,
