@@ -9,6 +9,16 @@ export {
 } from "./check/properties/property.ts";
 export { type ProofOptions, type PropertyVerdict, proveProperty } from "./check/properties/prove.ts";
 export type { PathStep } from "./check/properties/steps.ts";
+export { type ChildOutcome, type Outcome, type OutcomeFault, readOutcomes } from "./check/simulate/outcomes.ts";
+export {
+  type DecidedRow,
+  type SimulatedHop,
+  type SimulatedWait,
+  type SimulateOptions,
+  type Simulation,
+  simulate,
+} from "./check/simulate/simulate.ts";
+export { simulationLines } from "./check/simulate/simulation-lines.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
 export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
 export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";
