@@ -21,6 +21,10 @@ export {
 export { simulationLines } from "./check/simulate/simulation-lines.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
 export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
+export { type AsciiOptions, asciiGraph } from "./graph/ascii.ts";
+export { type Graph, type GraphEdge, type GraphGroup, type GraphNode, graphOf, type NodeKind } from "./graph/graph.ts";
+export { mermaidGraph } from "./graph/mermaid.ts";
+export { svgGraph } from "./graph/svg.ts";
 export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";
 export { type LoadedFile, type LoadedWorkflow, type LoadWorkflowOptions, loadWorkflow } from "./load.ts";
 export type { WorkflowFiles } from "./read/files.ts";
