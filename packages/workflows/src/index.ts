@@ -9,6 +9,7 @@ export {
 } from "./check/properties/property.ts";
 export { type ProofOptions, type PropertyVerdict, proveProperty } from "./check/properties/prove.ts";
 export type { PathStep } from "./check/properties/steps.ts";
+export { pathText, verdictLines } from "./check/properties/words.ts";
 export { type ChildOutcome, type Outcome, type OutcomeFault, readOutcomes } from "./check/simulate/outcomes.ts";
 export {
   type DecidedRow,

@@ -52,6 +52,10 @@ function read(source: SourceFile): WorkflowReading {
     id: idFor(document.id ?? "workflow"),
     findings: [...shape.findings, ...findings.map(located)],
     references: referencesOf(document).map((reference) => ({ ...reference, path: shape.locate(reference.path) })),
+    properties: (document.properties ?? []).map((source, index) => ({
+      source,
+      path: shape.locate(["properties", index]),
+    })),
     ...metaOf(document),
     compile: (workflows) => {
       const compilation = compile(document, states, workflows);

@@ -2,6 +2,7 @@
 
 import type { PipelineSpec } from "@sluice/core";
 import { isObject, suggestOneOf } from "@sluice/core/runtime";
+import { builtinTools } from "@sluice/stages";
 import { nameOf } from "../finding.ts";
 import { listedTools, mayUse } from "./capabilities.ts";
 
@@ -44,13 +45,14 @@ export function readProperty(
 ): PropertyReading {
   const given = kindAndText(source);
   if (given === undefined) return { ok: false, message: "is not a property", suggestion: FORMS };
-  const { kind, text } = given;
+  const { kind } = given;
+  const text = given.text.trim();
   const [first, order, last, ...more] = tokensOf(text);
   if (first === undefined || more.length > 0 || (order !== undefined && last === undefined))
     return { ok: false, message: `${JSON.stringify(text)} is not a property`, suggestion: FORMS };
   const what = readWord(spec, first, tools);
   if ("ok" in what) return what;
-  const read = { text: `${kind}: ${text.trim()}`, kind, what };
+  const read = { text: `${kind}: ${text}`, kind, what };
   if (order === undefined || last === undefined)
     return kind === "always" ? required(what, read) : { ok: true, property: read };
   if (order !== "before" && order !== "after")
@@ -99,7 +101,11 @@ function readWord(spec: PipelineSpec, token: string, tools: readonly string[]): 
   const name = (quoted ?? "").replace(/^(["'])(.*)\1$/su, "$2");
   const states = [...spec.states.keys()].filter((id) => id === name || nameOf(spec, id) === name);
   const [state, other] = states;
-  const isTool = tools.includes(name) || listedTools(spec).some((listed) => listed === name) || mayListTool(spec, name);
+  const isTool =
+    builtinNames().includes(name) ||
+    tools.includes(name) ||
+    listedTools(spec).some((listed) => listed === name) ||
+    mayListTool(spec, name);
   if (prefix === "tool:") return { kind: "tool", name };
   if (prefix === "state:" || (state !== undefined && !isTool && name !== "approved")) {
     if (state === undefined) return unknownWord(spec, name, []);
@@ -122,7 +128,11 @@ function readWord(spec: PipelineSpec, token: string, tools: readonly string[]): 
   }
   if (name === "approved") return { kind: "approved" };
   if (isTool) return { kind: "tool", name };
-  return unknownWord(spec, name, [...listedTools(spec), ...tools]);
+  return unknownWord(spec, name, [...listedTools(spec), ...tools, ...builtinNames()]);
+}
+
+function builtinNames(): readonly string[] {
+  return builtinTools().map(({ name }) => name);
 }
 
 /** Whether a pattern with a `*` lists a tool of this name. */

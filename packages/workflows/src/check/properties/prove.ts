@@ -9,13 +9,15 @@ import { countsAfter, firstStep, isWithinCaps, type PathStep, type Scene, type S
 import { COMPLETED, type Counts, isEnded, type Thread } from "./thread.ts";
 import { type Watch, type Watched, watchOf } from "./watch.ts";
 
-export type PropertyVerdict =
-  /** It holds on every path. */
-  | { readonly verdict: "proven" }
+/** `situations` were looked at. */
+export type PropertyVerdict = { readonly situations: number } & (
+  | /** It holds on every path. */
+  { readonly verdict: "proven" }
   /** A shortest path that breaks it. */
   | { readonly verdict: "violated"; readonly path: readonly PathStep[] }
   /** Neither is certain. */
-  | { readonly verdict: "unknown"; readonly why: string };
+  | { readonly verdict: "unknown"; readonly why: string }
+);
 
 export interface ProofOptions {
   /** How many different situations of a run are looked at. Default: 100,000. */
@@ -35,28 +37,27 @@ export function proveProperty(spec: PipelineSpec, property: Property, options: P
   const most = options.maxSituations ?? MOST_SITUATIONS;
   const scene: Scene = { spec, flow, words: watch.words, counted: false };
   const search = { watch, most };
-  let certain = searched({ ...search, scene }, false);
+  const found = [searched({ ...search, scene }, false)];
   // A cap may cut the shortest path, and not another one.
-  if (certain.kind === "broken" && !surelyFitsCaps(spec, certain.steps))
-    certain = searched({ ...search, scene: { ...scene, counted: true } }, false);
-  if (certain.kind === "broken") return { verdict: "violated", path: certain.steps.map(({ path }) => path) };
-  if (certain.kind === "tooMany") return tooMany(most);
-  const all = searched({ ...search, scene }, true);
-  if (all.kind === "tooMany") return tooMany(most);
-  const bare = [...all.states].filter((state) => isBare(spec, state)).map((state) => nameOf(spec, state));
-  if (bare.length > 0)
-    return {
-      verdict: "unknown",
-      why: `a function decides what follows ${bare.join(", ")}; declare its targets with route()`,
-    };
-  const assumed = all.kind === "broken" ? all.steps.find((step) => step.assumed === true) : undefined;
-  if (assumed === undefined) return { verdict: "proven" };
+  if (found[0]?.kind === "broken" && !surelyFitsCaps(spec, found[0].steps))
+    found.push(searched({ ...search, scene: { ...scene, counted: true } }, false));
+  const certain = found.at(-1);
+  if (certain?.kind === "holds") found.push(searched({ ...search, scene }, true));
+  const situations = found.reduce((sum, one) => sum + one.situations, 0);
+  const last = found.at(-1);
+  if (last === undefined || last.kind === "tooMany")
+    return { situations, verdict: "unknown", why: `the pipeline has more than ${most} different situations` };
+  if (last === certain && last.kind === "broken")
+    return { situations, verdict: "violated", path: last.steps.map(({ path }) => path) };
+  const bare = [...last.states].filter((state) => isBare(spec, state)).map((state) => nameOf(spec, state));
+  if (bare.length > 0) {
+    const why = `a function decides what follows ${bare.join(", ")}; declare its targets with route()`;
+    return { situations, verdict: "unknown", why };
+  }
+  const assumed = last.kind === "broken" ? last.steps.find((step) => step.assumed === true) : undefined;
+  if (assumed === undefined) return { situations, verdict: "proven" };
   const { from = "", to } = assumed.path;
-  return { verdict: "unknown", why: `the function that routes ${from} may lead to ${to}` };
-}
-
-function tooMany(most: number): PropertyVerdict {
-  return { verdict: "unknown", why: `the pipeline has more than ${most} different situations` };
+  return { situations, verdict: "unknown", why: `the function that routes ${from} may lead to ${to}` };
 }
 
 function isBare(spec: PipelineSpec, state: string): boolean {
@@ -75,7 +76,7 @@ interface Situation {
   readonly step: Step;
   readonly before: Situation | undefined;
 }
-type Found = { readonly states: ReadonlySet<string> } & (
+type Found = { readonly states: ReadonlySet<string>; readonly situations: number } & (
   | { readonly kind: "broken"; readonly steps: readonly Step[] }
   | { readonly kind: "holds" }
   | { readonly kind: "tooMany" }
@@ -100,16 +101,16 @@ function searched({ scene, watch, most }: Search, assumed: boolean): Found {
     return undefined;
   };
   const first = add(firstStep(scene), undefined);
-  if (first !== undefined) return { kind: "broken", steps: stepsOf(first), states };
+  if (first !== undefined) return { kind: "broken", steps: stepsOf(first), states, situations: 1 };
   for (const situation of waiting) {
-    if (seen.size > most) return { kind: "tooMany", states };
+    if (seen.size > most) return { kind: "tooMany", states, situations: seen.size };
     for (const step of stepsFrom(scene, situation.thread)) {
       if (step.assumed === true && !assumed) continue;
       const broken = add(step, situation);
-      if (broken !== undefined) return { kind: "broken", steps: stepsOf(broken), states };
+      if (broken !== undefined) return { kind: "broken", steps: stepsOf(broken), states, situations: seen.size };
     }
   }
-  return { kind: "holds", states };
+  return { kind: "holds", states, situations: seen.size };
 }
 
 function stepsOf(last: Situation): readonly Step[] {

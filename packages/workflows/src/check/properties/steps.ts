@@ -295,7 +295,14 @@ function forking(
     ...rest,
   };
   const visits = [...new Set(all.flatMap(({ thread }) => (thread.is === "ready" ? [thread.state] : [])))];
-  return { path: { to: all.map(({ key }) => key).join(" and ") }, words: [], next, visits };
+  return {
+    path: {
+      to: all.map(({ key, thread }) => (thread.is === "inside" ? `pipeline ${thread.pipeline}` : key)).join(" and "),
+    },
+    words: [],
+    next,
+    visits,
+  };
 }
 
 /** Whether something that the property names may happen in a child, or whether it cannot complete. */
