@@ -35,6 +35,7 @@ export {
   readEnd,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
+export { isDecision } from "./machine/recorded-decision.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
 export {
@@ -61,6 +62,7 @@ export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export { readLeft } from "./run/stage/recorded-phases.ts";
 export type { AnswerRule, AnswerRuleOptions } from "./run/tool-calls/answer-rule.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";

@@ -20,6 +20,9 @@ export {
   simulate,
 } from "./check/simulate/simulate.ts";
 export { simulationLines } from "./check/simulate/simulation-lines.ts";
+export { againstRuns, type RunTrial, trialLines } from "./check/trial/against-runs.ts";
+export type { TrialCall } from "./check/trial/calls.ts";
+export type { TrialRoute } from "./check/trial/routes.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
 export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
 export { type AsciiOptions, asciiGraph } from "./graph/ascii.ts";
