@@ -9,7 +9,8 @@ export function interruptRules(spec: PipelineSpec, flow: Flow): readonly CheckFi
     if (handlesInterrupt(spec, state)) return [];
     return movesOf(spec, state).flatMap((move): readonly CheckFinding[] => {
       if (move.shape.kind !== "return" || (move.row.from === "*" && spec.interrupts.length > 0)) return [];
-      const message = `${moveWords(move)} of ${nameOf(spec, state)} returns to what an interrupt suspended, but no interrupt leads to ${nameOf(spec, state)}, so it is always refused.`;
+      const ends = typeof move.row.on === "string" ? "the run fails there" : "it is always refused";
+      const message = `${moveWords(move)} of ${nameOf(spec, state)} returns to what an interrupt suspended, but no interrupt leads to ${nameOf(spec, state)}, so ${ends}.`;
       const suggestion = "name the state as the target of an interrupt, or name another target";
       return [
         {
