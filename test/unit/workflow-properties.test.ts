@@ -89,8 +89,8 @@ test("an interrupt may come in any state, and its handler goes back to where it 
   ).toEqual([
     "proven",
     "proven",
-    "start in plan, then READY to execute (approved), then interrupt changed to audit, then OK to execute, which goes on, then use of Bash in execute",
-    "start in plan, then interrupt changed to audit, then OK to plan, which goes on, then interrupt changed to audit",
+    "start in plan, then READY to execute (approved), then interrupt changed to audit, then OK to execute, which continues, then use of Bash in execute",
+    "start in plan, then interrupt changed to audit, then OK to plan, which continues, then interrupt changed to audit",
   ]);
 });
 

@@ -102,9 +102,9 @@ test("an interrupt is handled and the work goes on; several of one change are ha
   expect(hops.map(({ what, follows }) => `${what} => ${follows}`)).toEqual([
     "the run starts => enters work",
     "./db/a.sql changed: interrupt sql => enters audit",
-    "event OK => goes on in work",
+    "event OK => continues in work",
     "./db/a.sql changed: interrupt any => enters lint",
-    "event OK => goes on in work",
+    "event OK => continues in work",
     "event DONE => the run completes in done",
   ]);
   expect(end?.status).toBe("completed");

@@ -125,7 +125,7 @@ function satisfies(value: Json | undefined, { op, value: operand = null }: Opera
   return holds(value, op, operand);
 }
 
-/** The only values that satisfy a condition; undefined if there are others. */
+/** The only values that satisfy a condition; undefined if more values do. */
 function candidatesOf({ op, value = null }: OperatorCondition): readonly (Json | undefined)[] | undefined {
   if (op === "not_exists" || (op === "eq" && value === null)) return [undefined];
   if (op === "eq") return [value];

@@ -154,7 +154,7 @@ function follow(walk: Walk, from: Stop, shape: ChoiceShape, context: KnownContex
       if (shape.onFail !== undefined) enter(shape.onFail);
       break;
     case "return":
-      // The state that was interrupted goes on, with what its handler has added.
+      // The state that was interrupted continues with what its handler has added.
       for (const stop of [...walk.stops.values()]) arrive(walk, { ...stop, context });
       break;
     case "done":

@@ -20,7 +20,7 @@ export function svgGraph(spec: PipelineSpec): string {
   const ahead = graph.edges.filter((edge) => span(edge) > 1);
   const left = MARGIN + back.length * LANE;
   const inner = Math.max(1, ...layers.map((layer) => layer.length)) * (BOX.width + GAP.x) - GAP.x;
-  const places = new Map<string, Place>();
+  const places = new Map<string, Corner>();
   for (const [row, layer] of layers.entries()) {
     const wide = layer.length * (BOX.width + GAP.x) - GAP.x;
     for (const [column, { id }] of layer.entries())
@@ -72,12 +72,12 @@ interface Drawn {
   readonly line: string;
   readonly words: string;
 }
-interface Place {
+interface Corner {
   readonly x: number;
   readonly y: number;
 }
 
-function curve(edge: GraphEdge, from: Place, to: Place, nth: number): Drawn {
+function curve(edge: GraphEdge, from: Corner, to: Corner, nth: number): Drawn {
   // Several edges between two boxes are drawn beside each other.
   const aside = nth * 26;
   const [x1, y1, x2, y2] = [from.x + BOX.width / 2 + aside, from.y + BOX.height, to.x + BOX.width / 2 + aside, to.y];
@@ -92,9 +92,9 @@ function curve(edge: GraphEdge, from: Place, to: Place, nth: number): Drawn {
 }
 
 /** Leaves and enters at one side, and follows a lane. The labels of one box stand below each other. */
-function detour(edge: GraphEdge, from: Place, to: Place, lane: number, nth: number): Drawn {
+function detour(edge: GraphEdge, from: Corner, to: Corner, lane: number, nth: number): Drawn {
   const isLeft = lane < from.x;
-  const side = ({ x }: Place): number => (isLeft ? x : x + BOX.width);
+  const side = ({ x }: Corner): number => (isLeft ? x : x + BOX.width);
   const [y1, y2] = [from.y + BOX.height * 0.65, to.y + BOX.height * 0.35];
   const path = `M${side(from)} ${y1}H${lane}V${y2}H${side(to)}`;
   const x = side(from) + (isLeft ? -6 : 6);
@@ -126,7 +126,7 @@ const ROUND: ReadonlySet<GraphNode["kind"]> = new Set([
   "interrupted",
 ]);
 
-function boxMarkup({ kind, label, detail }: GraphNode, { x, y }: Place, group: GraphGroup | undefined): string {
+function boxMarkup({ kind, label, detail }: GraphNode, { x, y }: Corner, group: GraphGroup | undefined): string {
   const isDashed = kind === "any" || kind === "elsewhere" || kind === "interrupted";
   const middle = x + BOX.width / 2;
   const lines = detail === undefined ? [y + BOX.height / 2 + 5] : [y + 22, y + 40];

@@ -44,7 +44,7 @@ export const RULES: Readonly<Record<string, string>> = {
   "guard-contradiction": "The conditions of a guard can hold together.",
   "guard-never": "A guard reads what something can have set.",
   "shadowed-row": "A transition can apply, whatever comes before it.",
-  "never-entered": "A state can be entered, as far as the guards tell.",
+  "never-entered": "A state can be entered, as far as its guards show.",
   "endless-loop": "A loop has a way out.",
   "no-failure-path": "An agent can report that it failed.",
   "return-outside-interrupt": "A return belongs to the handler of an interrupt.",

@@ -35,7 +35,7 @@ function neverLeft(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   });
 }
 
-/** Where each state may go on, and whether it may end the run or a branch. */
+/** Where each state may lead, and whether it may end the run or a branch. */
 interface Exits {
   readonly next: ReadonlySet<string>;
   readonly ends: boolean;
@@ -89,7 +89,7 @@ function noFailure(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   );
   if (handled) return [];
   const message =
-    "No transition leads to a failed end, so an agent that cannot do its work can only go on or use up its turns.";
+    "No transition leads to a failed end, so an agent that cannot do its work can only continue or use up its turns.";
   const suggestion = "add a final state for failures, and an event that leads to it";
   return [{ severity: "warning", rule: "no-failure-path", path: `stages.${spec.initial}`, message, suggestion }];
 }

@@ -4,7 +4,7 @@ import { type CheckFinding, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";
 import { entersOf, type Move } from "../moves.ts";
 
-/** Permissions that grow from one state to the next, and changes that nobody looks at. */
+/** Permissions that grow from one state to the next, and changes that no one reviews. */
 export function permissionRules(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   return [...privilegeJumps(spec, flow), ...unreviewed(spec, flow)];
 }

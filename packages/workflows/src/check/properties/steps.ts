@@ -233,7 +233,7 @@ function led(scene: Scene, at: Working, shape: ChoiceShape, event: string | unde
       const last = at.suspended.at(-1);
       if (last === undefined) return [];
       const next: Working = { ...at, state: last.state, suspended: at.suspended.slice(0, -1) };
-      return [{ path: { to: `${nameOf(spec, last.state)}, which goes on` }, words: [], next }];
+      return [{ path: { to: `${nameOf(spec, last.state)}, which continues` }, words: [], next }];
     }
     case "done":
       return [{ path: { to: "a completed end" }, words: [], next: at.terminal === undefined ? COMPLETED : FAILED }];
@@ -393,7 +393,7 @@ function functionSteps(scene: Scene, at: Working, branch: readonly string[]): re
   return [...moves, ends, ...assumedForks(scene, at, targets, branch)];
 }
 
-/** A function with several targets may run some of them side by side, in any way, before it goes on with one. */
+/** A function with several targets may run some of them side by side, in any way, before it continues with one. */
 function assumedForks(
   scene: Scene,
   at: Working,

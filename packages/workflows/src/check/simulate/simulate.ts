@@ -325,7 +325,7 @@ function followsOf(spec: PipelineSpec, { suspended }: MachineState, effect: Effe
     case "approve":
       return `asks a person${effect.message === undefined ? "" : `: ${effect.message}`} (${effect.from} to ${effect.to})`;
     case "return":
-      return `goes on in ${nameOf(spec, suspended.at(-1)?.at.state ?? "")}`;
+      return `continues in ${nameOf(spec, suspended.at(-1)?.at.state ?? "")}`;
   }
 }
 
