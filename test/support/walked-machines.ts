@@ -101,7 +101,7 @@ function keyOf({ machine, begun, fork }: Line): string {
     places,
     begun,
     children,
-    [...counts].map(([state, { visits }]) => [state, visits]).toSorted(),
+    [...counts].map(([state, { visits }]) => `${state} ${visits}`).toSorted(),
     hops,
   ]);
 }

@@ -10,7 +10,7 @@ export function choiceLabel(spec: PipelineSpec, choice: AnyChoice): string {
   return reading.ok ? shapeLabel(spec, reading.shape) : "nowhere";
 }
 
-export function shapeLabel(spec: PipelineSpec, shape: ChoiceShape): string {
+function shapeLabel(spec: PipelineSpec, shape: ChoiceShape): string {
   const name = (state: string): string => nameOf(spec, state);
   switch (shape.kind) {
     case "to":

@@ -150,6 +150,6 @@ function unknownWord(spec: PipelineSpec, name: string, tools: readonly string[])
   return { ok: false, message, ...(hint === undefined ? {} : { suggestion: hint }) };
 }
 
-export function sameWord(one: Word, other: Word): boolean {
+function sameWord(one: Word, other: Word): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

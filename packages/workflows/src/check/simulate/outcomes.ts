@@ -152,7 +152,7 @@ function readFailure(
 ): Extract<ChildOutcome, { readonly failure: FailureCode }> | OutcomeFault {
   const { failure, message } = value;
   if (typeof failure !== "string" || !isCode(failure)) {
-    const suggestion = suggestOneOf(String(failure), Object.keys(CODES));
+    const suggestion = suggestOneOf(typeof failure === "string" ? failure : "", Object.keys(CODES));
     return {
       path: `${path}.failure`,
       message: "is the code of a failure",
