@@ -180,9 +180,6 @@ describe("a state machine loads", () => {
 
   test("an outcome may be written for an end state", async () => {
     const states = `  a: []\n  b: []\n  done: { outcome: cancelled }`;
-    const text = machine(`${ROWS}  - { from: b, on: pause, to: a }\n`, { states }).replace("[done,", "[done, good,");
-    const found = await load(text.replace("from: b, on: success, to: done", "from: b, on: success, to: good"));
-    expect(found.diagnostics.map(({ rule }) => rule)).toEqual(["final-outcome", "unreachable"]);
     const rows = `${ROWS}  - { from: a, on: success, to: good, when: context.x }\n`;
     expect((await stateOf(machine(rows, { states }).replace("[done,", "[done, good,"), "done")).final).toEqual({
       outcome: "cancelled",
@@ -429,6 +426,22 @@ describe("a mistake is reported where it is", () => {
   });
 });
 
+describe("what Flujo accepts and Sluice does not", () => {
+  test.each([
+    ["a start that is an end", machine(ROWS).replace("start_state: a", "start_state: done")],
+    ["no transitions, and so no way to an end", machine("").replace(/transitions:\n$/u, "")],
+    ["a start that is missing", machine(ROWS).replace("start_state: a\n", "")],
+    [
+      "an unquoted template language",
+      machine(ROWS, { states: '  a: [{ name: x, prompt: "{{ context.a | upper }}", tools: [] }]\n  b: []' }),
+    ],
+  ])("%s", async (_what, text) => {
+    const { pipeline, diagnostics } = await load(text);
+    expect(diagnostics.some(({ severity }) => severity === "error")).toBe(true);
+    expect(pipeline).toBeUndefined();
+  });
+});
+
 describe("what may not be meant is a warning", () => {
   test("a state that cannot be reached, and what only it reaches", async () => {
     const rows = "  - { from: a, on: success, to: done }\n  - { from: b, on: success, to: failed }\n";
@@ -459,6 +472,10 @@ describe("what may not be meant is a warning", () => {
   });
 });
 
-test("fixtures are the files of the specification", () => {
-  expect(readFileSync(new URL("orchestrate.yaml", fixtures), "utf8")).toContain("start_state: clarification");
+test("the example of the documentation loads as it is", async () => {
+  const page = readFileSync(new URL("../../docs/workflow-flujo.md", import.meta.url), "utf8");
+  const [, example = ""] = /```yaml\n([\s\S]*?)```/u.exec(page) ?? [];
+  const found = await load(example, { "w/audit.yaml": `steps:\n  ${agent("look")}\n` });
+  expect(found.diagnostics).toEqual([]);
+  expect(found.pipeline?.id).toBe("release");
 });

@@ -92,6 +92,8 @@ describe("a run as spans", () => {
       "sluice.execution.id": "plan#1",
       "sluice.attempt": 1,
       "sluice.attempt.outcome": "completed",
+      "sluice.executed_transition_from": "plan",
+      "sluice.executed_transition_to": "execute",
     });
     expect(seen.attributes("execute_tool Edit")).toMatchObject({
       "gen_ai.operation.name": "execute_tool",

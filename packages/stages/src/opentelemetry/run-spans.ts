@@ -15,7 +15,7 @@ import { CallSpans } from "./call-spans.ts";
 import { endModelSpan, modelSpan } from "./model-span.ts";
 import { clean, spanName, textIn } from "./names.ts";
 import type { OpenSpan } from "./open-span.ts";
-import { spanEvent } from "./span-events.ts";
+import { spanEvent, transitionOf } from "./span-events.ts";
 
 /** What the spans of a run and its siblings share. */
 export interface RunOfSpans {
@@ -104,6 +104,7 @@ export class RunSpans implements RunTelemetry {
       this.#request(event, at);
       const reported = spanEvent(event);
       if (reported !== undefined) this.#innermost(type).event(reported.name, reported.attributes, at);
+      if (type === "route.decided") this.#attempt?.span.set(transitionOf(event.data));
       if (type === "turn.finished") this.#closeTurn(event.data);
       if (type === "run.finished") this.#finishRun(event.data);
       if (type === "attempt.finished") {

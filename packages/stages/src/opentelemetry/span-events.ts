@@ -33,6 +33,14 @@ export function spanEvent(event: EventDraft): { name: string; attributes: Attrib
   return { name: `sluice.${type}`, attributes };
 }
 
+/** The attributes of a span whose route was decided. */
+export function transitionOf({ from, to }: EventDraft["data"]): Attributes {
+  return {
+    "sluice.executed_transition_from": textIn(from),
+    "sluice.executed_transition_to": textIn(to),
+  };
+}
+
 function attributeOf(value: Json | undefined): string | number | string[] | undefined {
   if (typeof value === "number") return value;
   return Array.isArray(value) ? value.filter((item) => typeof item === "string").map(clean) : textIn(value);

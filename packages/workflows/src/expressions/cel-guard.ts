@@ -1,36 +1,48 @@
 import { type ASTNode, EvaluationError } from "@marcbachmann/cel-js";
 import type { Guard, GuardScope, GuardVerdict } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { createCompiler, type Evaluate } from "./evaluator.ts";
+import { type Compile, createCompiler, type Evaluate } from "./evaluator.ts";
 import { isPath } from "./print.ts";
 import type { CelProblem } from "./problem.ts";
 import { type Expression, readExpression } from "./read-expression.ts";
-import { typeProblem } from "./type-check.ts";
+import { createTypeChecker } from "./type-check.ts";
 import { type CelRead, type CelTypes, type CelVariable, celVariable } from "./variables.ts";
 
 export type CelGuard =
   | { readonly guard: Guard; readonly problems?: undefined }
   | { readonly guard?: undefined; readonly problems: readonly CelProblem[] };
 
+/** `types` has the JSON Schemas of variables; `read` reads them. */
+export type CelGuardMaker = (expression: string, types?: CelTypes, read?: CelRead) => CelGuard;
+
 /**
  * Makes a guard from a CEL expression, or says what is wrong with it. Where schemas of its variables are given, unknown fields and
  * operations that cannot succeed are problems. The guard fires only if the expression gives `true`; a missing field and any other
  * error while it is evaluated is a condition that does not fire, with the reason.
  */
-export function celGuard(expression: string, types: CelTypes = {}, read: CelRead = celVariable): CelGuard {
-  const reading = readExpression(expression);
-  if ("problems" in reading) return { problems: reading.problems };
-  const problem = typeProblem(reading.expression, types);
-  if (problem !== undefined) return { problems: [problem] };
-  const names = [...reading.expression.reads];
-  const conditions = compile(reading.expression);
-  return {
-    guard: {
-      text: expression.trim(),
-      evaluate: (scope) => evaluate(conditions, variablesOf(names, read, scope)),
-    },
+export const celGuard: CelGuardMaker = (expression, types, read) => celGuards()(expression, types, read);
+
+/** Makes the guards of one document, which share what it costs to make the first. */
+export function celGuards(): CelGuardMaker {
+  const compileCondition = createCompiler();
+  const typeProblem = createTypeChecker();
+  return (expression, types = NO_TYPES, read = celVariable) => {
+    const reading = readExpression(expression);
+    if ("problems" in reading) return { problems: reading.problems };
+    const problem = typeProblem(reading.expression, types);
+    if (problem !== undefined) return { problems: [problem] };
+    const names = [...reading.expression.reads];
+    const conditions = conditionsOf(reading.expression, compileCondition);
+    return {
+      guard: {
+        text: expression.trim(),
+        evaluate: (scope) => evaluate(conditions, variablesOf(names, read, scope)),
+      },
+    };
   };
 }
+
+const NO_TYPES: CelTypes = {};
 
 /** One operand of the outermost `&&`: they are evaluated one by one, so that a verdict names the one that does not hold. */
 interface Condition {
@@ -39,8 +51,7 @@ interface Condition {
   readonly evaluate: Evaluate;
 }
 
-function compile({ ast, text }: Expression): readonly Condition[] {
-  const compileCondition = createCompiler();
+function conditionsOf({ ast, text }: Expression, compileCondition: Compile): readonly Condition[] {
   return operandsOf(ast).map((node) => ({
     text: textOf(node, text),
     isPath: isPath(node),

@@ -10,10 +10,26 @@ import { type CelTypes, type CelVariable, LAST_STEP, LAST_STEP_TYPE, VARIABLES }
 const KNOWN_TYPES: CelTypes = { event: { type: "string" }, last_step: LAST_STEP_TYPE };
 
 /** What is wrong with a condition for values of these types; undefined if nothing is certain. */
-export function typeProblem({ ast, text }: Expression, types: CelTypes): CelProblem | undefined {
+export type TypeChecker = (expression: Expression, types: CelTypes) => CelProblem | undefined;
+
+/** Checks conditions; those of the same types share their environment. */
+export function createTypeChecker(): TypeChecker {
+  const known = new WeakMap<CelTypes, Types>();
+  return (expression, types) => {
+    const declared = known.get(types) ?? declare(types);
+    known.set(types, declared);
+    return typeProblem(expression, declared);
+  };
+}
+
+function declare(types: CelTypes): Types {
   const declared = createTypes();
   for (const name of [...VARIABLES, ...LAST_STEP.values()])
     declared.environment.registerVariable(name, declared.typeOf(types[name] ?? KNOWN_TYPES[name], nameOf(name)));
+  return declared;
+}
+
+function typeProblem({ ast, text }: Expression, declared: Types): CelProblem | undefined {
   const printed = printToCheck(ast);
   const { valid, type, error } = declared.environment.check(printed.text);
   if (valid) return resultProblem(type ?? "dyn", text);

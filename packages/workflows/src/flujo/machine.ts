@@ -13,7 +13,8 @@ import {
   type Problem,
 } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
-import { celGuard } from "../expressions/cel-guard.ts";
+import { celGuards } from "../expressions/cel-guard.ts";
+import type { CelTypes } from "../expressions/variables.ts";
 import type { FindingAt } from "../format.ts";
 import { problemFinding } from "../problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
@@ -105,13 +106,17 @@ function rowsOf(
 ): { readonly rows: readonly PlacedRow[]; readonly findings: readonly Finding[] } {
   const { states, idOf } = layout;
   const read = variablesOf(layout);
+  const celGuard = celGuards();
+  const types = new Map<string, CelTypes>();
   const findings: Finding[] = [];
   const rows: PlacedRow[] = [];
   for (const [at, { from, on, when, to }] of machine.transitions.entries()) {
     const state = states.find(({ name }) => name === from);
     let guard: Guard | undefined;
     if (when !== undefined) {
-      const made = celGuard(when, typesOf(layout, { on, from: state }, document.fields.context_schema), read);
+      const known = types.get(`${on} ${from}`) ?? typesOf(layout, { on, from: state }, document.fields.context_schema);
+      types.set(`${on} ${from}`, known);
+      const made = celGuard(when, known, read);
       guard = made.guard;
       for (const { rule, message, suggestion, offset, length } of made.problems ?? []) {
         const hint = suggestion === undefined ? {} : { suggestion };
