@@ -6,9 +6,10 @@ export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from ".
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { checkSession } from "./definition/check/check.ts";
+export { invokeKey, parseChoice } from "./definition/choice.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
+export { edgesOf, isRowOf, pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
@@ -34,6 +35,7 @@ export {
   readEnd,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
+export { isDecision } from "./machine/recorded-decision.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
 export {
@@ -61,5 +63,6 @@ export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
