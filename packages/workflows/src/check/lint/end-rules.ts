@@ -1,7 +1,7 @@
 import type { PipelineSpec } from "@sluice/core";
 import { type CheckFinding, listed, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";
-import { entersOf, movesOf } from "../moves.ts";
+import { entersOf } from "../moves.ts";
 import { mayAct } from "./permission-rules.ts";
 
 /** States that are never entered or never left, loops without a way out, and ends that no run comes to. */
@@ -28,7 +28,7 @@ function worked(spec: PipelineSpec, flow: Flow): readonly string[] {
 function neverLeft(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   return worked(spec, flow).flatMap((state): readonly CheckFinding[] => {
     if (flow.moves(state).some(({ row: { on } }) => on !== "failure")) return [];
-    const rows = movesOf(spec, state).length;
+    const rows = flow.rows(state).length;
     if (rows === 0) return [];
     const message = `${nameOf(spec, state)} is a dead end: ${rows === 1 ? "its transition never applies" : "none of its transitions ever applies"}.`;
     return [{ severity: "warning", rule: "dead-end", path: `stages.${state}`, message }];
