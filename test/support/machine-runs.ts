@@ -232,7 +232,7 @@ function scriptedExecutor(playOf: (runId: string) => Play): StateExecutor {
       await play.onAct?.(within(ctx.runId), signal);
       const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
       // A skipped state does not work; if it does, the trace says so.
-      return outcome.status === "skipped"
+      return outcome.status === "skipped" || outcome.status === "paused"
         ? { ...spent, status: "cancelled", reason: "worked although it was skipped" }
         : { ...spent, ...outcome };
     },
@@ -329,6 +329,21 @@ function choiceOf(node: RouteNode, scope: Scope): unknown {
     }
     case "forEach":
       return listOf(node, scope);
+    case "fork": {
+      const { branches, join, onComplete, onFail } = node;
+      const options = { join, onComplete, onFail, input: inputOf(node.input) };
+      const each = branches.map(({ key, initial, terminal, input }) => [
+        key,
+        present({ initial, terminal, input: inputOf(input) }),
+      ]);
+      return made("fork", Object.fromEntries(each), present(options));
+    }
+    case "invoke": {
+      const { pipeline: invoked, key, onComplete, onFail } = node;
+      return made("invoke", invoked, present({ key, onComplete, onFail, input: inputOf(node.input) }));
+    }
+    case "return":
+      return made("backToInterrupted");
     case "stages": {
       const { stages, execution, join } = node;
       return { stages, execution, ...(join === undefined ? {} : { join }) };
@@ -351,10 +366,18 @@ function choiceOf(node: RouteNode, scope: Scope): unknown {
   }
 }
 
-/** Until core has lists, no machine makes one. */
+/** What a maker of core returns for arguments that no type allows. */
+function made(maker: string, ...args: readonly unknown[]): unknown {
+  const make: unknown = Reflect.get(core, maker);
+  if (typeof make !== "function") throw new Error(`core has no ${maker}`);
+  return Reflect.apply(make, undefined, args);
+}
+
+function present(options: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
 function listOf(node: ListNode, scope: Scope): unknown {
-  const forEach: unknown = Reflect.get(core, "forEach");
-  if (typeof forEach !== "function") throw new Error("core has no forEach");
   const { join, input, onFailure, maxParallel } = node;
   const options = {
     key: (item: Json, index: number) => itemKey(node, item, index),
@@ -363,7 +386,7 @@ function listOf(node: ListNode, scope: Scope): unknown {
     ...(onFailure === undefined ? {} : { onFailure }),
     ...(maxParallel === undefined ? {} : { maxParallel }),
   };
-  return Reflect.apply(forEach, undefined, [node.state, evaluate(node.items, scope), options]);
+  return made("forEach", node.state, evaluate(node.items, scope), options);
 }
 
 function unrecordable(value: Unrecordable): unknown {
