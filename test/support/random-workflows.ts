@@ -1,0 +1,382 @@
+import type { Json, JsonObject } from "@sluice/core";
+import fc from "fast-check";
+import { choices, condition, namedBy, outcome, read, value } from "./random-machines.ts";
+import type {
+  Act,
+  ApprovalNode,
+  Expr,
+  ForkNode,
+  GuardNode,
+  InterruptNode,
+  InvokeNode,
+  Machine,
+  Outcome,
+  RouteNode,
+  RowNode,
+  StateNode,
+} from "./reference-machine.ts";
+
+// Machines as workflow files make them: states that complete by events, finals, approvals, interrupts, forks and invokes; and what
+// may happen to them.
+
+const IDS = ["plan", "b", "c2", "to-do", "Last", "fix"] as const;
+const FINALS = ["finished", "failed", "gone"] as const;
+/** Events that rows name; `*` is for those that none names. */
+const EVENTS = ["GO", "BACK", "toString", "*"] as const;
+/** What an agent may ask for. */
+const SAID = [...EVENTS, "END", "GO ", "go", "", "__proto__", "constructor", "hasOwnProperty", "$return"] as const;
+const PATHS = ["db/a.sql", "db/b.js", "notes.md", "src/x.ts"] as const;
+const GLOBS = ["db/**", "**/*.sql", "notes.md"] as const;
+
+const protoData: JsonObject = JSON.parse('{"__proto__": {"k": 9}, "k": 1}');
+const data: fc.Arbitrary<JsonObject> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<JsonObject>({}) },
+  {
+    weight: 8,
+    arbitrary: fc.dictionary(fc.constantFrom("k", "l", "n", "rationale", "toString", "prototype"), fc.nat(3), {
+      maxKeys: 3,
+      noNullPrototype: true,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom<JsonObject>(
+      { rationale: "it works" },
+      { rationale: "long ".repeat(500), k: 1 },
+      { deep: { list: [1, { k: null }] } },
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom<JsonObject>(
+      protoData,
+      { constructor: 1 },
+      { _own: 1, k: 3 },
+      { _interrupt_return: "plan" },
+      { _fork: {} },
+    ),
+  },
+);
+
+/** What a row of a state may ask for: of a completion by events, the event and its data; of others, what the route of a result may. */
+function guard(ids: readonly string[], of: RowNode["on"]): fc.Arbitrary<GuardNode> {
+  const own: Expr[] = [
+    read("ctx", "context", "n"),
+    read("ctx", "context", "rationale"),
+    read("result", "output", "data", "n"),
+  ];
+  const ofEvent = fc
+    .tuple(fc.constantFrom(...own), fc.nat(2), fc.constantFrom("same" as const, "below" as const))
+    .map(([left, n, op]): Expr => ({ op, left, right: value(n) }));
+  const asked = typeof of === "object" ? fc.oneof(ofEvent, condition(ids, "completed")) : condition(ids, "failed");
+  const returns = fc
+    .oneof(
+      { weight: 6, arbitrary: asked },
+      { weight: 1, arbitrary: fc.constantFrom<Json>("true", 1, null, {}).map(value) },
+    )
+    .map((what): GuardNode => ({ guard: "returns", value: what }));
+  return fc.oneof(
+    { weight: 8, arbitrary: returns },
+    { weight: 1, arbitrary: fc.constant<GuardNode>({ guard: "throws" }) },
+    { weight: 1, arbitrary: returns.map((promised): GuardNode => ({ guard: "later", promised })) },
+  );
+}
+
+/** One in `of` more. */
+function rarely<T>(made: fc.Arbitrary<T>, of: number): fc.Arbitrary<T | undefined> {
+  return fc.oneof({ weight: of, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: made });
+}
+
+const approval: fc.Arbitrary<ApprovalNode> = fc
+  .tuple(
+    fc.option(fc.constant("Is that right?"), { nil: undefined }),
+    fc.array(fc.constantFrom("yes" as const, "yes" as const, "no" as const, "nobody" as const), {
+      minLength: 1,
+      maxLength: 3,
+    }),
+  )
+  .map(([message, says]) => ({ says, ...(message === undefined ? {} : { message }) }));
+
+function forks(states: readonly StateNode[]): fc.Arbitrary<ForkNode> {
+  const plain = states.filter(({ needsX }) => !needsX).map(({ id }) => id);
+  const working = states.filter(({ needsX, final }) => !needsX && final === undefined).map(({ id }) => id);
+  const branch = fc.tuple(fc.constantFrom(...working), fc.constantFrom(...states.map(({ id }) => id)), fc.nat(3));
+  return fc
+    .record({
+      do: fc.constant("fork" as const),
+      branches: fc
+        .uniqueArray(fc.tuple(fc.constantFrom("lint", "types", "toString", "b"), branch), {
+          selector: ([key]) => key,
+          minLength: 1,
+          maxLength: 3,
+        })
+        .map((all) =>
+          all.map(([key, [initial, terminal, x]]) => ({
+            key,
+            initial,
+            terminal: terminal === initial ? (plain.find((id) => id !== initial) ?? terminal) : terminal,
+            ...(x === 0 ? {} : { input: value({ x, pick: x }) }),
+          })),
+        ),
+      join: fc.constantFrom("all" as const, "any" as const),
+      onComplete: fc.constantFrom(...plain),
+      onFail: fc.option(fc.constantFrom(...plain), { nil: undefined }),
+      input: fc.option(
+        fc.nat(2).map((x) => value({ x })),
+        { nil: undefined },
+      ),
+    })
+    .map(({ onFail, input, ...fork }) => ({
+      ...fork,
+      ...(onFail === undefined ? {} : { onFail }),
+      ...(input === undefined ? {} : { input }),
+    }));
+}
+
+function invokes(states: readonly StateNode[], pipelines: readonly string[]): fc.Arbitrary<InvokeNode> {
+  const plain = states.filter(({ needsX }) => !needsX).map(({ id }) => id);
+  return fc
+    .record({
+      do: fc.constant("invoke" as const),
+      pipeline: fc.constantFrom(...pipelines),
+      key: fc.option(fc.constantFrom("sub", "plan"), { nil: undefined }),
+      onComplete: fc.constantFrom(...plain),
+      onFail: fc.option(fc.constantFrom(...plain), { nil: undefined }),
+      input: fc.option(
+        fc.nat(2).map((x) => value({ x, suite: "all" })),
+        { nil: undefined },
+      ),
+    })
+    .map(({ key, onFail, input, ...invoke }) => ({
+      ...invoke,
+      ...(key === undefined ? {} : { key }),
+      ...(onFail === undefined ? {} : { onFail }),
+      ...(input === undefined ? {} : { input }),
+    }));
+}
+
+/** What a row may lead to. */
+function targets(
+  states: readonly StateNode[],
+  pipelines: readonly string[],
+  on: RowNode["on"],
+): fc.Arbitrary<string | RouteNode> {
+  const plain = states.filter(({ needsX }) => !needsX);
+  const working = plain.filter(({ final }) => final === undefined).map(({ id }) => id);
+  const finals = plain.filter(({ final }) => final !== undefined).map(({ id }) => id);
+  // A pause leads to a state, which reads the answer.
+  if (on === "pause") return fc.constantFrom(...working);
+  const results = states.filter(({ final, events }) => final === undefined && events === undefined);
+  return fc.oneof(
+    { weight: 10, arbitrary: fc.constantFrom<string>(...working) },
+    ...(finals.length === 0 ? [] : [{ weight: 2, arbitrary: fc.constantFrom<string>(...finals) }]),
+    { weight: 4, arbitrary: fc.constant<RouteNode>({ do: "return" }) },
+    { weight: 3, arbitrary: forks(states) },
+    ...(pipelines.length === 0 ? [] : [{ weight: 3, arbitrary: invokes(states, pipelines) }]),
+    ...(results.length < 2 ? [] : [{ weight: 4, arbitrary: choices(results, "row") }]),
+  );
+}
+
+const stateNodes: fc.Arbitrary<readonly StateNode[]> = fc
+  .tuple(fc.integer({ min: 2, max: IDS.length }), fc.subarray([...FINALS]))
+  .chain(([count, finals]) =>
+    fc.tuple(
+      fc.tuple(
+        ...IDS.slice(0, count).map((id) =>
+          fc
+            .record({
+              needsX: fc.integer({ min: 0, max: 9 }).map((of) => of === 0 && id !== IDS[0]),
+              events: fc.integer({ min: 0, max: 9 }).map((of) => of < 7),
+              outcomes: fc.array(outcome, { minLength: 1, maxLength: 4 }),
+              acts: fc.array(fc.array(act, { maxLength: 5 }), { minLength: 1, maxLength: 3 }),
+            })
+            .map(({ needsX, events, outcomes, acts }): StateNode => {
+              if (!events)
+                return { id, needsX, outcomes, acts: acts.map((all) => all.filter((one) => one.act === "touch")) };
+              return { id, needsX, events: true, outcomes: outcomes.map(withoutOutput), acts };
+            }),
+        ),
+      ),
+      fc.constant(
+        finals.map(
+          (id): StateNode => ({
+            id,
+            needsX: false,
+            final: id === "finished" ? "completed" : id === "failed" ? "failed" : "cancelled",
+            outcomes: [{ status: "skipped" }],
+          }),
+        ),
+      ),
+    ),
+  )
+  .map(([working, finals]) => [...working, ...finals]);
+
+const act: fc.Arbitrary<Act> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc
+      .tuple(fc.constantFrom(...SAID), data)
+      .map(([event, given]): Act => ({ act: "event", event, data: given })),
+  },
+  { weight: 2, arbitrary: fc.constantFrom(...PATHS).map((path): Act => ({ act: "touch", path })) },
+);
+
+/** A state that completes by events ends otherwise when it has asked for none. */
+function withoutOutput(of: Outcome): Outcome {
+  return of.status === "completed" ? { status: "failed", code: "model", message: "it asked for no event" } : of;
+}
+
+function rows(states: readonly StateNode[], pipelines: readonly string[]): fc.Arbitrary<readonly RowNode[]> {
+  const ids = states.map(({ id }) => id);
+  const results = states.filter(({ final, events }) => final === undefined && events === undefined);
+  const byEvents = states.filter(({ events }) => events === true);
+  const from = fc.oneof(
+    ...(byEvents.length === 0
+      ? []
+      : [
+          {
+            weight: 8,
+            arbitrary: fc
+              .tuple(fc.constantFrom(...byEvents.map(({ id }) => id)), fc.constantFrom(...EVENTS))
+              .map(([id, event]): Pick<RowNode, "from" | "on"> => ({ from: id, on: { event } })),
+          },
+        ]),
+    ...(results.length === 0
+      ? []
+      : [
+          {
+            weight: 5,
+            arbitrary: fc
+              .constantFrom(...results.map(({ id }) => id))
+              .map((id): Pick<RowNode, "from" | "on"> => ({ from: id, on: "success" })),
+          },
+        ]),
+    {
+      weight: 4,
+      arbitrary: fc
+        .tuple(
+          fc.constantFrom("*", ...[...results, ...byEvents].map(({ id }) => id)),
+          fc.constantFrom("failure" as const, "skipped" as const, "pause" as const),
+        )
+        .map(([id, on]): Pick<RowNode, "from" | "on"> => ({ from: id, on })),
+    },
+  );
+  const row = from.chain(({ from: id, on }) =>
+    fc
+      .record({
+        when: rarely(guard(ids, on), 2),
+        to: targets(states, pipelines, on),
+        approval: rarely(approval, 5),
+      })
+      .map(
+        ({ when, to, approval: asks }): RowNode => ({
+          from: id,
+          on,
+          to,
+          ...(when === undefined ? {} : { when }),
+          ...(asks === undefined ? {} : { approval: asks }),
+        }),
+      ),
+  );
+  return fc.array(row, { minLength: 6, maxLength: 24, size: "max" }).map((made) => [
+    ...made,
+    // Every state has a way to an end.
+    ...byEvents.map(({ id }): RowNode => ({ from: id, on: { event: "END" }, to: END })),
+    ...(results.length === 0 ? [] : [{ from: "*", on: "success" as const, to: END }]),
+  ]);
+}
+const END: RouteNode = { do: "done", output: value("the end") };
+
+const interrupts = (states: readonly StateNode[]): fc.Arbitrary<readonly InterruptNode[]> => {
+  const plain = states.filter(({ needsX, final }) => !needsX && final === undefined).map(({ id }) => id);
+  return fc
+    .subarray([...GLOBS])
+    .chain((globs) =>
+      fc.tuple(
+        ...globs.map((files, index) =>
+          fc.constantFrom(...plain).map((target): InterruptNode => ({ name: `check_${index}`, files, target })),
+        ),
+      ),
+    );
+};
+
+/** Only states that something leads to are part of a machine. */
+function reachable(machine: Machine): Machine {
+  const { routes, interrupts: handled = [] } = machine;
+  if (routes.kind === "functions") return machine;
+  const named = new Set([machine.initial, ...handled.map(({ target }) => target)]);
+  for (const id of named) {
+    for (const { from, to } of routes.rows) {
+      if (from !== "*" && from !== id) continue;
+      for (const target of typeof to === "string" ? [to] : namedBy(to)) named.add(target);
+    }
+  }
+  const states = machine.states.filter(({ id }) => named.has(id));
+  const kept = routes.rows.filter(({ from }) => from === "*" || named.has(from));
+  return { ...machine, states, routes: { kind: "table", rows: kept } };
+}
+
+function workflows(pipelines: Readonly<Record<string, Machine>>): fc.Arbitrary<Machine> {
+  return stateNodes
+    .chain((states) =>
+      fc.record({
+        states: fc.constant(states),
+        initial: fc.constant(IDS[0]),
+        input: fc.record({ task: fc.constant("route"), x: fc.nat(2) }),
+        context: fc.constantFrom<Machine["context"]>({}, { k: 1 }, { k: 0, n: 1, deep: { a: [1] } }),
+        limits: fc
+          .record({
+            maxVisits: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined, freq: 3 }),
+            maxHops: fc.option(fc.integer({ min: 1, max: 16 }), { nil: undefined, freq: 2 }),
+          })
+          .map(({ maxVisits, maxHops }) => ({
+            ...(maxVisits === undefined ? {} : { maxVisits }),
+            ...(maxHops === undefined ? {} : { maxHops }),
+          })),
+        routes: rows(states, Object.keys(pipelines)).map((all) => ({ kind: "table" as const, rows: all })),
+        interrupts: interrupts(states),
+        pipelines: fc.constant(pipelines),
+      }),
+    )
+    .map(reachable);
+}
+
+/** Machines with all that a file can say, which may invoke each other. */
+export const randomWorkflow: fc.Arbitrary<Machine> = fc.oneof(
+  { weight: 3, arbitrary: workflows({}) },
+  { weight: 1, arbitrary: workflows({}).chain((suite) => workflows({ suite })) },
+);
+
+/** One thing that may happen; what it comes to depends on where the machine is. */
+export interface Move {
+  readonly what: "event" | "end" | "interrupt" | "cancel";
+  /** A text, or one of the events of the state. */
+  readonly event: string | number;
+  readonly data: JsonObject;
+  readonly outcome: Outcome;
+  readonly path: string;
+  readonly yes: boolean;
+  /** How children end, one after the other, over and over. */
+  readonly children: readonly Outcome[];
+}
+export const randomMoves: fc.Arbitrary<readonly Move[]> = fc.array(
+  fc.record({
+    what: fc.oneof(
+      { weight: 12, arbitrary: fc.constant("event" as const) },
+      { weight: 3, arbitrary: fc.constant("end" as const) },
+      { weight: 4, arbitrary: fc.constant("interrupt" as const) },
+      { weight: 1, arbitrary: fc.integer({ min: 0, max: 5 }).map((n) => (n === 0 ? "cancel" : "event")) },
+    ),
+    event: fc.oneof({ weight: 3, arbitrary: fc.nat(6) }, { weight: 1, arbitrary: fc.constantFrom(...SAID) }),
+    data,
+    outcome: fc.oneof({ weight: 6, arbitrary: outcome }, { weight: 1, arbitrary: pausing() }),
+    path: fc.constantFrom(...PATHS),
+    yes: fc.integer({ min: 0, max: 3 }).map((n) => n > 0),
+    children: fc.array(outcome, { minLength: 1, maxLength: 3 }),
+  }),
+  { minLength: 1, maxLength: 24, size: "max" },
+);
+
+function pausing(): fc.Arbitrary<Outcome> {
+  return fc.nat(2).map((x): Outcome => ({ status: "paused", request: { answer: "later", x } }));
+}
