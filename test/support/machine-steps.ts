@@ -1,0 +1,203 @@
+import type { Json, JsonObject, PipelineSpec, StageContext } from "@sluice/core";
+import {
+  apply,
+  contextOf,
+  type Effect,
+  follow,
+  initialState,
+  legalEvents,
+  type MachineInput,
+  type MachineState,
+  type Transition,
+  transition,
+} from "@sluice/core/machine";
+import { machinePipeline, newPlay, type Play } from "./machine-runs.ts";
+import type { Asked, End, Machine } from "./reference-machine.ts";
+import {
+  type Happened,
+  legalEvents as expectedEvents,
+  type Resolved,
+  type RunState,
+  type Effect as ExpectedEffect,
+  sightOf,
+} from "./reference-step.ts";
+import type { Walked } from "./reference-walk.ts";
+
+// The same walk by `transition` and `apply` alone, and by the reference, step by step, in the same words.
+
+/** What one step shows. */
+export interface StepSeen {
+  readonly effect: JsonObject;
+  readonly asked: readonly Omit<Asked, "raced">[];
+  readonly trace?: JsonObject;
+  /** What code would read now. */
+  readonly upstream?: JsonObject;
+  readonly context?: JsonObject;
+  readonly joined?: JsonObject;
+  readonly suspended: Json;
+  readonly legal?: Json;
+}
+
+export function expectedSteps(machine: Machine, walked: readonly Walked[]): readonly StepSeen[] {
+  return walked.map(({ step: { effect, after, decision, asked } }) => {
+    const at = after.at;
+    const sight = at === undefined || effect.kind === "end" ? undefined : sightOf(after, at);
+    return {
+      effect: effectExpected(machine, effect, after),
+      asked,
+      ...(decision === undefined
+        ? {}
+        : {
+            trace: plain({
+              by: decision.choice.kind === "stay" ? "stay" : decision.by,
+              row: decision.choice.kind === "stay" ? undefined : decision.row,
+              refused: decision.refused ?? [],
+              rejected: decision.rejected,
+              choice: decision.choice.kind,
+            }),
+          }),
+      ...(sight === undefined
+        ? {}
+        : {
+            upstream: sight.upstream,
+            context: sight.context,
+            joined: plain({ fork: sight.fork, items: sight.items }),
+          }),
+      suspended: after.suspended.map(({ place: { state, visit, input }, interrupt }) => ({
+        interrupt,
+        state,
+        visit,
+        input,
+      })),
+    };
+  });
+}
+
+/** What the machine does with the same that happened. */
+export async function stepsSeen(machine: Machine, walked: readonly Walked[]): Promise<readonly StepSeen[]> {
+  const play = newPlay(machine);
+  const { spec } = machinePipeline(machine, () => play);
+  const state = initialState(spec, { input: machine.input });
+  const seen: StepSeen[] = [];
+  let question: { readonly effect: Extract<Effect, { kind: "approve" }>; readonly of: MachineInput } | undefined;
+  for (const { happened, before } of walked) {
+    const input = inputOf(happened, before, question);
+    const taken = await transition(spec, state, input);
+    const again = follow(spec, state, input, taken.trace);
+    if (JSON.stringify(again) !== JSON.stringify(taken)) throw new Error("the same decision is followed differently");
+    apply(state, taken.patch);
+    const { effect } = taken;
+    if (effect.kind === "approve") question = { effect, of: input };
+    seen.push(stepSeen(spec, state, taken, play));
+    if (effect.kind === "end") break;
+  }
+  return seen;
+}
+
+function stepSeen(spec: PipelineSpec, state: MachineState, { effect, trace }: Transition, play: Play): StepSeen {
+  const asked = [...play.asked.values()].map(({ run: _run, ...one }) => one);
+  play.asked.clear();
+  const sight: StageContext | undefined = state.at === undefined || effect.kind === "end" ? undefined : contextOf(state);
+  const choice = trace?.choice.kind;
+  return {
+    effect: effectSeen(effect),
+    asked,
+    ...(trace === undefined
+      ? {}
+      : {
+          trace: plain({
+            by: choice === "stay" ? "stay" : trace.by,
+            row: choice === "stay" ? undefined : trace.row,
+            refused: (trace.rejectedRows ?? []).map(({ row }) => row),
+            rejected: trace.rejected !== undefined,
+            choice,
+          }),
+        }),
+    ...(sight === undefined
+      ? {}
+      : {
+          upstream: plain(sight.upstream),
+          context: plain(sight.context),
+          joined: plain({ fork: sight.fork, items: sight.items }),
+        }),
+    suspended: state.suspended.map(({ at: { state: id, visit, input }, interrupt }) => ({
+      interrupt,
+      state: id,
+      visit,
+      input,
+    })),
+  };
+}
+
+function inputOf(
+  happened: Happened,
+  before: RunState,
+  question: { readonly effect: Extract<Effect, { kind: "approve" }>; readonly of: MachineInput } | undefined,
+): MachineInput {
+  switch (happened.kind) {
+    case "start":
+    case "cancelled":
+    case "interrupt":
+    case "event":
+      return happened;
+    case "answer": {
+      if (question === undefined) throw new Error("nobody was asked");
+      const { of, effect } = question;
+      if (of.kind !== "event" && of.kind !== "result" && of.kind !== "children") throw new Error(`asked of ${of.kind}`);
+      return { kind: "answer", of, decision: effect.decision, approved: happened.approved };
+    }
+    case "children":
+      return { kind: "children", ended: happened.ended.map((ended) => ({ ...ended, turns: 0 })) };
+    case "result": {
+      const { at } = before;
+      const facts = { attempts: 1, turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, ms: 0 };
+      return { kind: "result", result: { executionId: `${at?.state}#${at?.visit}`, ...facts, ...happened.outcome } };
+    }
+  }
+}
+
+function effectExpected(machine: Machine, effect: ExpectedEffect, after: RunState): JsonObject {
+  switch (effect.kind) {
+    case "enter":
+      return plain(effect);
+    case "return":
+      return { kind: "return" };
+    case "stay":
+      return { kind: "stay", legal: plain(expectedEvents(machine, after.at?.state ?? "")) };
+    case "approve":
+      return plain({ kind: "approve", message: effect.message });
+    case "fanOut":
+      return plain(effect);
+    case "end":
+      return plain({ kind: "end", end: worded(effect.end), limit: effect.limit, state: effect.state });
+  }
+}
+
+function effectSeen(effect: Effect): JsonObject {
+  switch (effect.kind) {
+    case "enter":
+      return plain({ kind: "enter", state: effect.state, input: effect.input });
+    case "return":
+      return { kind: "return" };
+    case "stay":
+      return {
+        kind: "stay",
+        legal: effect.legal.map(({ event, targets }) => ({ event, approvals: targets.map(({ approval }) => approval) })),
+      };
+    case "approve":
+      return plain({ kind: "approve", message: effect.message });
+    case "fanOut":
+      return { kind: "fanOut", children: plain(effect.children) };
+    case "end": {
+      const { end } = effect;
+      const limit = end.status === "failed" ? end.limit : undefined;
+      const shown: End =
+        end.status === "completed"
+          ? { status: end.status, output: end.output }
+          : end.status === "failed"
+            ? { status: end.status, code: end.code, message: end.message }
+            : { status: end.status, code: "cancelled", message: end.reason };
+      return plain({ kind: "end", end: shown, limit, state: end.state });
+    }
+  }
+}
