@@ -1,1 +1,2 @@
-export type { Diagnostic } from "./diagnostic.ts";
+export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
+export { readSource, type SourceFile, type SourceReading } from "./read/source.ts";

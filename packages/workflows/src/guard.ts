@@ -1,0 +1,141 @@
+// Guards that files name: the operators of a condition, and several guards as one.
+
+import { type Guard, type GuardScope, type GuardVerdict, type Json, field as memberOf } from "@sluice/core";
+import { canonicalJson } from "@sluice/core/runtime";
+
+/** The operators of a named guard, with the words that people and models read. */
+const OPERATORS = {
+  eq: "equals",
+  neq: "does not equal",
+  gt: "is greater than",
+  gte: "is at least",
+  lt: "is less than",
+  lte: "is at most",
+  in: "is one of",
+  contains: "contains",
+  exists: "exists",
+  not_exists: "does not exist",
+} as const;
+export type GuardOperator = keyof typeof OPERATORS;
+
+export const GUARD_OPERATORS = [
+  "eq",
+  "neq",
+  "gt",
+  "gte",
+  "lt",
+  "lte",
+  "in",
+  "contains",
+  "exists",
+  "not_exists",
+] as const;
+
+/** A condition on one field of the run's context. */
+export interface OperatorCondition {
+  /** The path of the field, with dots between keys: `review.score`. */
+  readonly field: string;
+  readonly op: GuardOperator;
+  /** What the field is compared with. `exists` and `not_exists` have none. */
+  readonly value?: Json;
+}
+
+/**
+ * A guard on a field of the context. Missing and null are the same: every operator is false for them, except `not_exists` and a
+ * comparison with null itself. `gt`, `gte`, `lt` and `lte` compare numbers only. `contains` looks for a part of a text or for an
+ * element of a list.
+ */
+export function operatorGuard(name: string, { field, op, value }: OperatorCondition): Guard {
+  const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
+  const condition = `${field} ${OPERATORS[op]}${operand}`;
+  return {
+    text: `${name} (${condition})`,
+    evaluate: ({ ctx }) => {
+      const actual = fieldAt(ctx.context, field);
+      const fires = holds(actual, op, value ?? null);
+      const found = actual === undefined ? "is missing" : `is ${shown(actual)}`;
+      const why = fires
+        ? `${name} holds: ${condition}`
+        : `${name} does not hold: ${field} ${found}, needed: ${condition}`;
+      return { fires, why };
+    },
+  };
+}
+
+/** The guards as one that fires if all do. The first that does not gives the reason. */
+export function allOf(guards: readonly Guard[]): Guard {
+  const [only] = guards;
+  if (only !== undefined && guards.length === 1) return only;
+  return { text: guards.map(({ text }) => text).join(" and "), evaluate: (scope) => evaluateFrom(guards, 0, scope) };
+}
+
+function evaluateFrom(
+  guards: readonly Guard[],
+  start: number,
+  scope: GuardScope,
+): GuardVerdict | Promise<GuardVerdict> {
+  for (const [index, guard] of guards.entries()) {
+    if (index < start) continue;
+    const verdict = guard.evaluate(scope);
+    if (verdict instanceof Promise)
+      return verdict.then((found) => (found.fires === true ? evaluateFrom(guards, index + 1, scope) : found));
+    if (verdict.fires !== true) return verdict;
+  }
+  return { fires: true, why: "all its guards hold" };
+}
+
+/** The value at a dotted path of own members; undefined if there is none. */
+function fieldAt(context: Json, field: string): Json | undefined {
+  let value: Json | undefined = context;
+  for (const key of field.split(".")) {
+    value = isList(value) ? (/^\d{1,9}$/.test(key) ? value[Number(key)] : undefined) : memberOf(value, key);
+  }
+  return value;
+}
+
+function holds(actual: Json | undefined, op: GuardOperator, value: Json): boolean {
+  if (op === "not_exists") return actual === undefined || actual === null;
+  if (value === null && op === "eq") return actual === undefined || actual === null;
+  if (actual === undefined || actual === null) return false;
+  switch (op) {
+    case "exists":
+      return true;
+    case "eq":
+      return same(actual, value);
+    case "neq":
+      return !same(actual, value);
+    case "gt":
+      return numbers(actual, value, (a, b) => a > b);
+    case "gte":
+      return numbers(actual, value, (a, b) => a >= b);
+    case "lt":
+      return numbers(actual, value, (a, b) => a < b);
+    case "lte":
+      return numbers(actual, value, (a, b) => a <= b);
+    case "in":
+      return isList(value) && value.some((entry) => same(actual, entry));
+    case "contains":
+      if (typeof actual === "string") return typeof value === "string" && actual.includes(value);
+      return isList(actual) && actual.some((entry) => same(entry, value));
+  }
+}
+
+function numbers(actual: Json, value: Json, compare: (a: number, b: number) => boolean): boolean {
+  return typeof actual === "number" && typeof value === "number" && compare(actual, value);
+}
+
+function same(one: Json, other: Json): boolean {
+  if (typeof one !== "object" || typeof other !== "object") return one === other;
+  return canonicalJson(one) === canonicalJson(other);
+}
+
+function isList(value: Json | undefined): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+const SHOWN = 80;
+
+function shown(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}…`;
+}

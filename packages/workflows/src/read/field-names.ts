@@ -1,0 +1,48 @@
+import { z } from "zod";
+
+/** The spellings of the fields of an object. */
+export interface FieldNames {
+  /** The fields as the schema spells them. */
+  readonly all: readonly string[];
+  /** Whether keys that are not fields are kept. */
+  readonly isLoose: boolean;
+  /** The field that a key means: its name, its name in camelCase or snake_case, or an alias. */
+  fieldOf(key: string): string | undefined;
+  isOptional(name: string): boolean;
+  /** How many of these keys are fields. */
+  known(keys: readonly string[]): number;
+}
+
+export function fieldNames(schema: z.ZodObject): FieldNames {
+  const fields = Object.entries<z.core.$ZodType>(schema.shape);
+  const spellings = new Map(
+    fields.flatMap(([name, field]) => spellingsOf(name, field).map((spelling) => [spelling, name])),
+  );
+  return {
+    all: fields.map(([name]) => name),
+    isLoose: schema.def.catchall !== undefined && !(schema.def.catchall instanceof z.ZodNever),
+    fieldOf: (key) => spellings.get(key),
+    isOptional: (name) => schema.shape[name] instanceof z.ZodOptional,
+    known: (keys) => keys.filter((key) => spellings.has(key)).length,
+  };
+}
+
+/** Every way to write the name of a field, the schema's own first. */
+export function spellingsOf(name: string, field: z.core.$ZodType): readonly string[] {
+  return [...new Set([name, ...aliasesOf(field)].flatMap((word) => [word, camelCase(word), snakeCase(word)]))];
+}
+
+/** Other names of a field, from the metadata of its schema. */
+function aliasesOf(field: z.core.$ZodType): readonly string[] {
+  if (field instanceof z.ZodOptional) return aliasesOf(field.unwrap());
+  const { aliases } = z.globalRegistry.get(field) ?? {};
+  return Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === "string") : [];
+}
+
+function camelCase(word: string): string {
+  return word.replaceAll(/(?<=[a-z0-9])_([a-z0-9])/gu, (_, letter: string) => letter.toUpperCase());
+}
+
+function snakeCase(word: string): string {
+  return word.replaceAll(/(?<=[a-z0-9])[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`);
+}
