@@ -14,11 +14,11 @@ import {
 import { machinePipeline, newPlay, type Play } from "./machine-runs.ts";
 import type { Asked, End, Machine } from "./reference-machine.ts";
 import {
-  type Happened,
+  type Effect as ExpectedEffect,
   legalEvents as expectedEvents,
+  type Happened,
   type Resolved,
   type RunState,
-  type Effect as ExpectedEffect,
   sightOf,
 } from "./reference-step.ts";
 import type { Walked } from "./reference-walk.ts";
@@ -97,7 +97,8 @@ export async function stepsSeen(machine: Machine, walked: readonly Walked[]): Pr
 function stepSeen(spec: PipelineSpec, state: MachineState, { effect, trace }: Transition, play: Play): StepSeen {
   const asked = [...play.asked.values()].map(({ run: _run, ...one }) => one);
   play.asked.clear();
-  const sight: StageContext | undefined = state.at === undefined || effect.kind === "end" ? undefined : contextOf(state);
+  const sight: StageContext | undefined =
+    state.at === undefined || effect.kind === "end" ? undefined : contextOf(state);
   const choice = trace?.choice.kind;
   return {
     effect: effectSeen(effect),
@@ -182,7 +183,10 @@ function effectSeen(effect: Effect): JsonObject {
     case "stay":
       return {
         kind: "stay",
-        legal: effect.legal.map(({ event, targets }) => ({ event, approvals: targets.map(({ approval }) => approval) })),
+        legal: effect.legal.map(({ event, targets }) => ({
+          event,
+          approvals: targets.map(({ approval }) => approval),
+        })),
       };
     case "approve":
       return plain({ kind: "approve", message: effect.message });

@@ -183,14 +183,21 @@ export const randomCondition: fc.Arbitrary<Node> = fc.letrec<Kinds>((tie) => ({
   list: fc.oneof(
     { maxDepth: 4, depthSize: "small" },
     { weight: 3, arbitrary: at(LISTS) },
-    { weight: 1, arbitrary: fc.array(tie("text"), { minLength: 1, maxLength: 3 }).map((of): Node => ({ op: "list", of })) },
+    {
+      weight: 1,
+      arbitrary: fc.array(tie("text"), { minLength: 1, maxLength: 3 }).map((of): Node => ({ op: "list", of })),
+    },
   ),
   truth: fc.oneof(
     { maxDepth: 5, depthSize: "small" },
     {
       weight: 3,
       arbitrary: fc
-        .tuple(fc.constantFrom("==" as const, "!=" as const, "<" as const, "<=" as const, ">" as const, ">=" as const), tie("number"), tie("number"))
+        .tuple(
+          fc.constantFrom("==" as const, "!=" as const, "<" as const, "<=" as const, ">" as const, ">=" as const),
+          tie("number"),
+          tie("number"),
+        )
         .map(([op, left, right]): Node => ({ op, left, right })),
     },
     {
@@ -199,11 +206,18 @@ export const randomCondition: fc.Arbitrary<Node> = fc.letrec<Kinds>((tie) => ({
         .tuple(fc.constantFrom("==" as const, "!=" as const, "<" as const), tie("text"), tie("text"))
         .map(([op, left, right]): Node => ({ op, left, right })),
     },
-    { weight: 1, arbitrary: fc.tuple(tie("text"), tie("list")).map(([left, right]): Node => ({ op: "in", left, right })) },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(tie("text"), tie("list")).map(([left, right]): Node => ({ op: "in", left, right })),
+    },
     {
       weight: 1,
       arbitrary: fc
-        .tuple(fc.constantFrom("startsWith" as const, "endsWith" as const, "contains" as const), tie("text"), tie("text"))
+        .tuple(
+          fc.constantFrom("startsWith" as const, "endsWith" as const, "contains" as const),
+          tie("text"),
+          tie("text"),
+        )
         .map(([op, of, text]): Node => ({ op, of, text })),
     },
     {

@@ -100,7 +100,7 @@ function operand(op: Operator): fc.Arbitrary<Json | undefined> {
     case "in":
       return fc.array(values, { maxLength: 4 });
     case "contains":
-      return values.filter((value) => value !== null);
+      return values;
     case "eq":
     case "neq":
       return values;
