@@ -113,7 +113,7 @@ export function machineWorld(): MachineWorld {
   // Most of a small run's time would go into compiling its schemas.
   const made = new Map<string, AnyState>();
   const madeOf = (node: StateNode): AnyState => {
-    const key = `${node.id} ${node.needsX}`;
+    const key = `${node.id} ${node.needsX} ${node.final} ${node.events}`;
     const own = made.get(key) ?? stateOf(node, playOf);
     made.set(key, own);
     return own;
@@ -170,10 +170,29 @@ export function machinePipeline(
   machine: Machine,
   playOf: (runId: string) => Play,
   madeOf = (node: StateNode): AnyState => stateOf(node, playOf),
+  id = "random",
 ): Pipeline<JsonObject, unknown> {
   const stages = Object.fromEntries(machine.states.map((node) => [node.id, madeOf(node)]));
   const { routes, initial, context, limits } = machine;
-  const common = { id: "random", input: INPUT, stages, initial, context, limits };
+  const { interrupts = [], pipelines = {} } = machine;
+  const common = {
+    id,
+    input: INPUT,
+    stages,
+    initial,
+    context,
+    limits,
+    ...(interrupts.length === 0
+      ? {}
+      : { interrupts: Object.fromEntries(interrupts.map(({ name, files, target }) => [name, { files, target }])) }),
+    ...(Object.keys(pipelines).length === 0
+      ? {}
+      : {
+          pipelines: Object.fromEntries(
+            Object.entries(pipelines).map(([id, invoked]) => [id, machinePipeline(invoked, playOf, undefined, id)]),
+          ),
+        }),
+  };
   const asking =
     ({ body }: RouteFunctionNode) =>
     (result: StageResult<unknown>, ctx: StageContext): unknown =>
@@ -198,10 +217,14 @@ export function machinePipeline(
     );
     return define({ next });
   }
-  const transitions = routes.rows.map(({ from, on, when, to: target }: RowNode, row) => ({
+  const transitions = routes.rows.map(({ from, on, when, to: target, approval }: RowNode, row) => ({
     from,
     on,
+    label: `row ${row}`,
     to: typeof target === "string" ? target : choiceOf(target, { result: null, ctx: null }),
+    ...(approval === undefined
+      ? {}
+      : { approval: approval.message === undefined ? {} : { message: approval.message } }),
     ...(when === undefined
       ? {}
       : {
@@ -213,10 +236,11 @@ export function machinePipeline(
 }
 
 /** A state of any machine: what it does is looked up when it runs. */
-function stateOf({ id, needsX }: StateNode, playOf: (runId: string) => Play): AnyState {
+function stateOf({ id, needsX, final, events }: StateNode, playOf: (runId: string) => Play): AnyState {
+  if (final !== undefined) return core.final(final);
   return state({
     kind: "scripted",
-    output: OUTPUT,
+    ...(events === undefined ? { output: OUTPUT } : {}),
     allowedTools: [],
     ...(needsX ? { inputSchema: WITH_X } : {}),
     precondition: (ctx) => (enter(playOf(ctx.runId), id, ctx).status === "skipped" ? "skip" : "proceed"),
