@@ -28,9 +28,11 @@ interface Target {
   readonly state: string;
   readonly input: Json;
 }
+type Sibling = Target & { readonly kind: "sibling"; readonly key: string };
 type Effect =
   | ({ readonly kind: "enter" } & Target)
-  | { readonly kind: "fanOut"; readonly children: readonly (Target & { readonly key: string })[] }
+  | { readonly kind: "fanOut"; readonly children: readonly (Sibling | { readonly kind: "branch" | "invoke" })[] }
+  | { readonly kind: "stay" | "approve" | "return" }
   | {
       readonly kind: "end";
       readonly end:
@@ -94,9 +96,11 @@ export async function simulate<State, Patch>(machine: Machine, pure: PureMachine
       };
       continue;
     }
+    if (effect.kind !== "fanOut") throw new Error(`a random machine cannot lead to ${effect.kind}`);
+    const siblings = effect.children.filter((child) => child.kind === "sibling");
     // A list is one visit of its state, and names it once or many times.
-    for (const id of new Set(effect.children.map((child) => child.state))) enter(id);
-    const ended = effect.children.map(({ key, state: id, input }): ChildEnd => {
+    for (const id of new Set(siblings.map((child) => child.state))) enter(id);
+    const ended = siblings.map(({ key, state: id, input }): ChildEnd => {
       const visit = visits.get(id) ?? 0;
       children.push({ key, execution: `${id}#${visit}`, input });
       return { key, turns: 0, ...endedOf(outcomeOf(nodeOf(machine, id), visit, input)) };

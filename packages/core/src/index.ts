@@ -4,6 +4,9 @@ export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJso
 export { checkPipeline } from "./definition/check.ts";
 export {
   type AnyChoice,
+  type Branch,
+  type BranchShape,
+  backToInterrupted,
   type Cancel,
   type ChoiceAmong,
   type ChoiceShape,
@@ -15,10 +18,17 @@ export {
   type FanOut,
   type ForEach,
   type ForEachOptions,
+  type Fork,
+  type ForkOptions,
   fail,
   fanOut,
   forEach,
+  fork,
+  type Invoke,
+  type InvokeOptions,
+  invoke,
   type ParsedChoice,
+  type Return,
   route,
   type SiblingShape,
   type StageList,
@@ -42,19 +52,22 @@ export type {
   Usage,
 } from "./definition/result.ts";
 export type {
+  FinalOutcome,
   Guard,
   GuardScope,
   GuardVerdict,
+  InterruptSpec,
   KindFacts,
   Part,
   PipelineSpec,
   RoutesSpec,
   RowSpec,
+  RowTrigger,
   StateRoutes,
   StateSpec,
 } from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
-export { state } from "./definition/state.ts";
+export { final, state } from "./definition/state.ts";
 export type {
   AllowedTool,
   AssertAnswer,
@@ -71,8 +84,11 @@ export type {
   AnyPipeline,
   AnyState,
   Choice,
+  EventOutput,
+  EventStageOptions,
   Exact,
   In,
+  Interrupt,
   NextMap,
   Out,
   OutputOf,

@@ -1,5 +1,6 @@
 // Where a run goes next, as a value: no journal, no model, no clock.
 export type { NextDecision, RejectedRow, ResolvedChoice, ResolvedSibling } from "./machine/decide-next.ts";
+export { type LegalEvent, type LegalTarget, legalEvents } from "./machine/legal-events.ts";
 export {
   type AttemptFacts,
   apply,
@@ -13,6 +14,7 @@ export {
   type PendingFanOut,
   type RunFacts,
   type StateCount,
+  type Suspended,
 } from "./machine/machine-state.ts";
 export type { OutputChange, Outputs } from "./machine/outputs.ts";
 export {

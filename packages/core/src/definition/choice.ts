@@ -1,5 +1,5 @@
 import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
-import { suggestOneOf } from "../base/problems.ts";
+import { idFault, suggestOneOf } from "../base/problems.ts";
 import { isCount } from "./state-rules.ts";
 
 /** Continues in a state. */
@@ -44,6 +44,59 @@ export interface ForEachOptions<I, J extends string> {
   /** How many items run at the same time, at most as many as the session allows. */
   readonly maxParallel?: number;
 }
+/** One branch of a fork: from `initial` along its routes until they lead to `terminal`, which is not entered. */
+export interface Branch<T extends string> {
+  readonly initial: T;
+  readonly terminal: T;
+  /** Of the initial state. */
+  readonly input?: unknown;
+}
+/** Runs branches of the same pipeline concurrently, each in its own child run with a copy of the context. */
+export interface Fork<T extends string> {
+  readonly kind: "fork";
+  /** By key. The output of a branch is `ctx.upstream.<key>`. */
+  readonly branches: Readonly<Record<string, Branch<T>>>;
+  readonly join?: "all" | "any";
+  readonly onComplete: T;
+  readonly onFail?: T;
+  /** Of `onComplete`. */
+  readonly input?: unknown;
+}
+export interface ForkOptions<T extends string> {
+  /** `all` (default): one failed branch cancels the others and fails the fork. `any`: the first completed branch cancels the others; the fork fails if all fail. */
+  readonly join?: "all" | "any";
+  /** The state that a completed fork continues in. */
+  readonly onComplete: T;
+  /** The state that a failed fork continues in. Without it, the failure is one of the state that forked. */
+  readonly onFail?: T;
+  /** The input of `onComplete`. */
+  readonly input?: unknown;
+}
+/** Runs another pipeline as a child run. */
+export interface Invoke<T extends string> {
+  readonly kind: "invoke";
+  /** A key of the pipeline's `pipelines`. */
+  readonly pipeline: string;
+  readonly key?: string;
+  readonly onComplete: T;
+  readonly onFail?: T;
+  /** Merged into the child's initial context. */
+  readonly input?: JsonObject;
+}
+export interface InvokeOptions<T extends string> {
+  /** Names the child run, and its output in `ctx.upstream`. Default: the event that led here, else the name of the pipeline. */
+  readonly key?: string;
+  /** The state that continues after the child has completed. */
+  readonly onComplete: T;
+  /** The state that continues after the child has failed. Without it, the failure is one of the state that invoked. */
+  readonly onFail?: T;
+  /** Merged into the child's initial context. */
+  readonly input?: JsonObject;
+}
+/** Continues the execution that an interrupt suspended. */
+export interface Return {
+  readonly kind: "return";
+}
 export interface Done<O> {
   readonly kind: "done";
   readonly output: O;
@@ -67,6 +120,9 @@ export type AnyChoice =
   | To<string, unknown>
   | FanOut<string, string>
   | ForEach<string, unknown, string>
+  | Fork<string>
+  | Invoke<string>
+  | Return
   | Done<unknown>
   | Fail
   | Cancel
@@ -110,6 +166,27 @@ export function forEach<const T extends string, I, const J extends string>(
   return { kind: "forEach", state, items, keys, ...rest };
 }
 
+/**
+ * Runs several branches concurrently, each in its own child run that walks from its `initial` state to its `terminal` one, then
+ * continues in `onComplete`, which sees the output of each branch in `ctx.upstream.<key>` and how it ended in `ctx.fork`.
+ */
+export function fork<const B extends string, const J extends string>(
+  branches: Readonly<Record<string, Branch<B>>>,
+  options: ForkOptions<J>,
+): Fork<B | J> {
+  return { kind: "fork", branches, ...options };
+}
+
+/** Runs another pipeline, one of `pipelines`, in a child run, then continues in `onComplete`, which sees its output upstream. */
+export function invoke<const T extends string>(pipeline: string, options: InvokeOptions<T>): Invoke<T> {
+  return { kind: "invoke", pipeline, ...options };
+}
+
+/** Continues the execution that an interrupt suspended. Only what an interrupt's target does may lead to it. */
+export function backToInterrupted(): Return {
+  return { kind: "return" };
+}
+
 /** Ends the run as completed. */
 export function done<O>(output: O): Done<O> {
   return { kind: "done", output };
@@ -130,6 +207,9 @@ export type ChoiceAmong<T extends string> =
   | To<T, unknown>
   | FanOut<T, T>
   | ForEach<T, unknown, T>
+  | Fork<T>
+  | Invoke<T>
+  | Return
   | Done<unknown>
   | Fail
   | Cancel
@@ -170,8 +250,29 @@ export type ChoiceShape =
       readonly list?: string;
       readonly maxParallel?: number;
     }
+  | {
+      readonly kind: "fork";
+      readonly branches: readonly BranchShape[];
+      readonly join: "all" | "any";
+      readonly onComplete: string;
+      readonly onFail?: string;
+      readonly input: unknown;
+    }
+  | {
+      readonly kind: "invoke";
+      readonly pipeline: string;
+      /** Undefined: the event that led here, else the name of the pipeline. */
+      readonly key?: string;
+      readonly onComplete: string;
+      readonly onFail?: string;
+      readonly input: JsonObject;
+    }
+  | { readonly kind: "return" }
   | { readonly kind: "done"; readonly output: unknown }
   | { readonly kind: "fail" | "cancel"; readonly reason: string };
+export interface BranchShape extends Required<Branch<string>> {
+  readonly key: string;
+}
 export interface SiblingShape {
   readonly state: string;
   readonly input: unknown;
@@ -182,9 +283,18 @@ export type ParsedChoice =
   | { readonly ok: true; readonly shape: ChoiceShape }
   | { readonly ok: false; readonly reason: string };
 
+type Refused = Extract<ParsedChoice, { readonly ok: false }>;
 type Fields = Readonly<Record<string, unknown>>;
-type States = { has(id: string): boolean; keys(): Iterable<string> };
+/** What a choice is read against: the states of a pipeline. */
+export interface KnownStates {
+  has(id: string): boolean;
+  keys(): Iterable<string>;
+  /** Of a state that ends the run and cannot run in a child. */
+  get(id: string): { readonly final?: unknown } | undefined;
+}
+type States = KnownStates;
 
+const KINDS = ["to", "fanOut", "forEach", "fork", "invoke", "return", "done", "fail", "cancel"];
 /** Items of one list, unless `limits.maxItems` says otherwise. */
 const MAX_ITEMS = 1_000;
 /** Characters of a key, which is part of a run's id. */
@@ -204,6 +314,12 @@ export function parseChoice(value: unknown, states: States, output: unknown, max
       return readFanOut(value, states);
     case "forEach":
       return readForEach(value, states, maxItems);
+    case "fork":
+      return readFork(value, states);
+    case "invoke":
+      return readInvoke(value, states);
+    case "return":
+      return extraKeys(value, ["kind"]) ?? { ok: true, shape: { kind: "return" } };
     case "done":
       return extraKeys(value, ["kind", "output"]) ?? { ok: true, shape: { kind: "done", output: value.output } };
     case "fail":
@@ -213,7 +329,7 @@ export function parseChoice(value: unknown, states: States, output: unknown, max
       return refuse(
         "then" in value
           ? "a promise is not a choice; routes are synchronous"
-          : `it has no kind of choice; ${suggestOneOf(String(value.kind), ["to", "fanOut", "forEach", "done", "fail", "cancel"])}`,
+          : `it has no kind of choice; ${suggestOneOf(String(value.kind), KINDS)}`,
       );
   }
 }
@@ -251,7 +367,7 @@ function readForEach(value: Fields, states: States, maxItems: number): ParsedCho
   const known = ["kind", "state", "items", "keys", "join", "input", "onFailure", "maxParallel"];
   const fault =
     extraKeys(value, known) ??
-    unknownState(state, states, "forEach") ??
+    childFault(state, states, "forEach") ??
     unknownState(join, states, "the join") ??
     (state === join ? refuse(`the join ${String(join)} is also the state of the list`) : undefined);
   if (fault !== undefined) return fault;
@@ -277,26 +393,92 @@ function readForEach(value: Fields, states: States, maxItems: number): ParsedCho
   return { ok: true, shape: { kind: "fanOut", siblings, join, input, onFailure, list: state, ...limit } };
 }
 
+function readFork(value: Fields, states: States): ParsedChoice {
+  const { branches, join = "all", onComplete, onFail, input } = value;
+  const extra = extraKeys(value, ["kind", "branches", "join", "onComplete", "onFail", "input"]);
+  if (extra !== undefined) return extra;
+  if (join !== "all" && join !== "any") return refuse('the join of fork() is "all" or "any"');
+  if (!isFields(branches) || Object.keys(branches).length === 0) return refuse("fork() needs at least one branch");
+  const read: BranchShape[] = [];
+  for (const [key, branch] of Object.entries(branches)) {
+    const shape = readBranch(key, branch, states);
+    if ("reason" in shape) return shape;
+    read.push(shape);
+  }
+  const after = readAfter({ onComplete, onFail }, states);
+  if ("reason" in after) return after;
+  return { ok: true, shape: { kind: "fork", branches: read, join, ...after, input } };
+}
+
+function readBranch(key: string, branch: unknown, states: States): BranchShape | Refused {
+  const what = `the branch ${JSON.stringify(key.slice(0, 80))}`;
+  const fault = idFault(key);
+  if (fault !== undefined) return refuse(`the key of a branch: ${fault}`);
+  if (!isFields(branch)) return refuse(`${what} is { initial, terminal }`);
+  const { initial, terminal, input } = branch;
+  const wrong =
+    extraKeys(branch, ["initial", "terminal", "input"]) ??
+    childFault(initial, states, `the start of ${what}`) ??
+    unknownState(terminal, states, `the end of ${what}`);
+  if (wrong !== undefined) return wrong;
+  if (typeof initial !== "string" || typeof terminal !== "string") return refuse(`${what} names no states`);
+  if (initial === terminal) return refuse(`${what} starts where it ends, in ${initial}`);
+  return { key, initial, terminal, input };
+}
+
+function readInvoke(value: Fields, states: States): ParsedChoice {
+  const { pipeline, key, onComplete, onFail, input } = value;
+  const extra = extraKeys(value, ["kind", "pipeline", "key", "onComplete", "onFail", "input"]);
+  if (extra !== undefined) return extra;
+  if (typeof pipeline !== "string") return refuse("invoke() names no pipeline");
+  const fault = key === undefined ? undefined : idFault(key);
+  if (fault !== undefined) return refuse(`the key of invoke(): ${fault}`);
+  const after = readAfter({ onComplete, onFail }, states);
+  if ("reason" in after) return after;
+  const patch = input === undefined ? ({ ok: true, value: {} } as const) : readPatch(input);
+  if (!patch.ok) return refuse(`the input of invoke(): ${patch.reason}`);
+  const named = typeof key === "string" ? { key } : {};
+  return { ok: true, shape: { kind: "invoke", pipeline, ...named, ...after, input: patch.value } };
+}
+
+function readAfter(
+  { onComplete, onFail }: { readonly onComplete: unknown; readonly onFail: unknown },
+  states: States,
+): { readonly onComplete: string; readonly onFail?: string } | Refused {
+  const fault =
+    unknownState(onComplete, states, "onComplete") ??
+    (onFail === undefined ? undefined : unknownState(onFail, states, "onFail"));
+  if (fault !== undefined) return fault;
+  if (typeof onComplete !== "string") return refuse("onComplete names no state");
+  return { onComplete, ...(typeof onFail === "string" ? { onFail } : {}) };
+}
+
+/** A state that runs in a child has a body. */
+function childFault(state: unknown, states: States, what: string): Refused | undefined {
+  const unknown = unknownState(state, states, what);
+  if (unknown !== undefined || typeof state !== "string" || states.get(state)?.final === undefined) return unknown;
+  return refuse(`${what}: ${state} is a final state, which does not run`);
+}
+
 function keyFault(key: unknown): string | undefined {
   if (typeof key !== "string") return "is not a text";
   if (key === "" || key.length > LONGEST_KEY) return `has ${key.length} characters, not 1 to ${LONGEST_KEY}`;
   return key.isWellFormed() ? undefined : "is not valid Unicode";
 }
 
-function readSibling(entry: unknown, states: States): SiblingShape | Extract<ParsedChoice, { ok: false }> {
-  if (typeof entry === "string") return unknownState(entry, states, "a sibling") ?? { state: entry, input: undefined };
+function readSibling(entry: unknown, states: States): SiblingShape | Refused {
+  if (typeof entry === "string") return childFault(entry, states, "a sibling") ?? { state: entry, input: undefined };
   if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling is a name or to("name", input)');
   const reading = readTo(entry, states);
   if (!reading.ok) return reading;
   if (reading.shape.kind !== "to") return refuse("a sibling is a state");
   if (reading.shape.context !== undefined) return refuse("a sibling cannot change the context");
+  const fault = childFault(reading.shape.state, states, "a sibling");
+  if (fault !== undefined) return fault;
   return { state: reading.shape.state, input: reading.shape.input };
 }
 
-function siblingsFault(
-  siblings: readonly SiblingShape[],
-  join: unknown,
-): Extract<ParsedChoice, { ok: false }> | undefined {
+function siblingsFault(siblings: readonly SiblingShape[], join: unknown): Refused | undefined {
   const names = siblings.map(({ state }) => state);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) return refuse(`${twice} is a sibling twice`);
@@ -343,7 +525,7 @@ export function readPatch(
     : { ok: false, reason: `the context cannot hold ${JSON.stringify(bad)}` };
 }
 
-function unknownState(state: unknown, states: States, what: string): Extract<ParsedChoice, { ok: false }> | undefined {
+function unknownState(state: unknown, states: States, what: string): Refused | undefined {
   if (typeof state !== "string") return refuse(`${what} names no state`);
   if (states.has(state)) return undefined;
   return refuse(
@@ -351,7 +533,7 @@ function unknownState(state: unknown, states: States, what: string): Extract<Par
   );
 }
 
-function extraKeys(value: Fields, known: readonly string[]): Extract<ParsedChoice, { ok: false }> | undefined {
+function extraKeys(value: Fields, known: readonly string[]): Refused | undefined {
   const extra = Object.keys(value).find((key) => !known.includes(key));
   return extra === undefined
     ? undefined

@@ -104,6 +104,10 @@ function edgesOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Edges {
     const { shape } = reading;
     if (shape.kind === "to") next.push(shape.state);
     if (shape.kind === "done") mayComplete = true;
+    if (shape.kind === "fork" || shape.kind === "invoke") {
+      next.push(shape.onComplete, ...(shape.onFail === undefined ? [] : [shape.onFail]));
+      if (shape.kind === "fork") next.push(...shape.branches.flatMap(({ initial, terminal }) => [initial, terminal]));
+    }
     if (shape.kind === "fanOut") {
       next.push(shape.join);
       siblings.push(...(shape.list === undefined ? shape.siblings.map(({ state }) => state) : [shape.list]));

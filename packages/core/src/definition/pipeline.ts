@@ -1,7 +1,8 @@
-import { problemsError } from "../base/errors.ts";
+import { type Problem, problemsError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { checkPipeline } from "./check.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
+import type { PipelineSpec } from "./spec.ts";
 import type { AnyState, Exact, NextMap, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";
 
 /**
@@ -17,9 +18,18 @@ export function pipeline<R, const S extends Record<string, AnyState>, const N ex
     ),
 ): Pipeline<R, NextMap<S, R> extends N ? Json : OutputOf<N>>;
 export function pipeline(definition: PipelineDefinition): Pipeline<unknown, unknown> {
-  const { spec, problems: formProblems } = readDefinition(definition);
-  const problems = [...formProblems, ...checkPipeline(spec)];
+  const { spec, problems } = compilePipeline(definition);
   if (problems.length > 0)
     throw problemsError("definition_invalid", `Pipeline ${String(definition.id)} cannot run:`, problems);
   return { id: spec.id, spec };
+}
+
+/** What `pipeline()` does without throwing: the compiled definition, which can run only if there are no problems. */
+export function compilePipeline(definition: PipelineDefinition): {
+  readonly spec: PipelineSpec;
+  /** Their paths are those of the definition, such as `stages.plan.prompt` or `transitions[3].to`. */
+  readonly problems: readonly Problem[];
+} {
+  const { spec, problems } = readDefinition(definition);
+  return { spec, problems: [...problems, ...checkPipeline(spec)] };
 }

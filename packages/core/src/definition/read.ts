@@ -3,11 +3,21 @@ import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { type AnyChoice, declaredTargets, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
+import { readPathScope } from "./patterns/path-scope.ts";
 import type { StageContext, StageResult } from "./result.ts";
-import type { Guard, GuardVerdict, PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
+import type {
+  Guard,
+  GuardVerdict,
+  InterruptSpec,
+  PipelineSpec,
+  RoutesSpec,
+  RowSpec,
+  StateRoutes,
+  StateSpec,
+} from "./spec.ts";
 import { schemaAt } from "./state.ts";
 import { checkLimits } from "./state-rules.ts";
-import type { AnyState, AnyStates, PipelineCommon } from "./types.ts";
+import type { AnyPipeline, AnyState, AnyStates, PipelineCommon } from "./types.ts";
 
 /** A route with erased types. A method type, so that routes with narrower parameters fit. */
 type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];
@@ -16,8 +26,10 @@ interface RoutesByStatus {
   readonly failed?: RouteFunction;
   readonly skipped?: RouteFunction;
 }
-interface RowOptions extends Pick<RowSpec, "from" | "on"> {
-  when?(result: StageResult<unknown>, ctx: StageContext): boolean;
+/** A condition with erased types. A method type, as above. */
+type WhenFunction = { when(result: StageResult<unknown>, ctx: StageContext): boolean }["when"];
+interface RowOptions extends Pick<RowSpec, "from" | "on" | "approval" | "label"> {
+  readonly when?: WhenFunction | Guard;
   readonly to: string | AnyChoice;
 }
 /** The argument of `pipeline()` with erased types. */
@@ -26,10 +38,24 @@ export interface PipelineDefinition extends PipelineCommon<unknown, AnyStates> {
   readonly transitions?: readonly RowOptions[];
 }
 
-const PIPELINE_KEYS = ["id", "input", "stages", "initial", "next", "transitions", "context", "limits", "onCall"];
+const PIPELINE_KEYS = [
+  "id",
+  "input",
+  "stages",
+  "initial",
+  "next",
+  "transitions",
+  "context",
+  "limits",
+  "onCall",
+  "interrupts",
+  "pipelines",
+];
 const STATUSES = ["completed", "failed", "skipped"] as const;
-const ROW_KEYS = ["from", "on", "when", "to"];
-const ROW_EVENTS = ["success", "failure", "skipped"];
+const ROW_KEYS = ["from", "on", "when", "to", "approval", "label"];
+const ROW_RESULTS = ["success", "failure", "skipped", "pause"];
+/** Characters of an event's name. */
+const LONGEST_EVENT = 200;
 
 /** Converts a definition to a spec and reports problems of its form; `checkSpec` reports the others. */
 export function readDefinition(definition: PipelineDefinition): {
@@ -51,6 +77,8 @@ export function readDefinition(definition: PipelineDefinition): {
     context: readContext(report, definition.context),
     limits,
     ...(onCall === undefined ? {} : { onCall }),
+    interrupts: readInterrupts(report, definition.interrupts),
+    pipelines: readPipelines(report, definition.pipelines),
   };
   checkLimits(report, "limits", definition.limits, "run");
   if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
@@ -156,17 +184,117 @@ function readRows(report: Report, transitions: readonly RowOptions[]): readonly 
       return [];
     }
     report.unknownKeys(path, row, ROW_KEYS);
-    if (!ROW_EVENTS.includes(row.on)) report.add(`${path}.on`, `is one of ${ROW_EVENTS.join(", ")}`);
-    if (row.when !== undefined && typeof row.when !== "function") report.add(`${path}.when`, "is a function");
-    const target: AnyChoice = typeof row.to === "string" ? to(row.to) : row.to;
-    const { from, on, when } = row;
-    return [{ from, on, to: target, ...(when === undefined ? {} : { when: functionGuard(when) }) }];
+    checkTrigger(report, `${path}.on`, row.on);
+    const { from, on, label } = row;
+    const when = readGuard(report, `${path}.when`, row.when);
+    const approval = readApproval(report, `${path}.approval`, row.approval);
+    if (label !== undefined && typeof label !== "string") report.add(`${path}.label`, "is a text");
+    return [
+      {
+        from,
+        on: typeof on === "object" && on !== null ? { event: on.event } : on,
+        to: typeof row.to === "string" ? to(row.to) : row.to,
+        ...(when === undefined ? {} : { when }),
+        ...(approval === undefined ? {} : { approval }),
+        ...(label === undefined ? {} : { label }),
+      },
+    ];
   });
 }
 
+function checkTrigger(report: Report, path: string, on: unknown): void {
+  if (isObject(on)) {
+    report.unknownKeys(path, on, ["event"]);
+    const fault = eventFault(on.event);
+    if (fault !== undefined) report.add(`${path}.event`, fault);
+  } else if (typeof on !== "string" || !ROW_RESULTS.includes(on)) {
+    report.add(path, `is one of ${ROW_RESULTS.join(", ")}, or { event: "NAME" }`);
+  }
+}
+
+/** Why a text cannot be the name of an event; undefined if it can. */
+function eventFault(event: unknown): string | undefined {
+  if (typeof event !== "string") return "is the name of an event";
+  if (event.trim() !== event || event === "" || event.length > LONGEST_EVENT)
+    return `has 1 to ${LONGEST_EVENT} characters, without spaces around them`;
+  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(event) ? "holds an invisible character" : undefined;
+}
+
+function readGuard(report: Report, path: string, when: WhenFunction | Guard | undefined): Guard | undefined {
+  if (when === undefined) return undefined;
+  if (typeof when === "function") return functionGuard(when);
+  if (typeof when === "object" && when !== null && typeof when.text === "string" && typeof when.evaluate === "function")
+    return when;
+  report.add(path, "is a function, or a guard: { text, evaluate }");
+  return undefined;
+}
+
+function readApproval(report: Report, path: string, approval: unknown): RowSpec["approval"] {
+  if (approval === undefined) return undefined;
+  if (!isObject(approval)) {
+    report.add(path, 'is an object: { message: "Deploy?" }', "{} asks without a message");
+    // A row is never freed of an approval that it asked for.
+    return {};
+  }
+  report.unknownKeys(path, approval, ["message"]);
+  const { message } = approval;
+  if (message === undefined) return {};
+  if (typeof message === "string") return { message };
+  report.add(`${path}.message`, "is a text");
+  return {};
+}
+
+function readInterrupts(report: Report, interrupts: unknown): readonly InterruptSpec[] {
+  if (interrupts === undefined) return [];
+  if (!isObject(interrupts)) {
+    report.add("interrupts", "is an object of interrupts by name");
+    return [];
+  }
+  return Object.entries(interrupts).flatMap(([name, given]): readonly InterruptSpec[] => {
+    const path = `interrupts.${name}`;
+    const fault = idFault(name);
+    if (fault !== undefined) report.add(path, fault);
+    if (!isObject(given)) {
+      report.add(path, 'is an object: { files: "src/**", target: "review" }');
+      return [];
+    }
+    report.unknownKeys(path, given, ["files", "target"]);
+    const { files, target } = given;
+    if (typeof target !== "string") report.add(`${path}.target`, "is the name of a state");
+    if (typeof files !== "string" || files === "") {
+      report.add(`${path}.files`, "is a pattern of paths in the workspace", "src/**");
+      return [];
+    }
+    const scope = readPathScope(files);
+    if (!scope.ok) report.add(`${path}.files`, scope.message, scope.suggestion);
+    return typeof target === "string" ? [{ name, files, target }] : [];
+  });
+}
+
+function readPipelines(report: Report, pipelines: unknown): ReadonlyMap<string, PipelineSpec> {
+  const specs = new Map<string, PipelineSpec>();
+  if (pipelines === undefined) return specs;
+  if (!isObject(pipelines)) {
+    report.add("pipelines", "is an object of pipelines by name");
+    return specs;
+  }
+  for (const [name, given] of Object.entries(pipelines)) {
+    const fault = idFault(name);
+    if (fault !== undefined) report.add(`pipelines.${name}`, fault);
+    if (isPipeline(given)) specs.set(name, given.spec);
+    else report.add(`pipelines.${name}`, "is not a pipeline", "make it with pipeline({ … })");
+  }
+  return specs;
+}
+
+function isPipeline(value: unknown): value is AnyPipeline {
+  return isObject(value) && isObject(value.spec) && value.spec.states instanceof Map;
+}
+
 /** The guard of a function, which has to return `true`. */
-function functionGuard(when: NonNullable<RowOptions["when"]>): Guard {
+function functionGuard(when: WhenFunction): Guard {
   return {
+    opaque: true,
     text: when.name === "" || when.name === "when" ? "a function" : when.name,
     // Typed as synchronous; a promise is awaited all the same, since its rejection would be unhandled.
     evaluate: ({ result, ctx }) => {

@@ -29,6 +29,8 @@ export interface KindFacts {
   readonly checksOutput?: true;
   /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */
   readonly completionTool?: string;
+  /** The state completes by an event of a table's row instead of an output of its own. */
+  readonly completesByEvents?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */
   readonly visibility?: "allowed" | "session";
   /** The context paths that its templates read, by the option that holds them. */
@@ -41,9 +43,14 @@ export interface KindFacts {
 /** A short text or a number is recorded as it is; a long text, and `data`, as a digest. */
 export type Part = string | number | { readonly data: Json } | CompiledSchema<unknown>;
 
+/** How a run ends that enters a final state. */
+export type FinalOutcome = "completed" | "failed" | "cancelled";
+
 /** A state of any kind. */
 export interface StateSpec extends KindFacts {
   readonly kind: string;
+  /** Of a final state, whose kind is `final`: entering it ends the run, and it has no body. */
+  readonly final?: { readonly outcome: FinalOutcome };
   readonly inputSchema?: CompiledSchema<unknown>;
   readonly allowedTools?: readonly AllowedTool[];
   /** `allowedTools`, compiled. */
@@ -70,6 +77,9 @@ export interface PipelineSpec {
   readonly context: JsonObject;
   readonly limits: RunLimits;
   readonly onCall?: GuardHook;
+  readonly interrupts: readonly InterruptSpec[];
+  /** The pipelines that `invoke()` and child runs name. */
+  readonly pipelines: ReadonlyMap<string, PipelineSpec>;
   /** SHA-256 over ids, edges, envelopes, schemas, prompt text and which hooks exist; not over function bodies. */
   readonly fingerprint: string;
 }
@@ -85,21 +95,42 @@ export interface StateRoutes {
   failed?(result: Failed, ctx: StageContext): unknown;
   skipped?(result: Skipped, ctx: StageContext): unknown;
 }
+/**
+ * What a row waits for: how the state's execution ended, or an event that its agent sends. The event `*` is any that no other
+ * row of the state names.
+ */
+export type RowTrigger = "success" | "failure" | "skipped" | "pause" | { readonly event: string };
 export interface RowSpec {
+  /** A state, or `*` for every state. */
   readonly from: string;
-  readonly on: "success" | "failure" | "skipped";
+  readonly on: RowTrigger;
   readonly when?: Guard;
   readonly to: AnyChoice;
+  /** A person has to approve the move. */
+  readonly approval?: { readonly message?: string };
+  /** Names the row for people, such as `DEPLOY[0]`. */
+  readonly label?: string;
+}
+/** A detour that a changed file starts. */
+export interface InterruptSpec {
+  readonly name: string;
+  /** A pattern of paths in the workspace, as in the scope of a tool pattern. */
+  readonly files: string;
+  /** The state that handles it. */
+  readonly target: string;
 }
 
 /** The condition of a row. A function is one maker of it. */
 export interface Guard {
   /** The condition as people read it. */
   readonly text: string;
+  /** The text does not say what it decides, like the name of a function. The fingerprint then covers only that it is there. */
+  readonly opaque?: true;
   /** A throw counts as a condition that does not fire. */
   evaluate(scope: GuardScope): GuardVerdict | Promise<GuardVerdict>;
 }
 export interface GuardScope {
+  /** For an event: completed, with the output `{ event, data }`. */
   readonly result: StageResult<unknown>;
   readonly ctx: StageContext;
 }

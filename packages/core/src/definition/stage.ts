@@ -5,10 +5,12 @@ import type { KindFacts } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
 import { isCount } from "./state-rules.ts";
 import { type CompiledTemplate, readTemplate } from "./template.ts";
-import type { AnyState, AnyStates, Stage, StageOptions, State } from "./types.ts";
+import type { AnyState, AnyStates, EventOutput, EventStageOptions, Stage, StageOptions, State } from "./types.ts";
 
 /** StageOptions with erased types. */
-type AgentOptions = CommonOptions & Omit<StageOptions<AnyStates, unknown, unknown>, keyof CommonOptions>;
+type AgentOptions = CommonOptions &
+  Omit<StageOptions<AnyStates, unknown, unknown>, keyof CommonOptions | "completionTool" | "completionSchema"> &
+  Partial<Pick<StageOptions<AnyStates, unknown, unknown>, "completionTool" | "completionSchema">>;
 
 const AGENT_KEYS = [
   "reads",
@@ -23,9 +25,13 @@ const AGENT_KEYS = [
 ];
 
 /**
- * Defines an agent state: a fresh transcript, its own tools and a typed completion. Never throws: `pipeline()` reports its
- * problems with all others.
+ * Defines an agent state: a fresh transcript, its own tools and a typed completion. Without `completionTool` and
+ * `completionSchema` it completes by an event of its rows, and its output is `{ event, data }`. Never throws: `pipeline()`
+ * reports its problems with all others.
  */
+export function stage<const A extends Record<string, AnyState> = Record<never, never>, I = undefined>(
+  options: EventStageOptions<A, I>,
+): Stage<EventOutput, NoInfer<I>>;
 export function stage<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StageOptions<A, O, I>,
 ): Stage<O, NoInfer<I>>;
@@ -34,8 +40,7 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
   const { completionTool, completionSchema, turnCap, ...common } = rest;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
-  const output = readCompletionSchema(report, completionSchema);
-  checkCompletionTool(report, completionTool, common);
+  const completion = readCompletion(report, completionTool, completionSchema, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
   if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
@@ -50,23 +55,51 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   };
   const facts: KindFacts = {
-    options: { prompt: render, visibility, completionTool, completionSchema: output, turnCap, ...settings },
-    output,
-    checksOutput: true,
-    completionTool,
+    options: { prompt: render, visibility, ...completion.options, turnCap, ...settings },
+    ...completion.facts,
     visibility,
     templates: { prompt: references },
     shape: { turnCap },
     parts: {
       prompt: typeof prompt === "function" ? "a function" : { data: prompt },
-      completionTool,
-      out: output,
+      ...completion.parts,
       turnCap,
       ...(visibility === "allowed" ? {} : { visibility }),
       ...settings,
     },
   };
   return { kind: "agent", spec: stateSpec("agent", common, { ...facts, keys: AGENT_KEYS, problems: report.problems }) };
+}
+
+interface Completion {
+  readonly options: { readonly completionTool?: string; readonly completionSchema?: CompiledSchema<unknown> };
+  readonly facts: KindFacts;
+  readonly parts: NonNullable<KindFacts["parts"]>;
+}
+
+/** How the stage completes: with a tool of its own, or, without one, by an event. */
+function readCompletion(
+  report: Report,
+  completionTool: string | undefined,
+  completionSchema: Schema<unknown> | undefined,
+  common: CommonOptions,
+): Completion {
+  if (completionTool === undefined && completionSchema === undefined)
+    return { options: {}, facts: { completesByEvents: true }, parts: { completes: "by events" } };
+  if (completionTool === undefined)
+    report.add("completionTool", "is missing: completionSchema describes its arguments");
+  else checkCompletionTool(report, completionTool, common);
+  if (completionSchema === undefined) {
+    report.add("completionSchema", "is missing: it describes the arguments of completionTool");
+    return { options: {}, facts: {}, parts: {} };
+  }
+  const output = readCompletionSchema(report, completionSchema);
+  const named = completionTool === undefined ? {} : { completionTool };
+  return {
+    options: { ...named, completionSchema: output },
+    facts: { output, checksOutput: true, ...named },
+    parts: { ...named, out: output },
+  };
 }
 
 type Prompt = Pick<CompiledTemplate, "references" | "render">;

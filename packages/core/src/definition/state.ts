@@ -4,7 +4,7 @@ import { createReport, idFault, type Report } from "../base/problems.ts";
 import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { readPattern, type ToolPattern } from "./patterns/tool-pattern.ts";
-import type { KindFacts, StateSpec } from "./spec.ts";
+import type { FinalOutcome, KindFacts, StateSpec } from "./spec.ts";
 import { type AllowedTool, checkLimits, isCount } from "./state-rules.ts";
 import type { AnyState, AnyStates, State, StateOptions } from "./types.ts";
 
@@ -130,6 +130,8 @@ export function isScratchFolder(path: unknown): boolean {
 type CustomOptions = CommonOptions & Omit<StateOptions<AnyStates, unknown, unknown>, keyof CommonOptions>;
 
 const KEYS = ["kind", "reads", "options", "output"];
+/** The kind of a final state. No executor has it. */
+const FINAL = "final";
 
 /**
  * Defines a state of a custom kind. The session's executor of that kind does its work; setup, precondition, gate, limits, assert,
@@ -142,6 +144,16 @@ export function state(given: CustomOptions): State {
   const { kind, reads: _typesOnly, options, output, ...common } = given;
   const report = createReport();
   if (kind === "agent") report.add("kind", "agent states are made with stage()");
+  if (kind === FINAL) report.add("kind", "final states are made with final()");
   const own = { options, output: schemaAt(report, "output", output), keys: KEYS, problems: report.problems };
   return { kind, spec: stateSpec(kind, common, own) };
+}
+
+/** Defines a final state: entering it ends the run with this outcome. It has no body and no routes, and counts no visit. */
+export function final(outcome: FinalOutcome): State<never, undefined> {
+  const isKnown = outcome === "completed" || outcome === "failed" || outcome === "cancelled";
+  const problems = isKnown ? [] : [{ path: "final", message: "is completed, failed or cancelled" }];
+  const shape = { outcome: String(outcome) };
+  const own = { shape, parts: shape, keys: [], problems };
+  return { kind: FINAL, spec: { ...stateSpec(FINAL, {}, own), final: { outcome } } };
 }

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
-import type { Cancel, Done, Fail, FanOut, ForEach, StageList, To } from "./choice.ts";
+import type { Cancel, Done, Fail, FanOut, ForEach, Fork, Invoke, Return, StageList, To } from "./choice.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
-import type { PipelineSpec, StateSpec } from "./spec.ts";
+import type { Guard, PipelineSpec, RowTrigger, StateSpec } from "./spec.ts";
 import type {
   AllowedTool,
   AssertAnswer,
@@ -67,6 +67,14 @@ export interface StageOptions<A extends Record<string, AnyState>, O, I> extends 
   /** Model calls allowed in one attempt, from 1. */
   readonly turnCap: number;
 }
+/** The options of a stage that completes by an event of its rows. */
+export interface EventStageOptions<A extends Record<string, AnyState>, I>
+  extends Omit<StageOptions<A, EventOutput, I>, "completionTool" | "completionSchema"> {
+  readonly completionTool?: never;
+  readonly completionSchema?: never;
+}
+/** The output of a stage that completed by an event. A type alias, since outputs are JSON. */
+export type EventOutput = { readonly event: string; readonly data: JsonObject };
 /** The options of a state of a custom kind. */
 export interface StateOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
   /** The session's `executors` must have one of this kind. */
@@ -89,6 +97,9 @@ export type Choice<S> =
   | AnyTo<S>
   | AnyForEach<S>
   | FanOut<keyof S & string, keyof S & string>
+  | Fork<keyof S & string>
+  | Invoke<keyof S & string>
+  | Return
   | Done<unknown>
   | Fail
   | Cancel
@@ -107,10 +118,22 @@ export type NextMap<S, R> = {
 /** One row of a transition table; the first that matches wins. */
 export interface Row<S, R> {
   readonly from: (keyof S & string) | "*";
-  readonly on: "success" | "failure" | "skipped";
+  /** `pause`: a state that asks a person leads to `to`, whose input then has the `answer`. `{ event }`: a stage without a completion tool sends it. */
+  readonly on: RowTrigger;
   /** An error counts as no match and is reported. */
-  readonly when?: (result: StageResult<unknown>, ctx: StageContext<Up<S>, unknown, R>) => boolean;
+  readonly when?: ((result: StageResult<unknown>, ctx: StageContext<Up<S>, unknown, R>) => boolean) | Guard;
   readonly to: (keyof S & string) | Choice<S>;
+  /** A person has to approve the move. The message is part of the question. */
+  readonly approval?: { readonly message?: string };
+  /** Names the row for people, such as `DEPLOY[0]`. */
+  readonly label?: string;
+}
+/** A detour: a change of a file that matches suspends the execution, and `target` handles it. */
+export interface Interrupt<S> {
+  /** A pattern of paths in the workspace, such as `src/auth/**`. */
+  readonly files: string;
+  /** The state that handles it, with the input `{ interrupt, files }`. `backToInterrupted()` continues the suspended execution. */
+  readonly target: NoInfer<keyof S & string>;
 }
 /** The options of a pipeline besides its transitions. */
 export interface PipelineCommon<R, S> {
@@ -124,6 +147,10 @@ export interface PipelineCommon<R, S> {
   readonly limits?: RunLimits;
   /** Called after the session's guard hook and before the stage's. */
   readonly onCall?: GuardHook;
+  /** By name. */
+  readonly interrupts?: Readonly<Record<string, Interrupt<S>>>;
+  /** The pipelines that `invoke()` names. */
+  readonly pipelines?: Readonly<Record<string, AnyPipeline>>;
 }
 /** Makes unknown keys of `next` a compile error. */
 export type Exact<N, S> = { readonly [K in Exclude<keyof N, keyof S>]: never };

@@ -7,8 +7,23 @@ import type { Issue } from "../schema/schema.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
 export type NextDecision = {
-  /** `default`: no route is declared for this result. */
-  readonly by: "function" | "table" | "default";
+  /**
+   * `default`: no route is declared for this result. `event`: a row of the event. `safe_next`: a row for events that no other row
+   * names. `interrupt`: a changed file.
+   */
+  readonly by: "function" | "table" | "default" | "event" | "safe_next" | "interrupt";
+  /** The event that the state sent. */
+  readonly event?: string;
+  /** `data.rationale` of the event: at most 2,000 characters. */
+  readonly rationale?: string;
+  /** The data of the event, which merges into the shared object when the machine moves. */
+  readonly context?: JsonObject;
+  /** Of a row that needs a person's approval, while there is no answer. */
+  readonly approval?: { readonly message?: string; readonly row: number };
+  /** A person approved the row. */
+  readonly approved?: true;
+  /** The code of a failed end. */
+  readonly code?: "approval_denied";
   /** The table row that fired, from 0. */
   readonly row?: number;
   /** Earlier rows for this state that did not fire: the first 20. */
@@ -142,8 +157,14 @@ async function decisionOf(
 function statesOf(choice: ResolvedChoice): readonly string[] {
   if (choice.kind === "to") return [choice.state];
   if (choice.kind !== "fanOut") return [];
-  const { siblings, list, join } = choice;
-  return list === undefined ? [...siblings.map(({ state }) => state), join] : [list, join];
+  const { siblings, list, join, onFail } = choice;
+  const after = onFail === undefined ? [join] : [join, onFail];
+  if (list !== undefined) return [list, ...after];
+  const states = siblings.flatMap((sibling): readonly string[] => {
+    if (sibling.kind === "invoke") return [];
+    return sibling.kind === "branch" ? [sibling.state, sibling.terminal] : [sibling.state];
+  });
+  return [...states, ...after];
 }
 
 function unhandled(state: string, result: Routable): ResolvedChoice {
@@ -174,17 +195,37 @@ export type ResolvedChoice =
       readonly siblings: readonly ResolvedSibling[];
       readonly join: string;
       readonly input: Json;
-      readonly onFailure: "cancel" | "settle";
+      /** `any`: the first child that completes cancels the others; it fails if all fail. */
+      readonly onFailure: "cancel" | "settle" | "any";
+      /** The state that continues after a failure. Without it, the failure is one of the state that fanned out. */
+      readonly onFail?: string;
       /** The state that runs once for each item of a list. */
       readonly list?: string;
       /** How many items of a list run at the same time at most. */
       readonly maxParallel?: number;
     }
+  /** The state goes on: its event was refused. */
+  | { readonly kind: "stay"; readonly reason: string }
+  /** The suspended execution continues. */
+  | { readonly kind: "return" }
   | { readonly kind: "done"; readonly output: Json }
   | { readonly kind: "fail"; readonly reason: string }
   | { readonly kind: "cancel"; readonly reason: string };
-/** `key` names an item of a list; any other sibling is named by its state. */
-export type ResolvedSibling = { readonly state: string; readonly input: Json; readonly key?: string };
+/** What one child of a fan-out runs. */
+export type ResolvedSibling =
+  /** One state. `key` names an item of a list; any other sibling is named by its state. */
+  | { readonly kind?: never; readonly state: string; readonly input: Json; readonly key?: string }
+  /** From `state` along its routes to `terminal`, which is not entered. */
+  | {
+      readonly kind: "branch";
+      readonly key: string;
+      readonly state: string;
+      readonly terminal: string;
+      readonly input: Json;
+    }
+  /** Another pipeline. The input is merged into its initial context. */
+  | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
+export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 export type ResolvedChoiceResult =
   | { readonly ok: true; readonly choice: ResolvedChoice }
   | { readonly ok: false; readonly reason: string };
@@ -216,6 +257,27 @@ export async function resolveChoice(value: unknown, spec: PipelineSpec, output: 
         };
         return { ok: true, choice: { ...fanOut, ...ofList } };
       }
+      case "fork": {
+        const siblings: ResolvedSibling[] = [];
+        for (const { key, initial: state, terminal, input } of shape.branches) {
+          const own = await inputFor(spec, { state, input, key });
+          siblings.push({ kind: "branch", key, state, terminal, input: own });
+        }
+        const onFailure = shape.join === "any" ? "any" : "cancel";
+        return { ok: true, choice: await continuing(spec, { ...shape, onFailure, siblings }) };
+      }
+      case "invoke": {
+        const { pipeline, key = pipeline, input } = shape;
+        if (!spec.pipelines.has(pipeline))
+          throw new Refusal(`invoke(): there is no pipeline ${JSON.stringify(pipeline)}`);
+        const siblings = [{ kind: "invoke", key, pipeline, input }] as const;
+        return {
+          ok: true,
+          choice: await continuing(spec, { ...shape, onFailure: "cancel", siblings, input: undefined }),
+        };
+      }
+      case "return":
+        return { ok: true, choice: { kind: "return" } };
       case "done":
         return { ok: true, choice: { kind: "done", output: jsonOrRefuse(shape.output, "the output") } };
       case "fail":
@@ -226,6 +288,26 @@ export async function resolveChoice(value: unknown, spec: PipelineSpec, output: 
     if (thrown instanceof Refusal) return { ok: false, reason: thrown.message };
     throw thrown;
   }
+}
+
+/** The fan-out of a fork or of another pipeline. */
+async function continuing(
+  spec: PipelineSpec,
+  after: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail"> & {
+    readonly onComplete: string;
+    readonly input: unknown;
+  },
+): Promise<FanOutChoice> {
+  const { siblings, onFailure, onFail, onComplete: join } = after;
+  const input = await inputFor(spec, { state: join, input: after.input });
+  return {
+    kind: "fanOut",
+    siblings,
+    join,
+    input,
+    onFailure,
+    ...(onFail === undefined ? {} : { onFail }),
+  };
 }
 
 /** Why a payload is invalid; caught in this file. */

@@ -1,7 +1,7 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
 import type { ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { ResolvedChoice } from "./decide-next.ts";
+import type { FanOutChoice } from "./decide-next.ts";
 import { type OutputChange, Outputs } from "./outputs.ts";
 
 /** What decisions read of a run. Nothing in it is copied, and only `apply` changes it. */
@@ -22,6 +22,10 @@ export interface MachineView {
   readonly joined: Joined | undefined;
   /** The fan-out whose children run now. */
   readonly pending: PendingFanOut | undefined;
+  /** The executions that wait for the handlers of interrupts, the innermost last. */
+  readonly suspended: readonly Suspended[];
+  /** Of a branch's run: the state that completes it. */
+  readonly terminal: string | undefined;
 }
 export interface MachineState extends MachineView {
   context: JsonObject;
@@ -32,6 +36,15 @@ export interface MachineState extends MachineView {
   at: Entered | undefined;
   joined: Joined | undefined;
   pending: PendingFanOut | undefined;
+  suspended: readonly Suspended[];
+}
+
+/** An execution that waits for the handler of an interrupt. */
+export interface Suspended {
+  readonly at: Entered;
+  readonly joined: Joined | undefined;
+  /** The interrupt's name. */
+  readonly interrupt: string;
 }
 
 /** What is the same during a whole run. */
@@ -57,7 +70,6 @@ export interface Joined {
   readonly fork?: Readonly<Record<string, SiblingOutcome>>;
   readonly items?: Readonly<Record<string, readonly ListItem<Json>[]>>;
 }
-export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 export interface PendingFanOut {
   /** `fan-<n>`, counted over the run. */
   readonly id: string;
@@ -80,6 +92,12 @@ export interface Patch {
   readonly enter?: { readonly state: string; readonly input: Json; readonly joined?: Joined };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
+  /** Before `enter`: the execution of the state that was entered last waits. */
+  readonly suspend?: { readonly interrupt: string };
+  /** The execution that was suspended last continues. */
+  readonly resume?: true;
+  /** The suspended executions end as cancelled, the innermost first. */
+  readonly unwind?: true;
 }
 
 /** The state before a run's start. `id` and `workspace` are for user code, which reads them in its context. */
@@ -98,15 +116,23 @@ export function initialState(
     at: undefined,
     joined: undefined,
     pending: undefined,
+    suspended: [],
+    terminal: undefined,
   };
 }
 
 /** The state of a child's run, which reads what its parent had when it fanned out. `turns` are those of earlier visits. */
 export function childState(
   parent: Pick<MachineView, "run" | "context" | "outputs">,
-  child: { readonly id: string; readonly entered: Entered; readonly turns: number },
+  child: {
+    readonly id: string;
+    readonly entered: Entered;
+    readonly turns: number;
+    /** Of a branch. */
+    readonly terminal?: string;
+  },
 ): MachineState {
-  const { id, entered, turns } = child;
+  const { id, entered, turns, terminal } = child;
   return {
     run: { ...parent.run, id },
     context: parent.context,
@@ -117,17 +143,31 @@ export function childState(
     at: { ...entered, input: deepFreeze(entered.input) },
     joined: undefined,
     pending: undefined,
+    suspended: [],
+    terminal,
   };
 }
 
 /** Changes a state as a transition says; the only writer. Judges nothing. */
 export function apply(state: MachineState, patch: Patch): void {
-  const { outputs = [], turns = [], hops = 0, context, enter, fanOut } = patch;
+  const { outputs = [], turns = [], hops = 0, context, enter, fanOut, suspend, resume, unwind } = patch;
   for (const { output } of outputs) deepFreeze(output);
   state.outputs = state.outputs.with(outputs);
   for (const added of turns) count(state, added.state, 0, added.turns);
   state.hops += hops;
   if (context !== undefined) state.context = deepFreeze({ ...state.context, ...context });
+  if (unwind === true) state.suspended = [];
+  if (suspend !== undefined) {
+    const { joined } = state;
+    state.suspended = [...state.suspended, { at: enteredOf(state), joined, interrupt: suspend.interrupt }];
+  }
+  if (resume === true) {
+    const last = state.suspended.at(-1);
+    if (last === undefined) throw new Error("no execution is suspended");
+    state.suspended = state.suspended.slice(0, -1);
+    state.at = last.at;
+    state.joined = last.joined;
+  }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
     state.at = { state: enter.state, input: deepFreeze(enter.input), visit };
@@ -160,7 +200,8 @@ export function enteredOf({ at }: Pick<MachineView, "at">): Entered {
 
 /** The states that a fan-out visits. A list is one visit of its state. */
 export function statesToVisit({ siblings, list }: FanOutChoice): readonly string[] {
-  return list === undefined ? siblings.map(({ state }) => state) : [list];
+  if (list !== undefined) return [list];
+  return siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state]));
 }
 
 /** What an attempt adds to what user code reads. */

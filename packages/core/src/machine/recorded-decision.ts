@@ -1,10 +1,19 @@
-import { field, type Json, textField } from "../base/json.ts";
+import { field, isJsonObject, type Json, textField } from "../base/json.ts";
 import type { NextDecision, ResolvedChoice } from "./decide-next.ts";
+
+const DECIDERS: ReadonlySet<unknown> = new Set<NextDecision["by"]>([
+  "function",
+  "table",
+  "default",
+  "event",
+  "safe_next",
+  "interrupt",
+]);
+const ENDS: ReadonlySet<unknown> = new Set<ResolvedChoice["kind"]>(["fail", "cancel", "stay"]);
 
 /** Whether a recorded value is a decision, which `follow` turns into its effect and patch again. */
 export function isDecision(value: Json): value is NextDecision {
-  const by = field(value, "by");
-  return (by === "function" || by === "table" || by === "default") && isChoice(field(value, "choice"));
+  return DECIDERS.has(field(value, "by")) && isChoice(field(value, "choice"));
 }
 
 function isChoice(choice: Json | undefined): choice is ResolvedChoice {
@@ -13,14 +22,27 @@ function isChoice(choice: Json | undefined): choice is ResolvedChoice {
       return hasText(choice, "state") && field(choice, "input") !== undefined;
     case "fanOut": {
       const siblings = field(choice, "siblings");
-      return (
-        hasText(choice, "join") && Array.isArray(siblings) && siblings.every((each: Json) => hasText(each, "state"))
-      );
+      return hasText(choice, "join") && Array.isArray(siblings) && siblings.every(isSibling);
     }
+    case "return":
+      return true;
     case "done":
       return field(choice, "output") !== undefined;
     default:
-      return (field(choice, "kind") === "fail" || field(choice, "kind") === "cancel") && hasText(choice, "reason");
+      return ENDS.has(field(choice, "kind")) && hasText(choice, "reason");
+  }
+}
+
+function isSibling(sibling: Json): boolean {
+  switch (field(sibling, "kind")) {
+    case undefined:
+      return hasText(sibling, "state");
+    case "branch":
+      return hasText(sibling, "key") && hasText(sibling, "state") && hasText(sibling, "terminal");
+    case "invoke":
+      return hasText(sibling, "key") && hasText(sibling, "pipeline") && isJsonObject(field(sibling, "input"));
+    default:
+      return false;
   }
 }
 

@@ -1,12 +1,21 @@
-import { deepFreeze, type Json } from "../base/json.ts";
+import { SluiceError } from "../base/errors.ts";
+import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import type { Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import { decideNext, type NextDecision, type ResolvedChoice, resolveChoice } from "./decide-next.ts";
+import {
+  decideNext,
+  type FanOutChoice,
+  type NextDecision,
+  type RejectedRow,
+  type ResolvedChoice,
+  type ResolvedSibling,
+  resolveChoice,
+} from "./decide-next.ts";
+import type { LegalEvent } from "./legal-events.ts";
 import {
   contextOf,
   countOf,
   enteredOf,
-  type FanOutChoice,
   type Joined,
   type MachineView,
   type Patch,
@@ -15,14 +24,29 @@ import {
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
 
-/** What has happened to a run. Later kinds (events, interrupts, answers) are added beside these. */
+/** What has happened to a run. */
 export type MachineInput =
   | { readonly kind: "start" }
   /** The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. */
   | { readonly kind: "result"; readonly result: StageResult<Json>; readonly ctx?: StageContext }
   /** All children of the pending fan-out have ended, in their declared order. */
   | { readonly kind: "children"; readonly ended: readonly ChildEnd[] }
-  | { readonly kind: "cancelled"; readonly reason: string };
+  | { readonly kind: "cancelled"; readonly reason: string }
+  /** The state that was entered last asks to move. `ctx` is what its hooks read; without it the view's own context. */
+  | { readonly kind: "event"; readonly event: string; readonly data: JsonObject; readonly ctx?: StageContext }
+  /** A changed file, with its path in the workspace, matched an interrupt. */
+  | { readonly kind: "interrupt"; readonly name: string; readonly path: string }
+  /** A person answered the question of an `approve` effect. */
+  | {
+      readonly kind: "answer";
+      /** What the decision is about. */
+      readonly of: Extract<MachineInput, { readonly kind: "event" | "result" | "children" }>;
+      /** Of the effect. */
+      readonly decision: NextDecision;
+      readonly approved: boolean;
+      /** Why not. */
+      readonly reason?: string;
+    };
 
 /** How one child of a fan-out ended. */
 export type ChildEnd = { readonly key: string; readonly turns: number } & (
@@ -31,31 +55,60 @@ export type ChildEnd = { readonly key: string; readonly turns: number } & (
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
 
-/** What a run does next. Later kinds (stay, approve, return) are added beside these. */
+/** What a run does next. */
 export type Effect =
   | { readonly kind: "enter"; readonly state: string; readonly input: Json }
   | { readonly kind: "fanOut"; readonly fanOut: PendingFanOut; readonly children: readonly Child[] }
-  | { readonly kind: "end"; readonly end: MachineEnd };
+  | { readonly kind: "end"; readonly end: MachineEnd }
+  /** The event was refused, and the state goes on. */
+  | {
+      readonly kind: "stay";
+      readonly reason: string;
+      /** The rows of the event that did not fire: the first 20. */
+      readonly rejected: readonly RejectedRow[];
+      readonly legal: readonly LegalEvent[];
+    }
+  /** Ask a person, then give the machine the answer. Nothing has changed yet. */
+  | {
+      readonly kind: "approve";
+      readonly message: string | undefined;
+      /** The state that asks to move. */
+      readonly from: string;
+      /** Where it would lead, in words. */
+      readonly to: string;
+      readonly event?: string;
+      readonly decision: NextDecision;
+    }
+  /** The execution that was suspended last continues. */
+  | { readonly kind: "return" };
 
-/** A child of a fan-out, as data. Later kinds are branches and other pipelines. */
-export type Child = {
-  readonly kind: "sibling";
-  /** Unique in its fan-out: the state's id, or the key of a list's item. */
-  readonly key: string;
-  readonly state: string;
-  readonly input: Json;
-};
+/** A child of a fan-out, as data. `key` is unique in its fan-out. */
+export type Child =
+  /** One state. The key is the state's id, or that of a list's item. */
+  | { readonly kind: "sibling"; readonly key: string; readonly state: string; readonly input: Json }
+  /** From `state` along its routes to `terminal`. */
+  | {
+      readonly kind: "branch";
+      readonly key: string;
+      readonly state: string;
+      readonly terminal: string;
+      readonly input: Json;
+    }
+  /** A run of another pipeline of `pipelines`; `input` is merged into its initial context. */
+  | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
 
+/** `state` is the final state that ended the run. */
 export type MachineEnd =
-  | { readonly status: "completed"; readonly output: Json }
+  | { readonly status: "completed"; readonly output: Json; readonly state?: string }
   | {
       readonly status: "failed";
       readonly code: string;
       readonly message: string;
       /** The cap of the run that was reached. */
       readonly limit?: "maxVisits" | "maxHops";
+      readonly state?: string;
     }
-  | { readonly status: "cancelled"; readonly reason: string };
+  | { readonly status: "cancelled"; readonly reason: string; readonly state?: string };
 
 export interface Transition {
   readonly effect: Effect;
@@ -93,6 +146,10 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       const ctx = contextOf(view, { attempt }, joinedAs(choice, input.ended));
       return await decideNext(spec, enteredOf(view).state, failure, ctx);
     }
+    case "event":
+    case "interrupt":
+    case "answer":
+      throw new SluiceError("Host", "machine_input", `the machine cannot decide about ${input.kind} yet`);
   }
 }
 
@@ -186,9 +243,20 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
     }
     case "children": {
       const { siblings } = pendingOf(view).choice;
-      const states = new Map(siblings.map(({ state, key = state }) => [key, state]));
-      return { turns: input.ended.map(({ key, turns }) => ({ state: states.get(key) ?? key, turns })) };
+      const states = new Map(
+        siblings.flatMap((each) => (each.kind === undefined ? [[each.key ?? each.state, each.state]] : [])),
+      );
+      return {
+        turns: input.ended.flatMap(({ key, turns }) => {
+          const state = states.get(key);
+          return state === undefined ? [] : [{ state, turns }];
+        }),
+      };
     }
+    case "event":
+    case "interrupt":
+    case "answer":
+      return {};
   }
 }
 
@@ -244,9 +312,11 @@ function fanningOut(
 ): Transition {
   if (after === undefined) throw new Error("a fan-out follows the result of a state");
   const fanOut: PendingFanOut = { id: `fan-${view.fanOuts + 1}`, choice, after };
-  const children = choice.siblings.map(
-    ({ state, input, key = state }): Child => ({ kind: "sibling", key, state, input }),
-  );
+  const children = choice.siblings.map((sibling): Child => {
+    if (sibling.kind !== undefined) return sibling;
+    const { state, input, key = state } = sibling;
+    return { kind: "sibling", key, state, input };
+  });
   return { effect: { kind: "fanOut", fanOut, children }, patch: { ...patch, fanOut }, trace };
 }
 
@@ -254,13 +324,18 @@ function fanningOut(
 function joining(patch: Patch, { siblings, list }: FanOutChoice, ended: readonly ChildEnd[]): Patch {
   const outputs = new Map(ended.flatMap((end) => (end.status === "completed" ? [[end.key, end.output] as const] : [])));
   const last = ended.findLast(({ status }) => status === "completed");
-  const keys =
-    list === undefined ? siblings.map(({ state }) => [state, state] as const) : [[list, last?.key ?? ""] as const];
+  const keys = list === undefined ? siblings.map(upstreamKey) : [[list, last?.key ?? ""] as const];
   const changes = keys.flatMap(([state, key]): readonly OutputChange[] => {
     const output = outputs.get(key);
     return output === undefined ? [{ state }] : [{ state }, { state, output }];
   });
   return { ...patch, outputs: [...(patch.outputs ?? []), ...changes] };
+}
+
+/** Where the output of a child is found upstream, and the child's key. */
+function upstreamKey(sibling: ResolvedSibling): readonly [upstream: string, key: string] {
+  const key = sibling.kind === undefined ? sibling.state : sibling.key;
+  return [key, key];
 }
 
 function joinedAs({ list }: FanOutChoice, ended: readonly ChildEnd[]): Joined {
@@ -289,6 +364,9 @@ function endOf(choice: Exclude<ResolvedChoice, { readonly kind: "to" | "fanOut" 
       return { status: "failed", code, message: choice.reason };
     case "cancel":
       return { status: "cancelled", reason: choice.reason };
+    case "stay":
+    case "return":
+      throw new SluiceError("Host", "machine_input", `the machine cannot ${choice.kind} yet`);
   }
 }
 

@@ -11,7 +11,7 @@ import { type ConcurrencySlots, createConcurrencySlots, slotsWithin } from "./li
 import { isStageResult } from "./stage/recorded-phases.ts";
 
 /** The input of a child's run. Everything else it reads from its parent, which always runs in the same process. */
-type ChildInput = Child & {
+type ChildInput = Extract<Child, { readonly kind: "sibling" }> & {
   /** The visit of its state, counted over the whole run. */
   readonly visit: number;
   /** Turns of its state before this visit, over the whole run. */
@@ -43,10 +43,12 @@ export async function runFanOut(
 ): Promise<EndedFanOut> {
   const { id, choice } = fanOut;
   const { join, list, maxParallel, onFailure } = choice;
+  if (onFailure === "any") throw unsupported("a fork that ends with its first branch");
   const keys = children.map(({ key }) => key);
   const ofList = list === undefined ? {} : { list };
   const started = { fanOut: id, siblings: keys, join, ...ofList };
   const runs = children.map((child): ChildRun => {
+    if (child.kind !== "sibling") throw unsupported(`a child of kind ${child.kind}`);
     const { key, state } = child;
     const { visits: visit, turns } = countOf(view, state);
     const input: ChildInput = { ...child, visit, turns };
@@ -69,6 +71,10 @@ export async function runFanOut(
   } finally {
     running.delete(at);
   }
+}
+
+function unsupported(what: string): SluiceError {
+  return new SluiceError("Host", "machine_input", `this session cannot run ${what}`);
 }
 
 function endedOf(

@@ -71,6 +71,11 @@ async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Pr
       }
       case "fanOut":
         decided = await runChildren(setup, steps, state, account, effect);
+        break;
+      case "stay":
+      case "approve":
+      case "return":
+        throw new SluiceError("Host", "machine_input", `this session cannot perform ${effect.kind}`);
     }
   }
 }

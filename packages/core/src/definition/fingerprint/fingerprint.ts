@@ -76,7 +76,8 @@ function fullParts(spec: Spec): readonly FullPart[] {
   return [{ state: "", facts: pipelineFacts(spec) }, ...states];
 }
 
-function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec): readonly FullFact[] {
+function pipelineFacts(spec: Spec): readonly FullFact[] {
+  const { input, initial, context, limits, onCall, routes, interrupts, pipelines } = spec;
   return [
     fact("initial", initial),
     schemaFact("input", input),
@@ -84,6 +85,9 @@ function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec
     ...settings("limits", limits),
     ...(onCall === undefined ? [] : [fact("hook onCall", "there")]),
     ...(routes.kind === "table" ? rowFacts(routes.rows) : []),
+    ...interrupts.map(({ name, files, target }) => fact(`interrupt ${name}`, `${files}: ${target}`)),
+    ...(interrupts.length < 2 ? [] : [fact("order of interrupts", interrupts.map(({ name }) => name).join(", "))]),
+    ...[...pipelines].map(([name, { fingerprint: digest }]) => digestFact(`pipeline ${name}`, digest)),
   ];
 }
 
@@ -129,10 +133,13 @@ function routeFacts(routes: RoutesSpec, id: string): readonly FullFact[] {
 
 /** Names rows by content, so that an added row does not change the names of later ones. */
 function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
-  const texts = rows.map(({ from, on, when, to }) => {
+  const texts = rows.map(({ from, on, when, to, approval }) => {
     const own = toJsonValue(to);
     const target = own.ok ? JSON.stringify(own.value) : "a choice";
-    return `${from} on ${on}${when === undefined ? "" : " when …"}: ${target}`;
+    const trigger = typeof on === "string" ? on : `event ${JSON.stringify(on.event)}`;
+    const condition = when === undefined ? "" : ` when ${when.opaque === true ? "…" : JSON.stringify(when.text)}`;
+    const approved = approval === undefined ? "" : ` approved ${JSON.stringify(approval.message ?? "")}`;
+    return `${from} on ${trigger}${condition}${approved}: ${target}`;
   });
   const shown = texts.map((text): Fact => [`row ${short(text)}`, "there"]);
   const order = digestFact("order of rows", texts);

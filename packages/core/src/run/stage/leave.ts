@@ -6,7 +6,7 @@ import type { EventType } from "../../journal/events.ts";
 import { maskSecrets, redactText, type SecretFilter } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
-import type { NextDecision } from "../../machine/decide-next.ts";
+import type { NextDecision, ResolvedSibling } from "../../machine/decide-next.ts";
 import { decide, type MachineInput } from "../../machine/transition.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
@@ -211,18 +211,24 @@ function keysOf({ choice }: NextDecision): readonly string[] {
   return choice.kind === "fanOut" ? choice.siblings.flatMap(({ key }) => key ?? []) : [];
 }
 
+function targetName(sibling: ResolvedSibling): string {
+  return sibling.kind === "invoke" ? sibling.pipeline : sibling.state;
+}
+
 function targetOf({ choice }: NextDecision): JsonObject {
   switch (choice.kind) {
     case "to":
       return { to: choice.state };
     case "fanOut":
       return choice.list === undefined
-        ? { to: choice.siblings.map((sibling) => sibling.state), join: choice.join }
+        ? { to: choice.siblings.map(targetName), join: choice.join }
         : { to: [choice.list], join: choice.join, items: choice.siblings.length };
     case "done":
+    case "return":
       return {};
     case "fail":
     case "cancel":
+    case "stay":
       return { reason: choice.reason };
   }
 }
