@@ -238,13 +238,16 @@ export function machinePipeline(
 /** A state of any machine: what it does is looked up when it runs. */
 function stateOf({ id, needsX, final, events }: StateNode, playOf: (runId: string) => Play): AnyState {
   if (final !== undefined) return core.final(final);
-  return state({
+  const made = state({
     kind: "scripted",
-    ...(events === undefined ? { output: OUTPUT } : {}),
+    output: OUTPUT,
     allowedTools: [],
     ...(needsX ? { inputSchema: WITH_X } : {}),
     precondition: (ctx) => (enter(playOf(ctx.runId), id, ctx).status === "skipped" ? "skip" : "proceed"),
   });
+  if (events === undefined) return made;
+  const { output: _none, ...spec } = made.spec;
+  return { ...made, spec: { ...spec, completesByEvents: true } };
 }
 
 function scriptedExecutor(playOf: (runId: string) => Play): StateExecutor {

@@ -1,11 +1,11 @@
-import type { Json, JsonObject, PipelineSpec, StageContext } from "@sluice/core";
+import type { Json, JsonObject, StageContext } from "@sluice/core";
 import {
   apply,
+  type ChildEnd,
   contextOf,
   type Effect,
   follow,
   initialState,
-  legalEvents,
   type MachineInput,
   type MachineState,
   type Transition,
@@ -14,10 +14,10 @@ import {
 import { machinePipeline, newPlay, type Play } from "./machine-runs.ts";
 import type { Asked, End, Machine } from "./reference-machine.ts";
 import {
+  type ChildEnded,
   type Effect as ExpectedEffect,
   legalEvents as expectedEvents,
   type Happened,
-  type Resolved,
   type RunState,
   sightOf,
 } from "./reference-step.ts";
@@ -88,13 +88,13 @@ export async function stepsSeen(machine: Machine, walked: readonly Walked[]): Pr
     apply(state, taken.patch);
     const { effect } = taken;
     if (effect.kind === "approve") question = { effect, of: input };
-    seen.push(stepSeen(spec, state, taken, play));
+    seen.push(stepSeen(state, taken, play));
     if (effect.kind === "end") break;
   }
   return seen;
 }
 
-function stepSeen(spec: PipelineSpec, state: MachineState, { effect, trace }: Transition, play: Play): StepSeen {
+function stepSeen(state: MachineState, { effect, trace }: Transition, play: Play): StepSeen {
   const asked = [...play.asked.values()].map(({ run: _run, ...one }) => one);
   play.asked.clear();
   const sight: StageContext | undefined =
@@ -148,12 +148,24 @@ function inputOf(
       return { kind: "answer", of, decision: effect.decision, approved: happened.approved };
     }
     case "children":
-      return { kind: "children", ended: happened.ended.map((ended) => ({ ...ended, turns: 0 })) };
+      return { kind: "children", ended: happened.ended.map(endOf) };
     case "result": {
       const { at } = before;
       const facts = { attempts: 1, turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, ms: 0 };
       return { kind: "result", result: { executionId: `${at?.state}#${at?.visit}`, ...facts, ...happened.outcome } };
     }
+  }
+}
+
+function endOf({ output = null, ...ended }: ChildEnded): ChildEnd {
+  const { key } = ended;
+  switch (ended.status) {
+    case "completed":
+      return { key, turns: 0, status: "completed", output };
+    case "skipped":
+      return { key, turns: 0, status: "skipped" };
+    default:
+      return { key, turns: 0, status: ended.status, code: ended.code, message: ended.message };
   }
 }
 
@@ -170,7 +182,7 @@ function effectExpected(machine: Machine, effect: ExpectedEffect, after: RunStat
     case "fanOut":
       return plain(effect);
     case "end":
-      return plain({ kind: "end", end: worded(effect.end), limit: effect.limit, state: effect.state });
+      return plain({ kind: "end", end: effect.end, limit: effect.limit, state: effect.state });
   }
 }
 
@@ -204,4 +216,9 @@ function effectSeen(effect: Effect): JsonObject {
       return plain({ kind: "end", end: shown, limit, state: end.state });
     }
   }
+}
+
+/** As JSON has it: without what is undefined. */
+function plain(value: object): JsonObject {
+  return JSON.parse(JSON.stringify(value));
 }

@@ -114,7 +114,7 @@ function forks(states: readonly StateNode[]): fc.Arbitrary<ForkNode> {
           all.map(([key, [initial, terminal, x]]) => ({
             key,
             initial,
-            terminal: terminal === initial ? (plain.find((id) => id !== initial) ?? terminal) : terminal,
+            terminal: terminal === initial ? (states.find(({ id }) => id !== initial)?.id ?? terminal) : terminal,
             ...(x === 0 ? {} : { input: value({ x, pick: x }) }),
           })),
         ),

@@ -158,7 +158,7 @@ interface Kinds {
   readonly truth: Node;
 }
 /** Conditions whose parts are of the kinds that their operators take, if the context is of the kinds that they read. */
-export const randomCondition: fc.Arbitrary<Node> = fc.letrec<Kinds>((tie) => ({
+export const randomCondition: fc.Arbitrary<Node> = fc.letrec((tie: fc.LetrecTypedTie<Kinds>) => ({
   number: fc.oneof(
     { maxDepth: 4, depthSize: "small" },
     { weight: 3, arbitrary: at(NUMBERS) },
