@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { checkPipeline, checkSession } from "../../packages/core/src/definition/check.ts";
+import { checkPipeline, checkSession } from "../../packages/core/src/definition/check/check.ts";
 import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import type { PipelineDefinition } from "../../packages/core/src/definition/read.ts";
@@ -97,7 +97,7 @@ test.each<readonly [object, string]>([
   [{ completionSchema: { type: "array" } }, "completionSchema | describes an object"],
   [{ completionSchema: {} }, "completionSchema | describes an object"],
   [{ completionSchema: z.object({ at: z.date() }) }, "completionSchema | Date cannot be represented"],
-  [{ completionSchema: undefined }, "completionSchema | neither a schema nor JSON Schema"],
+  [{ completionSchema: undefined }, "completionSchema | is missing: it describes the arguments of completionTool"],
   [{ inputSchema: { type: "object", properties: { a: { $ref: "#/x" } } } }, "inputSchema | can't resolve reference"],
   [{ allowedTools: "Read" }, "allowedTools | is a list of tool patterns | [] allows none"],
   [{ allowedTools: ["Read", "!Edit"] }, "allowedTools[1] | !Edit: a list of what is allowed cannot hold a negation"],

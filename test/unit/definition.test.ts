@@ -139,7 +139,7 @@ test("a pipeline by table keeps its rows, names turned into choices and conditio
       { from: "*", on: "failure", to: fail("broken") },
     ],
   });
-  const when = { text: "isReady", evaluate: expect.any(Function) };
+  const when = { text: "isReady", opaque: true, evaluate: expect.any(Function) };
   expect(p.spec.routes).toEqual({
     kind: "table",
     rows: [

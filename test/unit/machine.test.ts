@@ -558,7 +558,8 @@ describe("a record", () => {
   ];
 
   test.each(choices)("of the choice %j is a decision, whatever decided it", (choice) => {
-    for (const by of ["function", "table", "default"]) expect(isDecision({ by, choice })).toBe(true);
+    for (const by of ["function", "table", "default", "event", "safe_next", "interrupt"])
+      expect(isDecision({ by, choice })).toBe(true);
     for (const by of ["model", "", null, 1]) expect(isDecision({ by, choice })).toBe(false);
     expect(isDecision({ choice })).toBe(false);
   });
@@ -566,7 +567,7 @@ describe("a record", () => {
   test.each<readonly [string, Json]>([
     ["no choice", null],
     ["a choice of no kind", { state: "a", input: null, reason: "x", output: 1, join: "c", siblings: [] }],
-    ["a choice of an unknown kind", { kind: "stay", state: "a", input: null, reason: "x" }],
+    ["a choice of an unknown kind", { kind: "leap", state: "a", input: null, reason: "x" }],
     ["a state without a name", { kind: "to", input: null }],
     ["a name that is no text", { kind: "to", state: 1, input: null }],
     ["a state without input", { kind: "to", state: "a" }],

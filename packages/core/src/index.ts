@@ -1,7 +1,7 @@
 export { type Clock, systemClock } from "./base/clock.ts";
 export { type ErrorClass, type ErrorForModel, isSluiceError, type Problem, SluiceError } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
-export { checkPipeline } from "./definition/check.ts";
+export { checkPipeline } from "./definition/check/check.ts";
 export {
   type AnyChoice,
   type Branch,

@@ -4,7 +4,7 @@ export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export { deepFreeze, isObject, jsonFault, parseStoredJson } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
-export { checkSession } from "./definition/check.ts";
+export { checkSession } from "./definition/check/check.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";

@@ -441,6 +441,11 @@ function readInvoke(value: Fields, states: States): ParsedChoice {
   return { ok: true, shape: { kind: "invoke", pipeline, ...named, ...after, input: patch.value } };
 }
 
+/** The key of an invoked pipeline that was given none: the event that leads to it, if that can be a key. */
+export function invokeKey(event: string | undefined, pipeline: string): string {
+  return event !== undefined && idFault(event) === undefined ? event : pipeline;
+}
+
 function readAfter(
   { onComplete, onFail }: { readonly onComplete: unknown; readonly onFail: unknown },
   states: States,

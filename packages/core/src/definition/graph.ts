@@ -1,5 +1,5 @@
 import type { JsonObject } from "../base/json.ts";
-import { parseChoice } from "./choice.ts";
+import { type BranchShape, parseChoice } from "./choice.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
 
 /** A pipeline's graph as data, which a root's `run.started` records. */
@@ -24,6 +24,8 @@ export interface Edges {
   readonly next: readonly string[];
   /** States that may run as siblings, whose own routes are not used. */
   readonly siblings: readonly string[];
+  /** Branches of forks: where they start and end. Each walks along routes, but never enters its terminal state. */
+  readonly branches: readonly Pick<BranchShape, "initial" | "terminal">[];
   /** Whether it may end the run as completed. */
   readonly mayComplete: boolean;
   /** Whether a route handles its success. */
@@ -33,19 +35,42 @@ export interface Edges {
 /** What a run may reach; certain only without bare functions. */
 export interface Reachability {
   readonly certain: boolean;
-  /** States a run may be routed into, the initial one first. */
+  /** States a run, or a branch of it, may be routed into, the initial one first. */
   readonly entered: ReadonlySet<string>;
   readonly siblings: ReadonlySet<string>;
+  /** States that end a branch without being entered. */
+  readonly terminals: ReadonlySet<string>;
   readonly mayComplete: boolean;
 }
 
 export function edgesOf(spec: PipelineSpec, state: string): Edges {
-  return spec.routes.kind === "table"
-    ? edgesOfRows(
-        spec,
-        spec.routes.rows.filter((row) => row.from === state || row.from === "*"),
-      )
-    : edgesOfRoutes(spec.routes.next.get(state));
+  const { routes, states } = spec;
+  if (states.get(state)?.final !== undefined) return edgesOfRows(spec, [], false);
+  if (routes.kind === "functions") return edgesOfRoutes(routes.next.get(state));
+  const byEvents = states.get(state)?.completesByEvents === true;
+  return edgesOfRows(
+    spec,
+    routes.rows.filter((row) => isRowOf(row, state) && mayFire(row, byEvents)),
+    byEvents,
+  );
+}
+
+/** Whether a row is for a state. */
+export function isRowOf({ from }: RowSpec, state: string): boolean {
+  return from === state || from === "*";
+}
+
+/** A state that completes by events has no other success, and only such a state has events. */
+function mayFire({ on }: RowSpec, byEvents: boolean): boolean {
+  if (typeof on !== "string") return byEvents;
+  return on !== "success" || !byEvents;
+}
+
+/** A pipeline and all that it may invoke, each once. */
+export function pipelinesWithin(spec: PipelineSpec): readonly PipelineSpec[] {
+  const found = new Set([spec]);
+  for (const one of found) for (const invoked of one.pipelines.values()) found.add(invoked);
+  return [...found];
 }
 
 export function pipelineShape(spec: PipelineSpec): PipelineShape {
@@ -57,29 +82,46 @@ export function pipelineShape(spec: PipelineSpec): PipelineShape {
 }
 
 function declaredTargetsOf(spec: PipelineSpec, state: string): readonly string[] | undefined {
-  const { anywhere, handlesSuccess, next, siblings } = edgesOf(spec, state);
-  const targets = [...new Set([...siblings, ...next])];
+  if (spec.states.get(state)?.final !== undefined) return [];
+  const { anywhere, handlesSuccess, next, siblings, branches } = edgesOf(spec, state);
+  const ofBranches = branches.flatMap(({ initial, terminal }) => [initial, terminal]);
+  const targets = [...new Set([...siblings, ...ofBranches, ...next])];
   // A state without a success route, such as a sibling, may still have a failure route.
   return anywhere || (!handlesSuccess && targets.length === 0) ? undefined : targets;
 }
 
-/** Follows all routes from the initial state. */
+/** Follows all routes from the initial state and from the targets of interrupts. */
 export function reach(spec: PipelineSpec): Reachability {
   const entered = new Set<string>();
   const siblings = new Set<string>();
+  const terminals = new Set<string>();
+  const walked = new Set<string>();
   let certain = true;
   let mayComplete = false;
-  const waiting = [spec.initial];
-  for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
-    if (entered.has(state) || !spec.states.has(state)) continue;
+  // A branch has its own walk, which ends at its terminal state.
+  const waiting: { readonly state: string; readonly terminal?: string }[] = [
+    ...spec.interrupts.map(({ target }) => ({ state: target })).toReversed(),
+    { state: spec.initial },
+  ];
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    const { state, terminal } = at;
+    if (!spec.states.has(state)) continue;
+    if (state === terminal) terminals.add(state);
+    const step = JSON.stringify([state, terminal ?? null]);
+    if (state === terminal || walked.has(step)) continue;
+    walked.add(step);
     entered.add(state);
     const edges = edgesOf(spec, state);
     if (edges.anywhere) certain = false;
-    if (edges.mayComplete) mayComplete = true;
+    // A branch completes at its terminal state only.
+    const completes = edges.mayComplete || spec.states.get(state)?.final?.outcome === "completed";
+    if (completes && terminal === undefined) mayComplete = true;
     for (const sibling of edges.siblings) siblings.add(sibling);
-    waiting.push(...edges.next);
+    const inside = terminal === undefined ? {} : { terminal };
+    waiting.push(...edges.next.map((next) => ({ state: next, ...inside })));
+    waiting.push(...edges.branches.map(({ initial, terminal: end }) => ({ state: initial, terminal: end })));
   }
-  return { certain, entered, siblings, mayComplete };
+  return { certain, entered, siblings, terminals, mayComplete };
 }
 
 function edgesOfRoutes(routes: StateRoutes | undefined): Edges {
@@ -89,29 +131,43 @@ function edgesOfRoutes(routes: StateRoutes | undefined): Edges {
     anywhere: isRouted && routes.targets === undefined,
     next: routes?.targets ?? [],
     siblings: [],
+    branches: [],
     mayComplete: isRouted,
     handlesSuccess: isRouted,
   };
 }
 
-function edgesOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Edges {
+function edgesOfRows(spec: PipelineSpec, rows: readonly RowSpec[], byEvents: boolean): Edges {
   const next: string[] = [];
   const siblings: string[] = [];
+  const branches: BranchShape[] = [];
   let mayComplete = false;
   for (const row of rows) {
     const reading = parseChoice(row.to, spec.states, null, spec.limits.maxItems);
     if (!reading.ok) continue;
     const { shape } = reading;
-    if (shape.kind === "to") next.push(shape.state);
-    if (shape.kind === "done") mayComplete = true;
-    if (shape.kind === "fork" || shape.kind === "invoke") {
-      next.push(shape.onComplete, ...(shape.onFail === undefined ? [] : [shape.onFail]));
-      if (shape.kind === "fork") next.push(...shape.branches.flatMap(({ initial, terminal }) => [initial, terminal]));
-    }
-    if (shape.kind === "fanOut") {
-      next.push(shape.join);
-      siblings.push(...(shape.list === undefined ? shape.siblings.map(({ state }) => state) : [shape.list]));
+    switch (shape.kind) {
+      case "to":
+        next.push(shape.state);
+        break;
+      case "done":
+        mayComplete = true;
+        break;
+      case "fanOut":
+        next.push(shape.join);
+        siblings.push(...(shape.list === undefined ? shape.siblings.map(({ state }) => state) : [shape.list]));
+        break;
+      case "fork":
+      case "invoke":
+        next.push(shape.onComplete, ...(shape.onFail === undefined ? [] : [shape.onFail]));
+        if (shape.kind === "fork") branches.push(...shape.branches);
+        break;
+      case "return":
+      case "fail":
+      case "cancel":
+        break;
     }
   }
-  return { anywhere: false, next, siblings, mayComplete, handlesSuccess: rows.some((row) => row.on === "success") };
+  const handlesSuccess = rows.some(({ on }) => (byEvents ? typeof on !== "string" : on === "success"));
+  return { anywhere: false, next, siblings, branches, mayComplete, handlesSuccess };
 }

@@ -1,6 +1,6 @@
 import { type Problem, problemsError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import { checkPipeline } from "./check.ts";
+import { checkPipeline } from "./check/check.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
 import type { PipelineSpec } from "./spec.ts";
 import type { AnyState, Exact, NextMap, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";

@@ -155,5 +155,5 @@ export function final(outcome: FinalOutcome): State<never, undefined> {
   const problems = isKnown ? [] : [{ path: "final", message: "is completed, failed or cancelled" }];
   const shape = { outcome: String(outcome) };
   const own = { shape, parts: shape, keys: [], problems };
-  return { kind: FINAL, spec: { ...stateSpec(FINAL, {}, own), final: { outcome } } };
+  return { kind: FINAL, spec: { ...stateSpec(FINAL, { allowedTools: [] }, own), final: { outcome } } };
 }

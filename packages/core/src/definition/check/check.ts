@@ -1,12 +1,13 @@
-import type { Problem } from "../base/errors.ts";
-import { createReport, type Report, suggestOneOf } from "../base/problems.ts";
-import { missingPiece, type TemplatePath, unknownRequired } from "../schema/schema-path.ts";
-import { type ChoiceShape, declaredTargets, parseChoice, type SiblingShape } from "./choice.ts";
-import { edgesOf, type Reachability, reach } from "./graph.ts";
-import { matchesName } from "./patterns/tool-pattern.ts";
-import { type PipelineDefinition, readDefinition } from "./read.ts";
-import type { PipelineSpec, RowSpec, StateSpec } from "./spec.ts";
-import { pathText } from "./template.ts";
+import type { Problem } from "../../base/errors.ts";
+import { createReport, type Report, suggestOneOf } from "../../base/problems.ts";
+import { unknownRequired } from "../../schema/schema-path.ts";
+import { declaredTargets } from "../choice.ts";
+import { edgesOf, pipelinesWithin, type Reachability, reach } from "../graph.ts";
+import { matchesName } from "../patterns/tool-pattern.ts";
+import { type PipelineDefinition, readDefinition } from "../read.ts";
+import type { PipelineSpec } from "../spec.ts";
+import { checkEvents, checkRow } from "./rows.ts";
+import { checkTemplates } from "./templates.ts";
 
 /** All problems of a definition that are certain without running it; empty if it can run. */
 export function checkPipeline(definition: PipelineDefinition | PipelineSpec): readonly Problem[] {
@@ -27,6 +28,7 @@ export interface LiveSession {
 export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Problem[] {
   const report = createReport();
   for (const [id, state] of spec.states) {
+    if (state.final !== undefined) continue;
     if (!live.kinds.includes(state.kind)) {
       report.add(
         `stages.${id}`,
@@ -54,6 +56,7 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
       );
     }
   }
+  for (const [name, invoked] of spec.pipelines) report.include(`pipelines.${name}`, checkSession(invoked, live));
   return report.problems;
 }
 
@@ -62,14 +65,61 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   for (const [id, state] of spec.states) {
     report.include(`stages.${id}`, state.problems ?? []);
     checkTemplates(report, spec, id, state);
+    checkEvents(report, spec, id, state);
   }
   requireState(report, spec, "initial", spec.initial);
+  if (spec.states.get(spec.initial)?.final !== undefined)
+    report.add("initial", `${spec.initial} is a final state, which does not run`, "start in a state that works");
   checkInitialInput(report, spec);
   if (spec.routes.kind === "table")
     for (const [index, row] of spec.routes.rows.entries()) checkRow(report, spec, row, `transitions[${index}]`);
   else checkRoutes(report, spec);
+  checkInterrupts(report, spec);
+  checkPipelines(report, spec);
   checkReach(report, spec, reach(spec));
   return report.problems;
+}
+
+/** What the handler of an interrupt gets as its input. */
+const INTERRUPT_INPUT = {
+  type: "object",
+  properties: { interrupt: { type: "string" }, files: { type: "array", items: { type: "string" } } },
+};
+
+function checkInterrupts(report: Report, spec: PipelineSpec): void {
+  for (const { name, target } of spec.interrupts) {
+    const path = `interrupts.${name}.target`;
+    requireState(report, spec, path, target);
+    const state = spec.states.get(target);
+    if (state?.final !== undefined) report.add(path, `${target} is a final state, which handles nothing`);
+    const schema = state?.inputSchema;
+    const missing = schema === undefined ? [] : unknownRequired(schema.jsonSchema, INTERRUPT_INPUT);
+    if (missing.length > 0)
+      report.add(
+        path,
+        `the inputSchema of ${target} needs ${missing.join(", ")}, and an interrupt gives interrupt, files`,
+      );
+  }
+}
+
+/** How deep pipelines may invoke others, so that no run nests without end. */
+const MOST_LEVELS = 8;
+
+function checkPipelines(report: Report, spec: PipelineSpec): void {
+  for (const [name, invoked] of spec.pipelines) {
+    const path = `pipelines.${name}`;
+    const isCyclic = pipelinesWithin(invoked).some(({ id }) => id === spec.id);
+    if (isCyclic) report.add(path, `${spec.id} would invoke itself`, "use another id, or a loop of states");
+    else if (levelsOf(invoked) > MOST_LEVELS) report.add(path, `pipelines nest at most ${MOST_LEVELS} deep`);
+  }
+}
+
+/** How many levels of pipelines start with this one; counting stops above the limit. */
+function levelsOf(spec: PipelineSpec): number {
+  let levels = 0;
+  for (let level = new Set([spec]); level.size > 0 && levels <= MOST_LEVELS; levels += 1)
+    level = new Set([...level].flatMap(({ pipelines }) => [...pipelines.values()]));
+  return levels;
 }
 
 function requireState(
@@ -101,40 +151,21 @@ function checkRoutes(report: Report, spec: PipelineSpec): void {
   if (spec.routes.kind !== "functions") return;
   for (const [id, routes] of spec.routes.next) {
     requireState(report, spec, `next.${id}`, id, "is not a state of this pipeline");
+    if (spec.states.get(id)?.final !== undefined) report.add(`next.${id}`, "is a final state, which no route leaves");
     for (const status of ["completed", "failed", "skipped"] as const)
       for (const target of declaredTargets(routes[status]) ?? [])
         requireState(report, spec, `next.${id}`, target, `route() declares ${target}, which is not a state`);
   }
 }
 
-function checkRow(report: Report, spec: PipelineSpec, row: RowSpec, path: string): void {
-  if (row.from !== "*") requireState(report, spec, `${path}.from`, row.from);
-  const reading = parseChoice(row.to, spec.states, null, spec.limits.maxItems);
-  if (!reading.ok) {
-    report.add(`${path}.to`, reading.reason);
-    return;
-  }
-  for (const { state, input } of entriesOf(reading.shape)) {
-    const verdict = spec.states.get(state)?.inputSchema?.check(input);
-    if (verdict === undefined || verdict instanceof Promise || verdict.ok) continue;
-    const issues = verdict.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
-    report.add(`${path}.to`, `its input does not fit the inputSchema of ${state}: ${issues}`, `to("${state}", …)`);
-  }
-}
-
-function entriesOf(shape: ChoiceShape): readonly SiblingShape[] {
-  if (shape.kind === "to") return [shape];
-  return shape.kind === "fanOut" ? [...shape.siblings, { state: shape.join, input: shape.input }] : [];
-}
-
 function checkReach(
   report: Report,
   spec: PipelineSpec,
-  { certain, entered, siblings, mayComplete }: Reachability,
+  { certain, entered, siblings, terminals, mayComplete }: Reachability,
 ): void {
   for (const id of entered) {
     const edges = edgesOf(spec, id);
-    if (!edges.handlesSuccess && (spec.routes.kind === "table" || id === spec.initial)) {
+    if (!mayBeLeft(spec, id) && (spec.routes.kind === "table" || id === spec.initial)) {
       report.add(
         routePath(spec, id),
         `is a dead end: no route handles the success of ${id}`,
@@ -143,11 +174,7 @@ function checkReach(
     }
     // Declared targets may be siblings, which need no route, but not all of them can be.
     const targets = edges.next.filter((target) => spec.states.has(target));
-    if (
-      spec.routes.kind === "functions" &&
-      targets.length > 0 &&
-      !targets.some((target) => edgesOf(spec, target).handlesSuccess)
-    ) {
+    if (spec.routes.kind === "functions" && targets.length > 0 && !targets.some((target) => mayBeLeft(spec, target))) {
       report.add(
         `next.${targets[0]}`,
         `is a dead end: ${id} leads to ${targets.join(", ")}, which no route leaves`,
@@ -157,7 +184,7 @@ function checkReach(
   }
   if (!certain || !spec.states.has(spec.initial)) return;
   for (const id of spec.states.keys()) {
-    if (!entered.has(id) && !siblings.has(id))
+    if (!entered.has(id) && !siblings.has(id) && !terminals.has(id))
       report.add(`stages.${id}`, `cannot be reached from ${spec.initial}`, "route to it, or remove it");
   }
   if (!mayComplete) {
@@ -169,66 +196,12 @@ function checkReach(
   }
 }
 
+/** Whether the run goes on, or ends, after the state. What is wrong with a state's events is told by `checkEvents`. */
+function mayBeLeft(spec: PipelineSpec, id: string): boolean {
+  const state = spec.states.get(id);
+  return state?.final !== undefined || state?.completesByEvents === true || edgesOf(spec, id).handlesSuccess;
+}
+
 function routePath(spec: PipelineSpec, id: string): string {
   return spec.routes.kind === "table" ? `stages.${id}` : `next.${id}`;
-}
-
-/** Reports template paths that cannot exist in any run. */
-function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
-  for (const [option, paths] of Object.entries(state.templates ?? {})) {
-    for (const path of paths) {
-      const fault = pathFault(spec, state, path);
-      if (fault !== undefined)
-        report.add(`stages.${id}.${option}`, `{{${pathText(path)}}} leads nowhere: ${fault.message}`, fault.suggestion);
-    }
-  }
-}
-
-interface PathFault {
-  readonly message: string;
-  readonly suggestion: string | undefined;
-}
-
-function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): PathFault | undefined {
-  const [root, second] = path;
-  switch (root) {
-    case "run":
-      if (second === undefined) return undefined;
-      return second === "input"
-        ? insideSchema(spec.input.accepted?.(), path, 2)
-        : { message: "ctx.run has input", suggestion: "write {{ctx.run.input.…}}" };
-    case "input":
-      return insideSchema(state.inputSchema?.accepted?.(), path, 1);
-    case "upstream":
-    case "fork":
-    case "items": {
-      if (second === undefined) return undefined;
-      const from = spec.states.get(String(second));
-      if (from === undefined) {
-        return {
-          message: `there is no state ${JSON.stringify(second)}`,
-          suggestion: suggestOneOf(String(second), spec.states.keys()),
-        };
-      }
-      return root === "upstream" ? insideSchema(from.output?.accepted?.(), path, 2) : undefined;
-    }
-    case "context":
-    case "setup":
-      return undefined;
-    default:
-      return second === undefined
-        ? undefined
-        : { message: `${pathText(path.slice(0, 1))} has no parts`, suggestion: undefined };
-  }
-}
-
-function insideSchema(
-  schema: Parameters<typeof missingPiece>[0] | undefined,
-  path: TemplatePath,
-  from: number,
-): PathFault | undefined {
-  const missing = schema === undefined ? undefined : missingPiece(schema, path.slice(from));
-  if (missing === undefined) return undefined;
-  const here = pathText(path.slice(0, from + missing.index));
-  return { message: `${here} ${missing.found}`, suggestion: "name what the schema has, or add it there" };
 }
