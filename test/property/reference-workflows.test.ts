@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { expectedSteps, type StepSeen, stepsSeen } from "../support/machine-steps.ts";
+import { expectedSteps, type StepSeen, stepper } from "../support/machine-steps.ts";
 import { randomMoves, randomWorkflow } from "../support/random-workflows.ts";
 import { walk } from "../support/reference-walk.ts";
 
@@ -18,6 +18,7 @@ const REACHED = [
 test(
   "by transition and apply alone, a machine with events, finals, approvals, interrupts, forks and invokes does what files mean",
   async () => {
+    const stepsSeen = stepper();
     const seen = new Map<string, number>();
     const count = (what: string): void => void seen.set(what, (seen.get(what) ?? 0) + 1);
     await fc.assert(

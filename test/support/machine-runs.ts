@@ -110,14 +110,7 @@ export function machineWorld(): MachineWorld {
     return play;
   };
   const memory = createMemoryJournals({ keepFinished: 2 });
-  // Most of a small run's time would go into compiling its schemas.
-  const made = new Map<string, AnyState>();
-  const madeOf = (node: StateNode): AnyState => {
-    const key = `${node.id} ${node.needsX} ${node.final} ${node.events}`;
-    const own = made.get(key) ?? stateOf(node, playOf);
-    made.set(key, own);
-    return own;
-  };
+  const madeOf = stateMaker(playOf);
   const executor = scriptedExecutor(playOf);
   const process = (store: JournalStore): TestSession =>
     session({
@@ -189,7 +182,7 @@ export function machinePipeline(
       ? {}
       : {
           pipelines: Object.fromEntries(
-            Object.entries(pipelines).map(([id, invoked]) => [id, machinePipeline(invoked, playOf, undefined, id)]),
+            Object.entries(pipelines).map(([id, invoked]) => [id, machinePipeline(invoked, playOf, madeOf, id)]),
           ),
         }),
   };
@@ -233,6 +226,17 @@ export function machinePipeline(
         }),
   }));
   return define({ transitions });
+}
+
+/** Makes each state once: most of a small run's time would go into compiling its schemas. */
+export function stateMaker(playOf: (runId: string) => Play): (node: StateNode) => AnyState {
+  const made = new Map<string, AnyState>();
+  return (node) => {
+    const key = `${node.id} ${node.needsX} ${node.final} ${node.events}`;
+    const own = made.get(key) ?? stateOf(node, playOf);
+    made.set(key, own);
+    return own;
+  };
 }
 
 /** A state of any machine: what it does is looked up when it runs. */

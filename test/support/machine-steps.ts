@@ -1,4 +1,4 @@
-import type { Json, JsonObject, StageContext } from "@sluice/core";
+import type { Json, JsonObject, PipelineSpec, StageContext } from "@sluice/core";
 import {
   apply,
   type ChildEnd,
@@ -11,7 +11,7 @@ import {
   type Transition,
   transition,
 } from "@sluice/core/machine";
-import { machinePipeline, newPlay, type Play } from "./machine-runs.ts";
+import { machinePipeline, newPlay, type Play, stateMaker } from "./machine-runs.ts";
 import type { Asked, End, Machine } from "./reference-machine.ts";
 import {
   type ChildEnded,
@@ -73,10 +73,26 @@ export function expectedSteps(machine: Machine, walked: readonly Walked[]): read
   });
 }
 
-/** What the machine does with the same that happened. */
-export async function stepsSeen(machine: Machine, walked: readonly Walked[]): Promise<readonly StepSeen[]> {
-  const play = newPlay(machine);
-  const { spec } = machinePipeline(machine, () => play);
+/** Shows what the machine does with the same that happened. */
+export function stepper(): (machine: Machine, walked: readonly Walked[]) => Promise<readonly StepSeen[]> {
+  let play: Play | undefined;
+  const playOf = (): Play => {
+    if (play === undefined) throw new Error("no machine walks");
+    return play;
+  };
+  const madeOf = stateMaker(playOf);
+  return (machine, walked) => {
+    play = newPlay(machine);
+    return stepsSeen(machine, machinePipeline(machine, playOf, madeOf).spec, play, walked);
+  };
+}
+
+async function stepsSeen(
+  machine: Machine,
+  spec: PipelineSpec,
+  play: Play,
+  walked: readonly Walked[],
+): Promise<readonly StepSeen[]> {
   const state = initialState(spec, { input: machine.input });
   const seen: StepSeen[] = [];
   let question: { readonly effect: Extract<Effect, { kind: "approve" }>; readonly of: MachineInput } | undefined;

@@ -296,8 +296,8 @@ export function namedBy(node: RouteNode): readonly string[] {
   switch (node.do) {
     case "fork": {
       const { branches, onComplete, onFail } = node;
-      const own = branches.flatMap(({ initial, terminal }) => [initial, terminal]);
-      return [...own, onComplete, ...(onFail === undefined ? [] : [onFail])];
+      // A terminal is where other rows lead.
+      return [...branches.map(({ initial }) => initial), onComplete, ...(onFail === undefined ? [] : [onFail])];
     }
     case "invoke":
       return [node.onComplete, ...(node.onFail === undefined ? [] : [node.onFail])];
@@ -406,7 +406,7 @@ function reachable(machine: Machine): Machine {
   return { ...machine, states, routes: { kind: "table", rows } };
 }
 
-function siblingsOf(node: RouteNode): readonly string[] {
+export function siblingsOf(node: RouteNode): readonly string[] {
   if (node.do === "fanOut") return node.siblings.map(({ state }) => state);
   if (node.do === "forEach") return [node.state];
   return node.do === "stages" && node.execution === "parallel" ? node.stages : [];

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "@sluice/core";
 import fc from "fast-check";
-import { choices, condition, namedBy, outcome, read, value } from "./random-machines.ts";
+import { choices, condition, namedBy, outcome, read, siblingsOf, value } from "./random-machines.ts";
 import type {
   Act,
   ApprovalNode,
@@ -105,7 +105,7 @@ function forks(states: readonly StateNode[]): fc.Arbitrary<ForkNode> {
     .record({
       do: fc.constant("fork" as const),
       branches: fc
-        .uniqueArray(fc.tuple(fc.constantFrom("lint", "types", "toString", "b"), branch), {
+        .uniqueArray(fc.tuple(fc.constantFrom("lint", "types", "b"), branch), {
           selector: ([key]) => key,
           minLength: 1,
           maxLength: 3,
@@ -305,15 +305,35 @@ function reachable(machine: Machine): Machine {
   const { routes, interrupts: handled = [] } = machine;
   if (routes.kind === "functions") return machine;
   const named = new Set([machine.initial, ...handled.map(({ target }) => target)]);
-  for (const id of named) {
+  const entered = new Set(named);
+  for (const id of entered) {
     for (const { from, to } of routes.rows) {
       if (from !== "*" && from !== id) continue;
-      for (const target of typeof to === "string" ? [to] : namedBy(to)) named.add(target);
+      const siblings = typeof to === "string" ? [] : siblingsOf(to);
+      for (const target of typeof to === "string" ? [to] : namedBy(to)) {
+        named.add(target);
+        if (!siblings.includes(target)) entered.add(target);
+      }
     }
   }
   const states = machine.states.filter(({ id }) => named.has(id));
-  const kept = routes.rows.filter(({ from }) => from === "*" || named.has(from));
+  const kept = routes.rows
+    .filter(({ from }) => from === "*" || entered.has(from))
+    .map((row): RowNode => ({ ...row, to: typeof row.to === "object" ? withTerminals(row.to, entered) : row.to }));
   return { ...machine, states, routes: { kind: "table", rows: kept } };
+}
+
+/** A branch's terminal is a state of the machine, and another than the one that it begins in. */
+function withTerminals(node: RouteNode, entered: ReadonlySet<string>): RouteNode {
+  if (node.do !== "fork") return node;
+  const branches = node.branches.map((branch) => {
+    if (entered.has(branch.terminal) && branch.terminal !== branch.initial) return branch;
+    return { ...branch, terminal: [...entered].find((id) => id !== branch.initial) };
+  });
+  const known = branches.flatMap(({ terminal, ...branch }) =>
+    terminal === undefined ? [] : [{ ...branch, terminal }],
+  );
+  return known.length === 0 ? END : { ...node, branches: known };
 }
 
 function workflows(pipelines: Readonly<Record<string, Machine>>): fc.Arbitrary<Machine> {
