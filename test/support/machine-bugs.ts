@@ -11,15 +11,15 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "routes-are-not-counted",
     file: TRANSITION,
-    find: "const hops = result === undefined ? 0 : 1;",
-    replace: "const hops = 0;",
+    find: "hops: view.hops + (isRoute ? 1 : 0)",
+    replace: "hops: view.hops",
     tests,
   },
   {
     name: "one-visit-too-many",
     file: TRANSITION,
-    find: ".visits >= maxVisits",
-    replace: ".visits > maxVisits",
+    find: "before(state, index) >= maxVisits",
+    replace: "before(state, index) > maxVisits",
     tests,
   },
   {
@@ -32,8 +32,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "each-item-is-a-visit",
     file: STATE,
-    find: "return list === undefined ? siblings.map(({ state }) => state) : [list];",
-    replace: "return siblings.map(({ state }) => state);",
+    find: "if (list !== undefined) return [list];",
+    replace: "if (list !== undefined && siblings.length === 0) return [list];",
     tests,
   },
   {
@@ -81,8 +81,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "handled-failures-name-the-run",
     file: TRANSITION,
-    find: 'return by === "default" && result?.status === "failed" ? result.code : "failed";',
-    replace: 'return by !== undefined && result?.status === "failed" ? result.code : "failed";',
+    find: 'return code ?? (by === "default" && result?.status === "failed" ? result.code : "failed");',
+    replace: 'return code ?? (by !== undefined && result?.status === "failed" ? result.code : "failed");',
     tests,
   },
   {
@@ -102,8 +102,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "empty-lists-leave-the-declared-targets",
     file: NEXT,
-    find: "return list === undefined ? [...siblings.map(({ state }) => state), join] : [list, join];",
-    replace: "return [...siblings.map(({ state }) => state), list === undefined ? join : join];",
+    find: "if (list !== undefined) return [list, ...after];",
+    replace: "if (list !== undefined && siblings.length > 0) return [list, ...after];",
     tests,
   },
 ];

@@ -1,5 +1,5 @@
 // Where a run goes next, as a value: no journal, no model, no clock.
-export type { NextDecision, RejectedRow, ResolvedChoice, ResolvedSibling } from "./machine/decide-next.ts";
+export type { NextDecision, RejectedRow } from "./machine/decide-next.ts";
 export { type LegalEvent, type LegalTarget, legalEvents } from "./machine/legal-events.ts";
 export {
   type AttemptFacts,
@@ -17,6 +17,7 @@ export {
   type Suspended,
 } from "./machine/machine-state.ts";
 export type { OutputChange, Outputs } from "./machine/outputs.ts";
+export type { ResolvedChoice, ResolvedSibling } from "./machine/resolve-choice.ts";
 export {
   type Child,
   type ChildEnd,

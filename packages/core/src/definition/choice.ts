@@ -517,6 +517,17 @@ function readStageList(value: Fields, states: States, output: unknown): ParsedCh
   return readTo({ kind: "to", state: only }, states);
 }
 
+/** Characters of an event's name. */
+const LONGEST_EVENT = 200;
+
+/** Why a text cannot be the name of an event; undefined if it can. */
+export function eventFault(event: unknown): string | undefined {
+  if (typeof event !== "string") return "is the name of an event";
+  if (event.trim() !== event || event === "" || event.length > LONGEST_EVENT)
+    return `has 1 to ${LONGEST_EVENT} characters, without spaces around them`;
+  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(event) ? "holds an invisible character" : undefined;
+}
+
 /** What a patch may hold at its top, where it is merged: names of ours and of every object are not for it. */
 export function readPatch(
   value: unknown,

@@ -1,7 +1,7 @@
 import { messageOf, type Problem } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
-import { type AnyChoice, declaredTargets, readPatch, to } from "./choice.ts";
+import { type AnyChoice, declaredTargets, eventFault, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
 import { readPathScope } from "./patterns/path-scope.ts";
 import type { StageContext, StageResult } from "./result.ts";
@@ -54,8 +54,6 @@ const PIPELINE_KEYS = [
 const STATUSES = ["completed", "failed", "skipped"] as const;
 const ROW_KEYS = ["from", "on", "when", "to", "approval", "label"];
 const ROW_RESULTS = ["success", "failure", "skipped", "pause"];
-/** Characters of an event's name. */
-const LONGEST_EVENT = 200;
 
 /** Converts a definition to a spec and reports problems of its form; `checkSpec` reports the others. */
 export function readDefinition(definition: PipelineDefinition): {
@@ -210,14 +208,6 @@ function checkTrigger(report: Report, path: string, on: unknown): void {
   } else if (typeof on !== "string" || !ROW_RESULTS.includes(on)) {
     report.add(path, `is one of ${ROW_RESULTS.join(", ")}, or { event: "NAME" }`);
   }
-}
-
-/** Why a text cannot be the name of an event; undefined if it can. */
-function eventFault(event: unknown): string | undefined {
-  if (typeof event !== "string") return "is the name of an event";
-  if (event.trim() !== event || event === "" || event.length > LONGEST_EVENT)
-    return `has 1 to ${LONGEST_EVENT} characters, without spaces around them`;
-  return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(event) ? "holds an invisible character" : undefined;
 }
 
 function readGuard(report: Report, path: string, when: WhenFunction | Guard | undefined): Guard | undefined {

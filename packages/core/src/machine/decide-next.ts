@@ -1,9 +1,11 @@
 import { messageOf } from "../base/errors.ts";
-import { isJson, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
-import { declaredTargets, parseChoice, type SiblingShape } from "../definition/choice.ts";
-import type { StageContext, StageResult } from "../definition/result.ts";
-import type { GuardScope, PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
-import type { Issue } from "../schema/schema.ts";
+import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
+import { declaredTargets, eventFault, readPatch } from "../definition/choice.ts";
+import { isRowOf } from "../definition/graph.ts";
+import type { Completed, StageContext, StageResult } from "../definition/result.ts";
+import type { GuardScope, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
+import { routesPause } from "./legal-events.ts";
+import { type LedBy, type ResolvedChoice, resolveChoice } from "./resolve-choice.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
 export type NextDecision = {
@@ -34,30 +36,45 @@ export type NextDecision = {
   readonly rejected?: string;
   readonly choice: ResolvedChoice;
 };
-export type RejectedRow = { readonly row: number; readonly why: string };
+export type RejectedRow = {
+  readonly row: number;
+  /** The row's own name. */
+  readonly label?: string;
+  readonly why: string;
+};
 
-const EVENTS = { completed: "success", failed: "failure", skipped: "skipped" } as const;
+const TRIGGERS = { completed: "success", failed: "failure", skipped: "skipped", paused: "pause" } as const;
 
 /**
  * Decides what follows a state from its result and the context. The only side effects are those of user code (routes, `when`);
- * whatever that code does, the result is a valid choice.
+ * whatever that code does, the result is a valid choice. `mayReturn`: an execution is suspended.
  */
 export async function decideNext(
   spec: PipelineSpec,
   state: string,
   result: StageResult<unknown>,
   ctx: StageContext,
+  mayReturn = false,
 ): Promise<NextDecision> {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
-  if (result.status === "paused") return byDefault(failure(`${state} paused, and a pause has no route`));
   const { routes } = spec;
-  if (routes.kind === "table") return await byTable(routes.rows, spec, state, result, ctx);
-  const route = routeFor(routes.next.get(state), result, ctx);
+  const asked: Asked = { spec, state, result, mayReturn };
+  if (result.status === "paused" && !routesPause(spec, state))
+    return byDefault(failure(`${state} paused, and a pause has no route`));
+  if (routes.kind === "table") return await byTable(routes.rows, asked, ctx);
+  const route = result.status === "paused" ? undefined : routeFor(routes.next.get(state), result, ctx);
   if (route === undefined) return byDefault(unhandled(state, result));
-  return await decisionOf(spec, state, result, { by: "function" }, route);
+  return await decisionOf(asked, { by: "function" }, route);
 }
 
-type Routable = Extract<StageResult<unknown>, { readonly status: "completed" | "failed" | "skipped" }>;
+type Routable = Exclude<StageResult<unknown>, { readonly status: "cancelled" }>;
+/** What a route decides about. */
+interface Asked extends LedBy {
+  readonly spec: PipelineSpec;
+  readonly state: string;
+  readonly result: Routable;
+  readonly mayReturn: boolean;
+}
 interface Route {
   readonly name: string;
   /** The targets it declared. */
@@ -65,7 +82,11 @@ interface Route {
   ask(): unknown;
 }
 
-function routeFor(routes: StateRoutes | undefined, result: Routable, ctx: StageContext): Route | undefined {
+function routeFor(
+  routes: StateRoutes | undefined,
+  result: Exclude<Routable, { readonly status: "paused" }>,
+  ctx: StageContext,
+): Route | undefined {
   const name = `the ${result.status} route`;
   const made = (route: object, ask: () => unknown): Route => ({ name, targets: declaredTargets(route), ask });
   switch (result.status) {
@@ -78,47 +99,146 @@ function routeFor(routes: StateRoutes | undefined, result: Routable, ctx: StageC
   }
 }
 
+async function byTable(rows: readonly RowSpec[], asked: Asked, ctx: StageContext): Promise<NextDecision> {
+  const { state, result } = asked;
+  const trigger = TRIGGERS[result.status];
+  const wrong = ({ on }: RowSpec): string | undefined =>
+    on === trigger ? undefined : `it is for ${triggerText(on)}, this was ${trigger}`;
+  const found = await firstRow(rows, state, { result, ctx }, { includes: () => true, wrong });
+  if (found.rule !== undefined) {
+    const ledBy = result.status === "paused" && isJson(result.request) ? { request: result.request } : {};
+    return await byRow({ ...asked, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule);
+  }
+  const { rejectedRows = [], moreRejectedRows: more = 0 } = found.trace;
+  const listed = rejectedRows.map(rejectedText).join("; ") || `no row is for ${state}`;
+  const others = more === 0 ? "" : `; and ${more} more`;
+  const choice =
+    result.status === "completed"
+      ? failure(`${state} completed, and no row says what comes next (${listed}${others})`)
+      : unhandled(state, result);
+  return { ...byDefault(choice), ...found.trace };
+}
+
+/**
+ * Decides whether a state may move by an event. A row that names the event comes first; only if there is none, the rows of `*`
+ * decide. Guards see the context as it was before the event's data.
+ */
+export async function decideEvent(
+  spec: PipelineSpec,
+  state: string,
+  { event, data }: { readonly event: string; readonly data: JsonObject },
+  ctx: StageContext,
+  mayReturn = false,
+): Promise<NextDecision> {
+  const refused = (reason: string, by: Partial<NextDecision> = {}): NextDecision => ({
+    by: "event",
+    event,
+    ...by,
+    choice: { kind: "stay", reason },
+  });
+  const { routes } = spec;
+  if (routes.kind !== "table" || spec.states.get(state)?.completesByEvents !== true)
+    return refused(`${state} sends no events`);
+  const fault = eventFault(event);
+  if (fault !== undefined)
+    return { ...refused(`the name of the event ${fault}`), event: event.slice(0, 80).toWellFormed() };
+  const patch = readPatch(data);
+  if (!patch.ok) return refused(`the data cannot be used: ${patch.reason}`);
+  const named = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === event && event !== ANY_EVENT;
+  const isNamed = routes.rows.some((row) => isRowOf(row, state) && named(row));
+  const anyOther = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === ANY_EVENT;
+  const result = eventResult(event, patch.value, ctx);
+  const rows = { includes: isNamed ? named : anyOther, wrong: () => undefined };
+  const by = isNamed ? "event" : "safe_next";
+  const found = await firstRow(routes.rows, state, { result, ctx }, rows);
+  if (found.rule === undefined) {
+    const { rejectedRows = [] } = found.trace;
+    const reason =
+      rejectedRows.length === 0
+        ? `${state} has no event ${JSON.stringify(event)}`
+        : `no condition of the event ${JSON.stringify(event)} holds: ${rejectedRows.map(rejectedText).join("; ")}`;
+    return refused(reason, { by: rejectedRows.length === 0 ? "event" : by, ...found.trace });
+  }
+  const { rationale } = patch.value;
+  const trace = {
+    by,
+    event,
+    ...(typeof rationale === "string" ? { rationale: rationale.slice(0, MOST_RATIONALE).toWellFormed() } : {}),
+    ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
+    ...found.trace,
+  } as const;
+  const decision = await byRow(
+    { spec, state, result, mayReturn, ...(isNamed ? { event } : {}) },
+    trace,
+    found.row,
+    found.rule,
+  );
+  const { choice, rejected } = decision;
+  return choice.kind === "fail" && rejected === NOTHING_SUSPENDED ? refused(rejected, found.trace) : decision;
+}
+
+/** The event of a row that is for all others. */
+const ANY_EVENT = "*";
+const MOST_RATIONALE = 2_000;
+const NOTHING_SUSPENDED = "nothing is suspended, so there is nothing to return to";
+
+/** What an event counts as: the completion of the state that sent it. */
+export function eventResult(event: string, data: JsonObject, ctx: Pick<StageContext, "attempt">): Completed<Json> {
+  const usage = { inputTokens: 0, outputTokens: 0 };
+  const none = { executionId: "", attempts: ctx.attempt, turns: 0, usage, ms: 0 };
+  return deepFreeze({ ...none, status: "completed", output: { event, data } });
+}
+
 /** A decision records no more rows than these, so that a long table does not fill the journal. */
 const MOST_ROWS = 20;
 
-async function byTable(
+interface RowSearch {
+  /** Whether a row is looked at. */
+  includes(row: RowSpec): boolean;
+  /** Why a row is for something else; undefined if it is for this. */
+  wrong(row: RowSpec): string | undefined;
+}
+type FoundRow = { readonly trace: Pick<NextDecision, "rejectedRows" | "moreRejectedRows"> } & (
+  | { readonly rule: RowSpec; readonly row: number }
+  | { readonly rule?: never }
+);
+
+/** The first row for a state that fires, and why the rows before it do not. */
+async function firstRow(
   rows: readonly RowSpec[],
-  spec: PipelineSpec,
   state: string,
-  result: Routable,
-  ctx: StageContext,
-): Promise<NextDecision> {
+  scope: GuardScope,
+  { includes, wrong }: RowSearch,
+): Promise<FoundRow> {
   const rejectedRows: RejectedRow[] = [];
   let more = 0;
-  const trace = (): Pick<NextDecision, "rejectedRows" | "moreRejectedRows"> => ({
+  const trace = (): FoundRow["trace"] => ({
     ...(rejectedRows.length === 0 ? {} : { rejectedRows }),
     ...(more === 0 ? {} : { moreRejectedRows: more }),
   });
   // By index, since most rows of a long table are for other states.
   for (let row = 0; row < rows.length; row += 1) {
     const rule = rows[row];
-    if (rule === undefined || (rule.from !== state && rule.from !== "*")) continue;
-    const why = await whyNot(rule, { result, ctx });
-    if (why === undefined) {
-      const by = { by: "table", row, ...trace() } as const;
-      return await decisionOf(spec, state, result, by, { name: `row ${row}`, targets: undefined, ask: () => rule.to });
-    }
-    if (rejectedRows.length < MOST_ROWS) rejectedRows.push({ row, why });
+    if (rule === undefined || !isRowOf(rule, state) || !includes(rule)) continue;
+    const why = wrong(rule) ?? (await whyNot(rule, scope));
+    if (why === undefined) return { rule, row, trace: trace() };
+    const label = rule.label === undefined ? {} : { label: rule.label };
+    if (rejectedRows.length < MOST_ROWS) rejectedRows.push({ row, ...label, why });
     else more += 1;
   }
-  const listed = rejectedRows.map(({ row, why }) => `row ${row}: ${why}`).join("; ") || `no row is for ${state}`;
-  const others = more === 0 ? "" : `; and ${more} more`;
-  const choice =
-    result.status === "completed"
-      ? failure(`${state} completed, and no row says what comes next (${listed}${others})`)
-      : unhandled(state, result);
-  return { ...byDefault(choice), ...trace() };
+  return { trace: trace() };
 }
 
-/** Why a row does not fire; undefined if it does. */
-async function whyNot(rule: RowSpec, scope: GuardScope & { readonly result: Routable }): Promise<string | undefined> {
-  const event = EVENTS[scope.result.status];
-  if (rule.on !== event) return `it is for ${rule.on}, this was ${event}`;
+function triggerText(on: RowTrigger): string {
+  return typeof on === "string" ? on : `the event ${on.event}`;
+}
+
+function rejectedText({ row, label, why }: RejectedRow): string {
+  return `${label ?? `row ${row}`}: ${why}`;
+}
+
+/** Why the condition of a row does not hold; undefined if it does. */
+async function whyNot(rule: RowSpec, scope: GuardScope): Promise<string | undefined> {
   if (rule.when === undefined) return undefined;
   try {
     const verdict = rule.when.evaluate(scope);
@@ -129,14 +249,19 @@ async function whyNot(rule: RowSpec, scope: GuardScope & { readonly result: Rout
   }
 }
 
+type Trace = Omit<NextDecision, "choice">;
+
+/** The choice of a row that fires. It waits for an approval if the row asks for one. */
+async function byRow(asked: Asked, by: Trace, row: number, { to, approval }: RowSpec): Promise<NextDecision> {
+  const decision = await decisionOf(asked, { ...by, row }, { name: `row ${row}`, targets: undefined, ask: () => to });
+  // A choice that cannot be followed fails the run, which needs no approval.
+  if (approval === undefined || decision.rejected !== undefined) return decision;
+  return { ...decision, approval: { ...approval, row } };
+}
+
 /** Asks a route and validates its choice. */
-async function decisionOf(
-  spec: PipelineSpec,
-  state: string,
-  result: Routable,
-  by: Pick<NextDecision, "by" | "row" | "rejectedRows">,
-  { name, targets, ask }: Route,
-): Promise<NextDecision> {
+async function decisionOf(asked: Asked, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
+  const { spec, state, result, mayReturn } = asked;
   const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
   let value: unknown;
   try {
@@ -145,8 +270,9 @@ async function decisionOf(
     return rejected(`${name} of ${state} threw: ${messageOf(thrown)}`);
   }
   const output: unknown = result.status === "completed" ? result.output : null;
-  const reading = await resolveChoice(value, spec, isJson(output) ? output : null);
+  const reading = await resolveChoice(value, spec, isJson(output) ? output : null, asked);
   if (!reading.ok) return rejected(`${name} of ${state} cannot be followed: ${reading.reason}`);
+  if (reading.choice.kind === "return" && !mayReturn) return rejected(NOTHING_SUSPENDED);
   const undeclared = targets && statesOf(reading.choice).find((target) => !targets.includes(target));
   if (undeclared === undefined) return { ...by, choice: reading.choice };
   return rejected(
@@ -175,6 +301,8 @@ function unhandled(state: string, result: Routable): ResolvedChoice {
       return failure(`${state} failed (${result.code}): ${result.message}`);
     case "skipped":
       return failure(`${state} was skipped, and no route says what comes next`);
+    case "paused":
+      return failure(`${state} paused, and no row says what comes next`);
   }
 }
 
@@ -184,150 +312,4 @@ function failure(reason: string): ResolvedChoice {
 
 function byDefault(choice: ResolvedChoice): NextDecision {
   return { by: "default", choice };
-}
-
-/** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
-export type ResolvedChoice =
-  | { readonly kind: "to"; readonly state: string; readonly input: Json; readonly context?: JsonObject }
-  | {
-      readonly kind: "fanOut";
-      /** In declared order, each state once; of a list, one for each item, all of the same state. */
-      readonly siblings: readonly ResolvedSibling[];
-      readonly join: string;
-      readonly input: Json;
-      /** `any`: the first child that completes cancels the others; it fails if all fail. */
-      readonly onFailure: "cancel" | "settle" | "any";
-      /** The state that continues after a failure. Without it, the failure is one of the state that fanned out. */
-      readonly onFail?: string;
-      /** The state that runs once for each item of a list. */
-      readonly list?: string;
-      /** How many items of a list run at the same time at most. */
-      readonly maxParallel?: number;
-    }
-  /** The state goes on: its event was refused. */
-  | { readonly kind: "stay"; readonly reason: string }
-  /** The suspended execution continues. */
-  | { readonly kind: "return" }
-  | { readonly kind: "done"; readonly output: Json }
-  | { readonly kind: "fail"; readonly reason: string }
-  | { readonly kind: "cancel"; readonly reason: string };
-/** What one child of a fan-out runs. */
-export type ResolvedSibling =
-  /** One state. `key` names an item of a list; any other sibling is named by its state. */
-  | { readonly kind?: never; readonly state: string; readonly input: Json; readonly key?: string }
-  /** From `state` along its routes to `terminal`, which is not entered. */
-  | {
-      readonly kind: "branch";
-      readonly key: string;
-      readonly state: string;
-      readonly terminal: string;
-      readonly input: Json;
-    }
-  /** Another pipeline. The input is merged into its initial context. */
-  | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
-export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
-export type ResolvedChoiceResult =
-  | { readonly ok: true; readonly choice: ResolvedChoice }
-  | { readonly ok: false; readonly reason: string };
-
-/** Validates a route's return value. `output` is the run's output if the value is an empty `stages` list. */
-export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ResolvedChoiceResult> {
-  const reading = parseChoice(value, spec.states, output, spec.limits.maxItems);
-  if (!reading.ok) return { ok: false, reason: reading.reason };
-  const { shape } = reading;
-  try {
-    switch (shape.kind) {
-      case "to": {
-        const input = await inputFor(spec, shape);
-        const patch = shape.context === undefined ? {} : { context: shape.context };
-        return { ok: true, choice: { kind: "to", state: shape.state, input, ...patch } };
-      }
-      case "fanOut": {
-        const siblings: ResolvedSibling[] = [];
-        for (const sibling of shape.siblings) {
-          const { state, key } = sibling;
-          siblings.push({ state, input: await inputFor(spec, sibling), ...(key === undefined ? {} : { key }) });
-        }
-        const { join, onFailure, list, maxParallel } = shape;
-        const input = await inputFor(spec, { state: join, input: shape.input });
-        const fanOut = { kind: "fanOut", siblings, join, input, onFailure } as const;
-        const ofList = {
-          ...(list === undefined ? {} : { list }),
-          ...(maxParallel === undefined ? {} : { maxParallel }),
-        };
-        return { ok: true, choice: { ...fanOut, ...ofList } };
-      }
-      case "fork": {
-        const siblings: ResolvedSibling[] = [];
-        for (const { key, initial: state, terminal, input } of shape.branches) {
-          const own = await inputFor(spec, { state, input, key });
-          siblings.push({ kind: "branch", key, state, terminal, input: own });
-        }
-        const onFailure = shape.join === "any" ? "any" : "cancel";
-        return { ok: true, choice: await continuing(spec, { ...shape, onFailure, siblings }) };
-      }
-      case "invoke": {
-        const { pipeline, key = pipeline, input } = shape;
-        if (!spec.pipelines.has(pipeline))
-          throw new Refusal(`invoke(): there is no pipeline ${JSON.stringify(pipeline)}`);
-        const siblings = [{ kind: "invoke", key, pipeline, input }] as const;
-        return {
-          ok: true,
-          choice: await continuing(spec, { ...shape, onFailure: "cancel", siblings, input: undefined }),
-        };
-      }
-      case "return":
-        return { ok: true, choice: { kind: "return" } };
-      case "done":
-        return { ok: true, choice: { kind: "done", output: jsonOrRefuse(shape.output, "the output") } };
-      case "fail":
-      case "cancel":
-        return { ok: true, choice: { kind: shape.kind, reason: shape.reason } };
-    }
-  } catch (thrown) {
-    if (thrown instanceof Refusal) return { ok: false, reason: thrown.message };
-    throw thrown;
-  }
-}
-
-/** The fan-out of a fork or of another pipeline. */
-async function continuing(
-  spec: PipelineSpec,
-  after: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail"> & {
-    readonly onComplete: string;
-    readonly input: unknown;
-  },
-): Promise<FanOutChoice> {
-  const { siblings, onFailure, onFail, onComplete: join } = after;
-  const input = await inputFor(spec, { state: join, input: after.input });
-  return {
-    kind: "fanOut",
-    siblings,
-    join,
-    input,
-    onFailure,
-    ...(onFail === undefined ? {} : { onFail }),
-  };
-}
-
-/** Why a payload is invalid; caught in this file. */
-class Refusal extends Error {}
-
-async function inputFor(spec: PipelineSpec, { state, input, key }: SiblingShape): Promise<Json> {
-  const schema = spec.states.get(state)?.inputSchema;
-  const name = `the input of ${state}${key === undefined ? "" : ` for item ${JSON.stringify(key)}`}`;
-  if (schema === undefined) return jsonOrRefuse(input, name);
-  const verdict = await schema.check(input);
-  if (!verdict.ok) throw new Refusal(`${name} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
-  return jsonOrRefuse(verdict.value, name);
-}
-
-function jsonOrRefuse(value: unknown, what: string): Json {
-  const own = toJsonValue(value);
-  if (!own.ok) throw new Refusal(`${what} is not JSON: ${own.fault}`);
-  return own.value;
-}
-
-function issuesText(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
 }

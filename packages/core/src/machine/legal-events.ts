@@ -1,6 +1,7 @@
 import { type ChoiceShape, parseChoice } from "../definition/choice.ts";
-import type { PipelineSpec, RowSpec } from "../definition/spec.ts";
-import type { ResolvedChoice, ResolvedSibling } from "./decide-next.ts";
+import { isRowOf } from "../definition/graph.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
+import type { ResolvedChoice, ResolvedSibling } from "./resolve-choice.ts";
 
 /** An event that a state may send, with where each of its rows leads. JSON, because a model reads it. */
 export type LegalEvent = {
@@ -25,7 +26,7 @@ export function legalEvents(spec: PipelineSpec, state: string): readonly LegalEv
   const events = new Map<string, LegalTarget[]>();
   for (const row of routes.rows) {
     const { on, when, to, approval } = row;
-    if (typeof on === "string" || !isFrom(row, state)) continue;
+    if (typeof on === "string" || !isRowOf(row, state)) continue;
     const reading = parseChoice(to, spec.states, null, spec.limits.maxItems);
     if (!reading.ok) continue;
     const condition = when === undefined ? {} : { when: when.text };
@@ -39,11 +40,7 @@ export function legalEvents(spec: PipelineSpec, state: string): readonly LegalEv
 
 /** Whether a row routes the pause of a state. */
 export function routesPause({ routes }: PipelineSpec, state: string): boolean {
-  return routes.kind === "table" && routes.rows.some((row) => row.on === "pause" && isFrom(row, state));
-}
-
-function isFrom({ from }: RowSpec, state: string): boolean {
-  return from === state || from === "*";
+  return routes.kind === "table" && routes.rows.some((row) => row.on === "pause" && isRowOf(row, state));
 }
 
 /** Where a choice leads, in words. */

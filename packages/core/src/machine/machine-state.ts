@@ -1,8 +1,8 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
 import type { ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { FanOutChoice } from "./decide-next.ts";
 import { type OutputChange, Outputs } from "./outputs.ts";
+import type { FanOutChoice } from "./resolve-choice.ts";
 
 /** What decisions read of a run. Nothing in it is copied, and only `apply` changes it. */
 export interface MachineView {
@@ -167,6 +167,7 @@ export function apply(state: MachineState, patch: Patch): void {
     state.suspended = state.suspended.slice(0, -1);
     state.at = last.at;
     state.joined = last.joined;
+    state.pending = undefined;
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);

@@ -1,5 +1,6 @@
 import { field, isJsonObject, type Json, textField } from "../base/json.ts";
-import type { NextDecision, ResolvedChoice } from "./decide-next.ts";
+import type { NextDecision } from "./decide-next.ts";
+import type { ResolvedChoice } from "./resolve-choice.ts";
 
 const DECIDERS: ReadonlySet<unknown> = new Set<NextDecision["by"]>([
   "function",

@@ -1,17 +1,8 @@
-import { SluiceError } from "../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import type { Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
-import type { PipelineSpec } from "../definition/spec.ts";
-import {
-  decideNext,
-  type FanOutChoice,
-  type NextDecision,
-  type RejectedRow,
-  type ResolvedChoice,
-  type ResolvedSibling,
-  resolveChoice,
-} from "./decide-next.ts";
-import type { LegalEvent } from "./legal-events.ts";
+import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
+import { decideEvent, decideNext, eventResult, type NextDecision, type RejectedRow } from "./decide-next.ts";
+import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
 import {
   contextOf,
   countOf,
@@ -23,6 +14,7 @@ import {
   statesToVisit,
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
+import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
 
 /** What has happened to a run. */
 export type MachineInput =
@@ -129,6 +121,7 @@ export async function transition(spec: PipelineSpec, view: MachineView, input: M
 
 /** Asks the pipeline what comes next. A journal records the answer, since the code that gave it may change or differ. */
 export async function decide(spec: PipelineSpec, view: MachineView, input: MachineInput): Promise<NextDecision> {
+  const mayReturn = view.suspended.length > 0;
   switch (input.kind) {
     case "start":
       return await decideStart(spec, view.run.input);
@@ -136,20 +129,28 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       return byDefault(withoutDecision(view, input));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
-      return await decideNext(spec, enteredOf(view).state, deepFreeze(result), ctx);
+      return await decideNext(spec, enteredOf(view).state, deepFreeze(result), ctx, mayReturn);
+    }
+    case "event": {
+      const { ctx = contextOf(view) } = input;
+      return await decideEvent(spec, enteredOf(view).state, input, ctx, mayReturn);
     }
     case "children": {
       const { choice } = pendingOf(view);
       const failure = fanOutFailure(view, input.ended);
       if (failure === undefined) return byDefault({ kind: "to", state: choice.join, input: choice.input });
+      if (choice.onFail !== undefined) return await decideEntry(spec, choice.onFail, undefined);
       const { attempts: attempt } = failure;
       const ctx = contextOf(view, { attempt }, joinedAs(choice, input.ended));
-      return await decideNext(spec, enteredOf(view).state, failure, ctx);
+      return await decideNext(spec, enteredOf(view).state, failure, ctx, mayReturn);
     }
-    case "event":
-    case "interrupt":
+    case "interrupt": {
+      const { name, path } = input;
+      const { target } = interruptOf(spec, name);
+      return { ...(await decideEntry(spec, target, { interrupt: name, files: [path] })), by: "interrupt" };
+    }
     case "answer":
-      throw new SluiceError("Host", "machine_input", `the machine cannot decide about ${input.kind} yet`);
+      return answered(view, input);
   }
 }
 
@@ -157,51 +158,209 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
 export function follow(
   spec: PipelineSpec,
   view: MachineView,
-  input: MachineInput,
+  given: MachineInput,
   trace: NextDecision | undefined,
 ): Transition {
+  const input = given.kind === "answer" ? given.of : given;
   if (trace === undefined) return follow(spec, view, input, byDefault(withoutDecision(view, input)));
-  const { choice } = trace;
-  const known = countsOf(view, input);
-  const result = resultOf(view, input);
-  if (choice.kind !== "to" && choice.kind !== "fanOut") {
-    const code = input.kind === "start" ? "input_invalid" : codeOf(trace, result);
-    return { effect: { kind: "end", end: endOf(choice, code) }, patch: known, trace };
+  const { choice, approval } = trace;
+  if (approval !== undefined) return asking(view, approval.message, trace);
+  if (choice.kind === "stay") return staying(spec, view, input, choice.reason, trace);
+  const move = moveOf(view, input, trace);
+  switch (choice.kind) {
+    case "to":
+      return entering(spec, view, move, choice);
+    case "fanOut":
+      return fanningOut(spec, view, move, choice);
+    case "return":
+      return returning(spec, view, move);
+    case "done":
+    case "fail":
+    case "cancel": {
+      const code = input.kind === "start" ? "input_invalid" : codeOf(trace, resultOf(view, input));
+      return ending(view, move, endOf(view, choice, code));
+    }
   }
-  // Only routes are hops: neither the start nor the join of a fan-out is one.
-  const hops = result === undefined ? 0 : 1;
-  const isEmpty = choice.kind === "fanOut" && choice.siblings.length === 0;
-  const entered = choice.kind === "to" ? [choice.state] : isEmpty ? [choice.join] : statesToVisit(choice);
-  const end = exceededCap(spec, view, view.hops + hops, entered);
-  if (end !== undefined) return { effect: { kind: "end", end }, patch: known, trace };
-  const patch: Patch = { ...known, hops };
-  if (choice.kind === "fanOut") {
-    if (isEmpty) return entering(choice.join, choice.input, joining(patch, choice, []), joinedAs(choice, []), trace);
-    return fanningOut(view, choice, patch, result, trace);
-  }
-  const { state, input: stateInput, context } = choice;
-  const ended = input.kind === "children" && result === undefined ? input.ended : undefined;
-  if (ended === undefined) {
-    return entering(state, stateInput, context === undefined ? patch : { ...patch, context }, undefined, trace);
-  }
+}
+
+/** Nothing changes before the answer. */
+function asking(view: MachineView, message: string | undefined, trace: NextDecision): Transition {
+  const { event, choice } = trace;
+  const about = { from: enteredOf(view).state, to: choiceText(choice), ...(event === undefined ? {} : { event }) };
+  return { effect: { kind: "approve", message, ...about, decision: trace }, patch: {}, trace };
+}
+
+function answered(view: MachineView, input: Extract<MachineInput, { readonly kind: "answer" }>): NextDecision {
+  const { of, decision, approved, reason } = input;
+  const { approval, ...asked } = decision;
+  if (approval === undefined) throw new Error("the answer is to a decision that needs no approval");
+  if (approved) return { ...asked, approved: true };
+  const { context: _unmerged, choice, ...denied } = asked;
+  const why = reason === undefined || reason === "" ? "" : `: ${reason}`;
+  const told = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
+  if (of.kind === "event") return { ...denied, choice: { kind: "stay", reason: told } };
+  return { ...denied, code: "approval_denied", choice: failing(told) };
+}
+
+/** The state goes on with its handler's stack, its context and its counts as they are. */
+function staying(
+  spec: PipelineSpec,
+  view: MachineView,
+  input: MachineInput,
+  reason: string,
+  trace: NextDecision,
+): Transition {
+  if (input.kind !== "event") throw new Error("only a state that sent an event can stay");
+  const { rejectedRows: rejected = [] } = trace;
+  const legal = legalEvents(spec, enteredOf(view).state);
+  return { effect: { kind: "stay", reason, rejected, legal }, patch: {}, trace };
+}
+
+/** What every move of the machine has in common. */
+interface Move {
+  readonly input: MachineInput;
+  readonly trace: NextDecision;
+  /** What the input adds, whatever follows. */
+  readonly patch: Patch;
+  /** Routes taken, with this one. */
+  readonly hops: number;
+  /** Whether this is a route: neither the start, nor what a fan-out or an interrupt names, is one. */
+  readonly isRoute: boolean;
+  /** Why the children that have ended failed. */
+  readonly failure: Failed | undefined;
+}
+
+function moveOf(view: MachineView, input: MachineInput, trace: NextDecision): Move {
+  const failure = input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
+  const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
+  const isRoute = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  const { context } = trace;
+  const patch: Patch = {
+    ...countsOf(view, input),
+    ...(context === undefined ? {} : { context }),
+    // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
+    ...(view.suspended.length === 0 || input.kind === "interrupt" || trace.choice.kind === "return"
+      ? {}
+      : { unwind: true }),
+  };
+  return { input, trace, patch, hops: view.hops + (isRoute ? 1 : 0), isRoute, failure };
+}
+
+function ending({ suspended }: MachineView, { patch, trace }: Move, end: MachineEnd): Transition {
+  const unwind = suspended.length === 0 ? {} : { unwind: true as const };
+  return { effect: { kind: "end", end }, patch: { ...patch, ...unwind }, trace };
+}
+
+/** Follows a choice of one state. */
+function entering(
+  spec: PipelineSpec,
+  view: MachineView,
+  move: Move,
+  choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
+): Transition {
+  const { input, trace, failure } = move;
+  const { state, context } = choice;
+  const end = endAt(spec, view, move, choice);
+  // What a row sets stands above what an agent sends.
+  const merged = context === undefined ? move.patch : { ...move.patch, context: { ...move.patch.context, ...context } };
+  if (end !== undefined) return ending(view, { ...move, patch: merged }, end);
+  const cap = exceededCap(spec, view, move.hops, [state]);
+  if (cap !== undefined) return ending(view, withoutContext(move), cap);
+  const patch: Patch = { ...merged, hops: move.isRoute ? 1 : 0 };
+  if (input.kind === "interrupt")
+    return enter(choice, { ...patch, suspend: { interrupt: input.name } }, undefined, trace);
+  if (input.kind !== "children" || move.isRoute) return enter(choice, patch, undefined, trace);
   const { choice: joined } = pendingOf(view);
-  return entering(state, stateInput, joining(patch, joined, ended), joinedAs(joined, ended), trace);
+  const outputs = failure === undefined ? joining(patch, joined, input.ended) : patch;
+  return enter(choice, outputs, joinedAs(joined, input.ended), trace);
+}
+
+/** A run that reached a cap did not move, so nothing is merged. */
+function withoutContext({ patch: { context: _unmerged, ...patch }, ...move }: Move): Move {
+  return { ...move, patch };
+}
+
+function enter(
+  { state, input }: Extract<ResolvedChoice, { readonly kind: "to" }>,
+  patch: Patch,
+  joined: Joined | undefined,
+  trace: NextDecision,
+): Transition {
+  const entered = { state, input, ...(joined === undefined ? {} : { joined }) };
+  return { effect: { kind: "enter", state, input }, patch: { ...patch, enter: entered }, trace };
+}
+
+/** How the run ends that is led to a final state, or the branch that is led to its terminal one; neither is entered. */
+function endAt(
+  { states }: PipelineSpec,
+  view: MachineView,
+  { input, failure }: Move,
+  choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
+): MachineEnd | undefined {
+  const { state } = choice;
+  // A handler is entered, even one that is also where the branch ends.
+  if (input.kind === "interrupt") return undefined;
+  const output = input.kind === "children" && failure === undefined ? choice.input : outputOf(input);
+  if (state === view.terminal) return { status: "completed", output, state };
+  const final = states.get(state)?.final;
+  switch (final?.outcome) {
+    case undefined:
+      return undefined;
+    case "completed":
+      return { ...completedEnd(view, output, `in ${state}`), state };
+    case "failed":
+      return { status: "failed", code: "failed", message: `ended in state ${state}`, state };
+    case "cancelled":
+      return { status: "cancelled", reason: `ended in state ${state}`, state };
+  }
+}
+
+/** The output that led to what comes next. */
+function outputOf(input: MachineInput): Json {
+  if (input.kind === "event") return { event: input.event, data: input.data };
+  return input.kind === "result" && input.result.status === "completed" ? input.result.output : null;
+}
+
+/** A branch completes at its terminal state only. */
+function completedEnd({ terminal }: MachineView, output: Json, where: string): MachineEnd {
+  if (terminal === undefined) return { status: "completed", output };
+  const message = `the branch ended ${where}, before its terminal state ${terminal}`;
+  return { status: "failed", code: "failed", message };
+}
+
+function returning(spec: PipelineSpec, view: MachineView, move: Move): Transition {
+  if (view.suspended.length === 0) throw new Error("a return follows an interrupt");
+  const cap = exceededCap(spec, view, move.hops, []);
+  if (cap !== undefined) return ending(view, withoutContext(move), cap);
+  const { patch, trace } = move;
+  return { effect: { kind: "return" }, patch: { ...patch, hops: 1, resume: true }, trace };
+}
+
+async function decideEntry(spec: PipelineSpec, state: string, input: Json | undefined): Promise<NextDecision> {
+  const reading = await resolveChoice({ kind: "to", state, input }, spec, null);
+  if (reading.ok) return byDefault(reading.choice);
+  const { reason } = reading;
+  return { ...byDefault(failing(reason)), rejected: reason };
+}
+
+function interruptOf({ interrupts }: PipelineSpec, name: string): InterruptSpec {
+  const found = interrupts.find((interrupt) => interrupt.name === name);
+  if (found === undefined) throw new Error(`the pipeline has no interrupt ${name}`);
+  return found;
 }
 
 async function decideStart(spec: PipelineSpec, input: Json): Promise<NextDecision> {
   const { initial: state } = spec;
   if (spec.states.get(state)?.inputSchema === undefined) return byDefault({ kind: "to", state, input });
-  const reading = await resolveChoice({ kind: "to", state, input }, spec, null);
-  if (reading.ok) return byDefault(reading.choice);
-  const { reason } = reading;
-  return { ...byDefault({ kind: "fail", reason }), rejected: reason };
+  return await decideEntry(spec, state, input);
 }
 
 /** The failure of the state that started the fan-out, whose failure route then decides; undefined if the join can be entered. */
 export function fanOutFailure(view: MachineView, ended: readonly ChildEnd[]): Failed | undefined {
   const { id, choice, after } = pendingOf(view);
   const unsuccessful = ended.filter(isUnsuccessful);
-  if (choice.onFailure === "settle" || unsuccessful.length === 0) return undefined;
+  const needed = choice.onFailure === "any" ? ended.length : 1;
+  if (choice.onFailure === "settle" || unsuccessful.length < needed) return undefined;
   // Leaves out children that were only cancelled because another one failed.
   const failures = unsuccessful.filter(({ status }) => status === "failed");
   const failed = failures.length > 0 ? failures : unsuccessful;
@@ -217,9 +376,20 @@ export function fanOutFailure(view: MachineView, ended: readonly ChildEnd[]): Fa
     ms,
     status: "failed",
     code: "fan_out",
-    message: `parallel stages failed: ${reasons.join("; ")}${more === 0 ? "" : `; and ${more} more`}`,
+    message: `${failedText(choice)}: ${reasons.join("; ")}${more === 0 ? "" : `; and ${more} more`}`,
     detail: { fanOut: id, failed: failed.map(({ key }) => key) },
   });
+}
+
+function failedText({ siblings: [first] }: FanOutChoice): string {
+  switch (first?.kind) {
+    case "invoke":
+      return `pipeline ${first.pipeline} failed`;
+    case "branch":
+      return "branches failed";
+    case undefined:
+      return "parallel stages failed";
+  }
 }
 
 /** A message names no more failed items of a list than these. */
@@ -254,6 +424,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
       };
     }
     case "event":
+      return { outputs: [{ state: enteredOf(view).state, output: outputOf(input) }] };
     case "interrupt":
     case "answer":
       return {};
@@ -263,6 +434,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
 /** The result that a route decided about; undefined for the start, a join and a cancel. */
 function resultOf(view: MachineView, input: MachineInput): StageResult<Json> | undefined {
   if (input.kind === "result") return input.result;
+  if (input.kind === "event") return eventResult(input.event, input.data, { attempt: 1 });
   return input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
 }
 
@@ -271,7 +443,7 @@ function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice
   if (input.kind === "cancelled") return { kind: "cancel", reason: input.reason };
   const result = resultOf(view, input);
   if (result?.status === "cancelled") return { kind: "cancel", reason: result.reason };
-  return { kind: "fail", reason: `state ${enteredOf(view).state} ended without a choice` };
+  return failing(`state ${enteredOf(view).state} ended without a choice`);
 }
 
 /** Visits are counted when a state is entered; here it is only judged whether one more is allowed. */
@@ -283,7 +455,10 @@ function exceededCap(
 ): MachineEnd | undefined {
   const { maxVisits = 10, maxHops = 10 * states.size } = limits;
   if (hops > maxHops) return overLimit("maxHops", "limit_hops", `the run took ${maxHops} routes without an end`);
-  const full = entered.find((state) => countOf(view, state).visits >= maxVisits);
+  // Several branches may start in one state.
+  const before = (state: string, index: number): number =>
+    countOf(view, state).visits + entered.slice(0, index).filter((other) => other === state).length;
+  const full = entered.find((state, index) => before(state, index) >= maxVisits);
   if (full === undefined) return undefined;
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }
@@ -292,30 +467,26 @@ function overLimit(limit: "maxVisits" | "maxHops", code: string, message: string
   return { status: "failed", code, message, limit };
 }
 
-function entering(
-  state: string,
-  input: Json,
-  patch: Patch,
-  joined: Joined | undefined,
-  trace: NextDecision,
-): Transition {
-  const enter = { state, input, ...(joined === undefined ? {} : { joined }) };
-  return { effect: { kind: "enter", state, input }, patch: { ...patch, enter }, trace };
-}
-
-function fanningOut(
-  view: MachineView,
-  choice: FanOutChoice,
-  patch: Patch,
-  after: StageResult<Json> | undefined,
-  trace: NextDecision,
-): Transition {
+function fanningOut(spec: PipelineSpec, view: MachineView, move: Move, choice: FanOutChoice): Transition {
+  const { input, trace } = move;
+  const isEmpty = choice.siblings.length === 0;
+  const { join: state, input: joinInput } = choice;
+  const end = isEmpty ? endAt(spec, view, move, { kind: "to", state, input: joinInput }) : undefined;
+  if (end !== undefined) return ending(view, move, end);
+  const cap = exceededCap(spec, view, move.hops, isEmpty ? [state] : statesToVisit(choice));
+  if (cap !== undefined) return ending(view, withoutContext(move), cap);
+  const patch: Patch = { ...move.patch, hops: move.isRoute ? 1 : 0 };
+  if (isEmpty) {
+    const joined = joining(patch, choice, []);
+    return enter({ kind: "to", state, input: joinInput }, joined, joinedAs(choice, []), trace);
+  }
+  const after = resultOf(view, input);
   if (after === undefined) throw new Error("a fan-out follows the result of a state");
   const fanOut: PendingFanOut = { id: `fan-${view.fanOuts + 1}`, choice, after };
   const children = choice.siblings.map((sibling): Child => {
     if (sibling.kind !== undefined) return sibling;
-    const { state, input, key = state } = sibling;
-    return { kind: "sibling", key, state, input };
+    const { state: id, input: own, key = id } = sibling;
+    return { kind: "sibling", key, state: id, input: own };
   });
   return { effect: { kind: "fanOut", fanOut, children }, patch: { ...patch, fanOut }, trace };
 }
@@ -352,27 +523,32 @@ function joinedAs({ list }: FanOutChoice, ended: readonly ChildEnd[]): Joined {
 }
 
 /** An unhandled failure gives its code to the run. */
-function codeOf({ by }: NextDecision, result: StageResult<Json> | undefined): string {
-  return by === "default" && result?.status === "failed" ? result.code : "failed";
+function codeOf({ by, code }: NextDecision, result: StageResult<Json> | undefined): string {
+  return code ?? (by === "default" && result?.status === "failed" ? result.code : "failed");
 }
 
-function endOf(choice: Exclude<ResolvedChoice, { readonly kind: "to" | "fanOut" }>, code: string): MachineEnd {
+function endOf(
+  view: MachineView,
+  choice: Extract<ResolvedChoice, { readonly kind: "done" | "fail" | "cancel" }>,
+  code: string,
+): MachineEnd {
   switch (choice.kind) {
     case "done":
-      return { status: "completed", output: choice.output };
+      return completedEnd(view, choice.output, "with done()");
     case "fail":
       return { status: "failed", code, message: choice.reason };
     case "cancel":
       return { status: "cancelled", reason: choice.reason };
-    case "stay":
-    case "return":
-      throw new SluiceError("Host", "machine_input", `the machine cannot ${choice.kind} yet`);
   }
 }
 
 function pendingOf({ pending }: MachineView): PendingFanOut {
   if (pending === undefined) throw new Error("no fan-out is pending");
   return pending;
+}
+
+function failing(reason: string): ResolvedChoice {
+  return { kind: "fail", reason };
 }
 
 function byDefault(choice: ResolvedChoice): NextDecision {

@@ -1,0 +1,169 @@
+import { isJsonObject, isObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
+import { invokeKey, parseChoice, type SiblingShape } from "../definition/choice.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
+import type { Issue } from "../schema/schema.ts";
+
+/** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
+export type ResolvedChoice =
+  | { readonly kind: "to"; readonly state: string; readonly input: Json; readonly context?: JsonObject }
+  | {
+      readonly kind: "fanOut";
+      /** In declared order, each state once; of a list, one for each item, all of the same state. */
+      readonly siblings: readonly ResolvedSibling[];
+      readonly join: string;
+      readonly input: Json;
+      /** `any`: the first child that completes cancels the others; it fails if all fail. */
+      readonly onFailure: "cancel" | "settle" | "any";
+      /** The state that continues after a failure. Without it, the failure is one of the state that fanned out. */
+      readonly onFail?: string;
+      /** The state that runs once for each item of a list. */
+      readonly list?: string;
+      /** How many items of a list run at the same time at most. */
+      readonly maxParallel?: number;
+    }
+  /** The state goes on: its event was refused. */
+  | { readonly kind: "stay"; readonly reason: string }
+  /** The suspended execution continues. */
+  | { readonly kind: "return" }
+  | { readonly kind: "done"; readonly output: Json }
+  | { readonly kind: "fail"; readonly reason: string }
+  | { readonly kind: "cancel"; readonly reason: string };
+/** What one child of a fan-out runs. */
+export type ResolvedSibling =
+  /** One state. `key` names an item of a list; any other sibling is named by its state. */
+  | { readonly kind?: never; readonly state: string; readonly input: Json; readonly key?: string }
+  /** From `state` along its routes to `terminal`, which is not entered. */
+  | {
+      readonly kind: "branch";
+      readonly key: string;
+      readonly state: string;
+      readonly terminal: string;
+      readonly input: Json;
+    }
+  /** Another pipeline. The input is merged into its initial context. */
+  | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
+export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
+export type ResolvedChoiceResult =
+  | { readonly ok: true; readonly choice: ResolvedChoice }
+  | { readonly ok: false; readonly reason: string };
+
+/** What led to a choice, where the choice depends on it. */
+export interface LedBy {
+  /** The name of an event that a row names. */
+  readonly event?: string;
+  /** What a paused state asked, with the answer. */
+  readonly request?: Json;
+}
+
+/** Validates a route's return value. `output` is the run's output if the value is an empty `stages` list. */
+export async function resolveChoice(
+  value: unknown,
+  spec: PipelineSpec,
+  output: Json,
+  ledBy: LedBy = {},
+): Promise<ResolvedChoiceResult> {
+  const reading = parseChoice(value, spec.states, output, spec.limits.maxItems);
+  if (!reading.ok) return { ok: false, reason: reading.reason };
+  const { shape } = reading;
+  try {
+    switch (shape.kind) {
+      case "to": {
+        const input = await inputFor(spec, { ...shape, input: withAnswer(shape.input, ledBy.request) });
+        const patch = shape.context === undefined ? {} : { context: shape.context };
+        return { ok: true, choice: { kind: "to", state: shape.state, input, ...patch } };
+      }
+      case "fanOut": {
+        const siblings: ResolvedSibling[] = [];
+        for (const sibling of shape.siblings) {
+          const { state, key } = sibling;
+          siblings.push({ state, input: await inputFor(spec, sibling), ...(key === undefined ? {} : { key }) });
+        }
+        const { join, onFailure, list, maxParallel } = shape;
+        const input = await inputFor(spec, { state: join, input: shape.input });
+        const fanOut = { kind: "fanOut", siblings, join, input, onFailure } as const;
+        const ofList = {
+          ...(list === undefined ? {} : { list }),
+          ...(maxParallel === undefined ? {} : { maxParallel }),
+        };
+        return { ok: true, choice: { ...fanOut, ...ofList } };
+      }
+      case "fork": {
+        const siblings: ResolvedSibling[] = [];
+        for (const { key, initial: state, terminal, input } of shape.branches) {
+          const own = await inputFor(spec, { state, input, key });
+          siblings.push({ kind: "branch", key, state, terminal, input: own });
+        }
+        const onFailure = shape.join === "any" ? "any" : "cancel";
+        return { ok: true, choice: await continuing(spec, { ...shape, onFailure, siblings }) };
+      }
+      case "invoke": {
+        const { pipeline, key = invokeKey(ledBy.event, pipeline), input } = shape;
+        if (!spec.pipelines.has(pipeline))
+          throw new Refusal(`invoke(): there is no pipeline ${JSON.stringify(pipeline)}`);
+        const siblings = [{ kind: "invoke", key, pipeline, input }] as const;
+        return {
+          ok: true,
+          choice: await continuing(spec, { ...shape, onFailure: "cancel", siblings, input: undefined }),
+        };
+      }
+      case "return":
+        return { ok: true, choice: { kind: "return" } };
+      case "done":
+        return { ok: true, choice: { kind: "done", output: jsonOrRefuse(shape.output, "the output") } };
+      case "fail":
+      case "cancel":
+        return { ok: true, choice: { kind: shape.kind, reason: shape.reason } };
+    }
+  } catch (thrown) {
+    if (thrown instanceof Refusal) return { ok: false, reason: thrown.message };
+    throw thrown;
+  }
+}
+
+/** The fan-out of a fork or of another pipeline. */
+async function continuing(
+  spec: PipelineSpec,
+  after: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail"> & {
+    readonly onComplete: string;
+    readonly input: unknown;
+  },
+): Promise<FanOutChoice> {
+  const { siblings, onFailure, onFail, onComplete: join } = after;
+  const input = await inputFor(spec, { state: join, input: after.input });
+  return {
+    kind: "fanOut",
+    siblings,
+    join,
+    input,
+    onFailure,
+    ...(onFail === undefined ? {} : { onFail }),
+  };
+}
+
+/** The input of the state that works with an answer: the paused request, beside what its row gives. */
+function withAnswer(input: unknown, request: Json | undefined): unknown {
+  if (request === undefined) return input;
+  return isObject(input) && isJsonObject(request) ? { ...input, ...request } : request;
+}
+
+/** Why a payload is invalid; caught in this file. */
+class Refusal extends Error {}
+
+async function inputFor(spec: PipelineSpec, { state, input, key }: SiblingShape): Promise<Json> {
+  const schema = spec.states.get(state)?.inputSchema;
+  const name = `the input of ${state}${key === undefined ? "" : ` for item ${JSON.stringify(key)}`}`;
+  if (schema === undefined) return jsonOrRefuse(input, name);
+  const verdict = await schema.check(input);
+  if (!verdict.ok) throw new Refusal(`${name} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
+  return jsonOrRefuse(verdict.value, name);
+}
+
+function jsonOrRefuse(value: unknown, what: string): Json {
+  const own = toJsonValue(value);
+  if (!own.ok) throw new Refusal(`${what} is not JSON: ${own.fault}`);
+  return own.value;
+}
+
+function issuesText(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+}
