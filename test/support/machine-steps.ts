@@ -1,4 +1,4 @@
-import type { Json, JsonObject, PipelineSpec, StageContext } from "@sluice/core";
+import { field, isJsonObject, type Json, type JsonObject, type PipelineSpec, type StageContext } from "@sluice/core";
 import {
   apply,
   type ChildEnd,
@@ -54,6 +54,13 @@ export function expectedSteps(machine: Machine, walked: readonly Walked[]): read
               refused: decision.refused ?? [],
               rejected: decision.rejected,
               choice: decision.choice.kind,
+              event: decision.event,
+              rationale: decision.rationale,
+              merges: decision.choice.kind === "stay" ? undefined : mergesOf(decision.data),
+              
+              approval: decision.approval === undefined ? undefined : "asked",
+              approved: decision.approved,
+              code: decision.denied === true ? "approval_denied" : undefined,
             }),
           }),
       ...(sight === undefined
@@ -73,8 +80,8 @@ export function expectedSteps(machine: Machine, walked: readonly Walked[]): read
   });
 }
 
-/** Shows what the machine does with the same that happened. */
-export function stepper(): (machine: Machine, walked: readonly Walked[]) => Promise<readonly StepSeen[]> {
+/** Takes the machine through the same that happened, one step after the other. */
+export function stepper(): (machine: Machine, walked: readonly Walked[]) => AsyncGenerator<StepSeen> {
   let play: Play | undefined;
   const playOf = (): Play => {
     if (play === undefined) throw new Error("no machine walks");
@@ -87,15 +94,15 @@ export function stepper(): (machine: Machine, walked: readonly Walked[]) => Prom
   };
 }
 
-async function stepsSeen(
+async function* stepsSeen(
   machine: Machine,
   spec: PipelineSpec,
   play: Play,
   walked: readonly Walked[],
-): Promise<readonly StepSeen[]> {
+): AsyncGenerator<StepSeen> {
   const state = initialState(spec, { input: machine.input });
-  const seen: StepSeen[] = [];
   let question: { readonly effect: Extract<Effect, { kind: "approve" }>; readonly of: MachineInput } | undefined;
+  let isFor = (_row: number): boolean => false;
   for (const { happened, before } of walked) {
     const input = inputOf(happened, before, question);
     const taken = await transition(spec, state, input);
@@ -104,13 +111,17 @@ async function stepsSeen(
     apply(state, taken.patch);
     const { effect } = taken;
     if (effect.kind === "approve") question = { effect, of: input };
-    seen.push(stepSeen(state, taken, play));
-    if (effect.kind === "end") break;
+    if (happened.kind !== "answer") isFor = rowsFor(machine, happened);
+    yield stepSeen(state, taken, play, isFor);
   }
-  return seen;
 }
 
-function stepSeen(state: MachineState, { effect, trace }: Transition, play: Play): StepSeen {
+function stepSeen(
+  state: MachineState,
+  { effect, trace }: Transition,
+  play: Play,
+  isFor: (row: number) => boolean,
+): StepSeen {
   const asked = [...play.asked.values()].map(({ run: _run, ...one }) => one);
   play.asked.clear();
   const sight: StageContext | undefined =
@@ -125,9 +136,15 @@ function stepSeen(state: MachineState, { effect, trace }: Transition, play: Play
           trace: plain({
             by: choice === "stay" ? "stay" : trace.by,
             row: choice === "stay" ? undefined : trace.row,
-            refused: (trace.rejectedRows ?? []).map(({ row }) => row),
+            refused: (trace.rejectedRows ?? []).map(({ row }) => row).filter(isFor),
             rejected: trace.rejected !== undefined,
             choice,
+            event: trace.event,
+            rationale: trace.rationale,
+            merges: mergesOf(trace.context),
+            approval: trace.approval === undefined ? undefined : "asked",
+            approved: trace.approved,
+            code: trace.code,
           }),
         }),
     ...(sight === undefined
@@ -143,6 +160,17 @@ function stepSeen(state: MachineState, { effect, trace }: Transition, play: Play
       visit,
       input,
     })),
+  };
+}
+
+/** A trace may also name the rows that wait for something else. */
+function rowsFor({ routes }: Machine, happened: Happened): (row: number) => boolean {
+  const rows = routes.kind === "table" ? routes.rows : [];
+  const results = { completed: "success", failed: "failure", skipped: "skipped", paused: "pause", cancelled: "" };
+  const result = happened.kind === "result" ? results[happened.outcome.status] : "failure";
+  return (row) => {
+    const on = rows[row]?.on;
+    return typeof on === "object" ? happened.kind === "event" : on === result;
   };
 }
 
@@ -234,7 +262,25 @@ function effectSeen(effect: Effect): JsonObject {
   }
 }
 
+function mergesOf(data: JsonObject | undefined): JsonObject | undefined {
+  return data === undefined || Object.keys(data).length === 0 ? undefined : data;
+}
+
 /** As JSON has it: without what is undefined. */
 function plain(value: object): JsonObject {
   return JSON.parse(JSON.stringify(value));
+}
+
+/** What was seen without what the reference does not say: the words of Sluice's own ends, and traces of what no code decided. */
+export function comparable(seen: StepSeen | undefined, { effect, trace }: StepSeen): StepSeen | undefined {
+  if (seen === undefined) return undefined;
+  const { trace: shown, ...rest } = seen;
+  const end = field(seen.effect, "end");
+  const wanted = field(effect, "end");
+  const isWorded = isJsonObject(end) && isJsonObject(wanted) && !("message" in wanted);
+  return {
+    ...rest,
+    ...(isWorded ? { effect: plain({ ...seen.effect, end: { ...end, message: undefined } }) } : {}),
+    ...(trace === undefined || shown === undefined ? {} : { trace: shown }),
+  };
 }

@@ -237,7 +237,7 @@ function rows(states: readonly StateNode[], pipelines: readonly string[]): fc.Ar
           {
             weight: 8,
             arbitrary: fc
-              .tuple(fc.constantFrom(...byEvents.map(({ id }) => id)), fc.constantFrom(...EVENTS))
+              .tuple(fc.constantFrom("*", ...byEvents.map(({ id }) => id)), fc.constantFrom(...EVENTS))
               .map(([id, event]): Pick<RowNode, "from" | "on"> => ({ from: id, on: { event } })),
           },
         ]),
@@ -307,8 +307,9 @@ function reachable(machine: Machine): Machine {
   const named = new Set([machine.initial, ...handled.map(({ target }) => target)]);
   const entered = new Set(named);
   for (const id of entered) {
-    for (const { from, to } of routes.rows) {
-      if (from !== "*" && from !== id) continue;
+    const completesByEvents = machine.states.some((state) => state.id === id && state.events === true);
+    for (const { from, on, to } of routes.rows) {
+      if ((from !== "*" && from !== id) || (typeof on === "object" && !completesByEvents)) continue;
       const siblings = typeof to === "string" ? [] : siblingsOf(to);
       for (const target of typeof to === "string" ? [to] : namedBy(to)) {
         named.add(target);

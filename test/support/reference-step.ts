@@ -93,6 +93,12 @@ export interface Decision {
   /** The code of the run's end, if the choice is Sluice's own. */
   readonly code?: string;
   readonly approval?: ApprovalNode;
+  readonly approved?: true;
+  readonly denied?: true;
+  /** What was asked for, why, and what merges into the context then. */
+  readonly event?: string;
+  readonly rationale?: string;
+  readonly data?: JsonObject;
 }
 
 export type Effect =
@@ -172,11 +178,11 @@ export function step(machine: Machine, before: RunState, happened: Happened): St
       const { asking, ...rest } = before;
       if (asking === undefined) throw new Error("nobody was asked");
       const { approval: _answered, ...decision } = asking.decision;
-      if (happened.approved) return follow(machine, rest, asking.leaving, decision, asked);
+      if (happened.approved) return follow(machine, rest, asking.leaving, { ...decision, approved: true }, asked);
       // An event leaves the agent where it is; a result has nowhere else to go.
       const denied: Decision =
         asking.leaving.data === undefined
-          ? { ...decision, choice: { kind: "fail", reason: "" }, code: "approval_denied" }
+          ? { ...decision, choice: { kind: "fail", reason: "" }, code: "approval_denied", denied: true }
           : { ...decision, choice: { kind: "stay" } };
       return follow(machine, rest, asking.leaving, denied, asked);
     }
@@ -302,9 +308,10 @@ function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[
       : { items: { [list]: ended satisfies readonly ItemEnd[] } };
   if (hasFailed) {
     if (onFail !== undefined) {
-      const choice: Resolved = { kind: "to", state: onFail, input };
+      // The input is the join's.
+      const choice: Resolved = { kind: "to", state: onFail, input: null };
       const decision: Decision = { choice, by: "default", rejected: false };
-      return { ...joined(machine, rest, { state: onFail, input, also: also(rest.upstream) }, asked), decision };
+      return { ...joined(machine, rest, { state: onFail, input: null, also: also(rest.upstream) }, asked), decision };
     }
     const result: Result = { status: "failed", code: "fan_out" };
     const leaving: Leaving = { result, sight: sightOf(rest, { ...place, also: also(rest.upstream) }) };
@@ -402,16 +409,22 @@ function decideEvent(machine: Machine, before: RunState, leaving: Leaving, event
   const named = rows.filter(([, { on }]) => typeof on === "object" && on.event === event && event !== "*");
   const isNamed = named.length > 0;
   const matching = isNamed ? named : rows.filter(([, { on }]) => typeof on === "object" && on.event === "*");
-  const stay: Decision = { choice: { kind: "stay" }, by: isNamed ? "event" : "safe_next", rejected: false };
+  const by = isNamed ? "event" : "safe_next";
+  const stay: Decision = { choice: { kind: "stay" }, by, rejected: false, event };
+  const rationale = leaving.data?.rationale;
+  const said = {
+    ...(typeof rationale === "string" ? { rationale: rationale.slice(0, 2_000) } : {}),
+    ...(leaving.data === undefined ? {} : { data: leaving.data }),
+  };
   if (Object.keys(leaving.data ?? {}).some(isReserved)) return stay;
   const { fired, refused } = firstToFire(before, leaving, matching, asked);
   if (fired === undefined) return { ...stay, refused };
   const [row, { to, approval }] = fired;
   const output = leaving.result.status === "completed" ? leaving.result.output : null;
   const node: RouteNode = typeof to === "string" ? { do: "to", state: to } : to;
-  const choice = resolve(machine, node, ask(before, leaving, []), output, event);
+  const choice = resolve(machine, node, ask(before, leaving, []), output, isNamed ? event : undefined);
   if (choice === undefined || isLost(choice, before)) return { ...stay, row, refused };
-  return { ...stay, choice, row, refused, ...(approval === undefined ? {} : { approval }) };
+  return { ...stay, ...said, choice, row, refused, ...(approval === undefined ? {} : { approval }) };
 }
 
 type IndexedRow = readonly [number, RowNode];
@@ -574,15 +587,17 @@ function resolve(
         children.length > 0 &&
         branches.every((branch) => works(branch.initial, inputOf(branch.input)) && knows(machine, branch.terminal)) &&
         fits(machine, join, input) &&
-        (onFail === undefined || fits(machine, onFail, input));
+        (onFail === undefined || fits(machine, onFail, null));
       if (!isValid) return undefined;
       const policy = node.join === "any" ? "any" : "cancel";
       return { kind: "fanOut", children, join, input, policy, ...(onFail === undefined ? {} : { onFail }) };
     }
     case "invoke": {
       const { pipeline, onComplete: join, onFail } = node;
-      const key = node.key ?? event ?? pipeline;
-      const children: readonly Child[] = [{ kind: "invoke", key, pipeline, input: inputOf(node.input) }];
+      // A row names its event; what an agent makes up names nothing.
+      const key = node.key ?? (event !== undefined && isId(event) ? event : pipeline);
+      const input = node.input === undefined ? {} : inputOf(node.input);
+      const children: readonly Child[] = [{ kind: "invoke", key, pipeline, input }];
       const isValid =
         machine.pipelines?.[pipeline] !== undefined &&
         fits(machine, join, null) &&
@@ -628,6 +643,11 @@ function resolve(
   }
 }
 type RouteInput = Parameters<typeof evaluate>[0] | undefined;
+
+/** Whether a text may name a child run. */
+function isId(text: string): boolean {
+  return /^[A-Za-z][\w-]*$/.test(text) && !(text in Object.prototype);
+}
 
 function knows({ states }: Machine, id: string): boolean {
   return states.some((state) => state.id === id);
