@@ -109,6 +109,7 @@ export function toolCall(): ToolCall {
     env: {},
     notes: {},
     mayWrite: false,
+    reportsChanges: false,
     reach: { reads: [""], writes: [], scratch: [], network: false, readOnly: [] },
     anyLine: false,
     othersAtWork: () => false,

@@ -67,6 +67,7 @@ export function stageIn(
       env,
       notes,
       mayWrite,
+      reportsChanges: false,
       reach: { reads: [""], writes: mayWrite ? [""] : [], scratch: [], network: false, readOnly: [] },
       anyLine: mayWrite,
       othersAtWork: () => false,

@@ -115,6 +115,8 @@ const data = {
     status: z.enum(["completed", "failed", "cancelled"]),
     usage: usage.optional(),
     denied: z.int().optional(),
+    /** The final state that ended the run. */
+    state: z.string().optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
@@ -190,19 +192,42 @@ const data = {
     code: z.string(),
     issues: z.array(z.object({ path: z.string(), message: z.string() })),
   }),
+  /** An event of a stage that completes by events; `to` is where it leads, in words. */
+  "transition.accepted": z.looseObject({ turn: z.int(), event: z.string(), to: z.string() }),
+  /** `rows` are those of the event that did not fire: the first 20. */
+  "transition.rejected": z.looseObject({
+    turn: z.int(),
+    event: z.string(),
+    reason: z.string(),
+    rows: z.array(
+      z.looseObject({ row: z.int(), label: z.string().optional(), when: z.string().optional(), why: z.string() }),
+    ),
+  }),
+  /** The execution waits while `to` handles the changed files. */
+  "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
+  /** The execution continues; `by` is the one that handled the interrupt. */
+  "interrupt.returned": z.looseObject({ interrupt: z.string(), by: z.string() }),
   "route.decided": z.looseObject({
     from: z.string(),
-    choice: z.enum(["to", "fanOut", "done", "fail", "cancel"]),
+    choice: z.enum(["to", "fanOut", "done", "fail", "cancel", "return"]),
     to: z.union([z.string(), z.array(z.string())]).optional(),
     join: z.string().optional(),
     /** How many items a list has. */
     items: z.int().optional(),
     reason: z.string().optional(),
-    why: z.looseObject({ by: z.enum(["function", "table", "default"]) }),
+    why: z.looseObject({
+      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt"]),
+      event: z.string().optional(),
+      /** Why the stage sent the event, in its own words. */
+      rationale: z.string().optional(),
+    }),
   }),
   "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
-  /** `siblings` are keys: ids of states, or of a list's items. `list` is the state that runs the items. */
+  /**
+   * `siblings` are keys: ids of states, or of a list's items, of branches and of other pipelines. `list` is the state that runs
+   * the items. `join` is the state that continues.
+   */
   "fanOut.started": z.looseObject({
     fanOut: z.string(),
     siblings: z.array(z.string()),

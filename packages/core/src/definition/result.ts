@@ -27,7 +27,8 @@ export type FailureCode =
   | "budget"
   | "timeout"
   | "hook"
-  | "fan_out";
+  | "fan_out"
+  | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
 type ResultBase = {

@@ -91,6 +91,8 @@ export interface ToolCall {
   readonly reach: Reach;
   /** Whether the command line may run as it was given. Otherwise run the `line` in `judged`. */
   readonly anyLine: boolean;
+  /** Whether the run needs to know which files the call changes. */
+  readonly reportsChanges: boolean;
   /** Whether another call of this session was running at the same time. */
   readonly othersAtWork: () => boolean;
   /**
@@ -115,6 +117,11 @@ export interface ToolResult {
   readonly notes?: JsonObject;
   /** Data of the event: exit code, bytes, changed files. */
   readonly facts?: JsonObject;
+  /**
+   * The files that a writing call changed, as paths in the workspace with `/`. Absent: the paths among its subjects that it may
+   * write, unless it failed.
+   */
+  readonly changed?: readonly string[];
 }
 
 /** The definition of a tool. Whether a call may run is decided by the gate alone. */

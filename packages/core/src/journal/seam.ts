@@ -74,8 +74,11 @@ export interface SiblingEnd extends RunEnd {
 }
 
 export interface RunChildrenOptions {
-  /** `cancel`: the first child that does not complete cancels the others. `settle`: every child runs to its end. All are awaited either way. */
-  readonly onFailure: "cancel" | "settle";
+  /**
+   * `cancel`: the first child that does not complete cancels the others. `settle`: every child runs to its end. `any`: the first
+   * child that completes cancels the others. All are awaited in every case.
+   */
+  readonly onFailure: "cancel" | "settle" | "any";
   /** Whether an ended child counts as failed. */
   readonly failed: (end: RunEnd) => boolean;
   readonly open: { readonly events: readonly EventDraft[] };

@@ -3,16 +3,25 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 
 // The grammar of step ids:
 //
-//   id        = "initial" | fan-out | fan-out "/failed" | "wait/" signal | execution "/a" attempt "/" name
+//   id        = "initial" | fan-out [ "/failed" | "/approval" [ "/answer" ] ] | "wait/" signal | children
+//             | execution "/a" attempt "/" name
 //   fan-out   = "fan-" number, as the machine names it
+//   children  = execution ":a" attempt ":" key, without a slash, since ids of runs hold it
 //   execution = state "#" visit
 //   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
 //             | "turn/" turn "/" group "/" ( "verdicts" | "approvals" | "call" | "question" | "answer" )
+//             | "turn/" turn "/accept/" number [ "/answer" ] | "approval" [ "/answer" ]
+//             | "ask/" key [ "/answer" ] | "interrupt/" number
 //             | a name that the state's executor chose
 
 export const stepIds = {
   initial: "initial",
   failedFanOut: (fanOut: string): string => `${fanOut}/failed`,
+  /** A person is asked about the route that follows a failed fan-out; also the request's id. */
+  fanOutApproval: (fanOut: string, part: RequestStepPart = "open"): string => `${fanOut}/approval${ENDING[part]}`,
+  /** Child runs that a state's executor starts. */
+  children: (executionId: string, attempt: number, name: string): string =>
+    [executionId, `a${attempt}`, encodeKey(name)].join(":"),
   wait: (signal: string): string => `wait/${signal}`,
   /** `name` is one of `stepNames`, or the executor's own. Array.join, since V8 would retain a template as a cons-string. */
   inAttempt: (executionId: string, attempt: number, name: string): string =>
@@ -34,7 +43,20 @@ export const stepNames = {
   preconditionSleep: (number: number): string => `precondition/${number}/sleep`,
   /** A step of one group of a turn's tool calls. */
   calls: ({ turn, group }: CallGroupId, part: CallStepPart): string => `turn/${turn}/${group}/${part}`,
+  /** The answer to an event of a turn; `number` counts those of the attempt, from 0. */
+  accept: (turn: number, number: number, part: RequestStepPart = "open"): string =>
+    `turn/${turn}/accept/${number}${ENDING[part]}`,
+  /** A person is asked about the route that follows the attempt. */
+  approval: (part: RequestStepPart = "open"): string => `approval${ENDING[part]}`,
+  /** A person is asked for something that the state's executor needs. */
+  ask: (name: string, part: RequestStepPart = "open"): string => `ask/${encodeKey(name)}${ENDING[part]}`,
+  /** An interrupt of the attempt, from 0. */
+  interrupt: (number: number): string => `interrupt/${number}`,
 } as const;
+
+/** Opens a request, or records its answer. */
+export type RequestStepPart = "open" | "answer";
+const ENDING: Readonly<Record<RequestStepPart, string>> = { open: "", answer: "/answer" };
 
 /** Which group of a turn's calls; both are counted in the attempt, turns from 1 and groups from 0. */
 export interface CallGroupId {
@@ -58,12 +80,18 @@ type StepNameRef =
   | { readonly kind: "enter" | "leave" | "output" }
   | { readonly kind: "precondition"; readonly number: number }
   | { readonly kind: "calls"; readonly turn: number; readonly group: number; readonly part: CallStepPart }
+  | { readonly kind: "accept"; readonly turn: number; readonly number: number; readonly part: RequestStepPart }
+  | { readonly kind: "approval"; readonly part: RequestStepPart }
+  | { readonly kind: "ask"; readonly name: string; readonly part: RequestStepPart }
+  | { readonly kind: "interrupt"; readonly number: number }
   /** A step of the state's executor, by its name in the attempt. */
   | { readonly kind: "custom"; readonly name: string };
 
 export type StepRef =
   | { readonly kind: "initial" }
-  | { readonly kind: "fanOut" | "failedFanOut"; readonly fanOut: string }
+  | { readonly kind: "fanOut" | "failedFanOut" | "fanOutApproval"; readonly fanOut: string }
+  /** The child runs that an executor started, by the name it gave them. */
+  | (AttemptRef & { readonly kind: "children"; readonly name: string })
   | { readonly kind: "wait"; readonly signal: string }
   | AttemptStepRef
   /** A lifecycle record, or a step that no pipeline takes. */
@@ -75,9 +103,17 @@ export function parseStepId(text: string): StepRef {
   if (inAttempt !== undefined) return inAttempt;
   if (text === stepIds.initial) return { kind: "initial" };
   if (text.startsWith("wait/")) return { kind: "wait", signal: text.slice("wait/".length) };
-  const [, fanOut, failed] = FAN_OUT.exec(text) ?? [];
-  if (fanOut === undefined) return { kind: "unknown" };
-  return { kind: failed === undefined ? "fanOut" : "failedFanOut", fanOut };
+  const [, fanOut, after] = FAN_OUT.exec(text) ?? [];
+  if (fanOut === undefined) return parseChildrenStep(text) ?? { kind: "unknown" };
+  if (after === undefined) return { kind: "fanOut", fanOut };
+  return { kind: after === "/failed" ? "failedFanOut" : "fanOutApproval", fanOut };
+}
+
+function parseChildrenStep(text: string): Extract<StepRef, { readonly kind: "children" }> | undefined {
+  const [, executionId, state, visit, attempt, name] = CHILDREN_STEP.exec(text) ?? [];
+  if (executionId === undefined || state === undefined || name === undefined) return undefined;
+  const of = { executionId, state, visit: Number(visit), attempt: Number(attempt) };
+  return { kind: "children", ...of, name: decodeKey(name) };
 }
 
 /** The same for a step inside an attempt; undefined for any other. */
@@ -101,7 +137,19 @@ function parseStepName(name: string): StepNameRef {
   const [, turn, group, last] = CALLS.exec(name) ?? [];
   const part = CALL_PARTS.find((known) => known === last);
   if (part !== undefined) return { kind: "calls", turn: Number(turn), group: Number(group), part };
-  return { kind: "custom", name };
+  return parseRequestStep(name) ?? { kind: "custom", name };
+}
+
+function parseRequestStep(name: string): StepNameRef | undefined {
+  const [, interrupt] = INTERRUPT.exec(name) ?? [];
+  if (interrupt !== undefined) return { kind: "interrupt", number: Number(interrupt) };
+  const part = name.endsWith(ENDING.answer) ? "answer" : "open";
+  const opened = name.slice(0, name.length - ENDING[part].length);
+  if (opened === stepNames.approval()) return { kind: "approval", part };
+  const [, turn, number] = ACCEPT.exec(opened) ?? [];
+  if (turn !== undefined) return { kind: "accept", turn: Number(turn), number: Number(number), part };
+  const [, asked] = ASK.exec(opened) ?? [];
+  return asked === undefined ? undefined : { kind: "ask", name: decodeKey(asked), part };
 }
 
 /** Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. */
@@ -109,10 +157,14 @@ export function isKindStepName(name: string): boolean {
   return name !== "" && parseStepName(name).kind === "custom";
 }
 
-const FAN_OUT = /^(fan-\d+)(\/failed)?$/;
+const FAN_OUT = /^(fan-\d+)(\/failed|\/approval(?:\/answer)?)?$/;
+const CHILDREN_STEP = /^(([A-Za-z][\w-]*)#(\d+)):a(\d+):([^/:]+)$/;
 const IN_ATTEMPT = /^(([A-Za-z][\w-]*)#(\d+))\/a(\d+)\/(.+)$/s;
 const PRECONDITION = /^precondition\/(\d+)(?:\/now|\/sleep)?$/;
 const CALLS = /^turn\/(\d+)\/(\d+)\/(\w+)$/;
+const ACCEPT = /^turn\/(\d+)\/accept\/(\d+)$/;
+const ASK = /^ask\/([^/]+)$/;
+const INTERRUPT = /^interrupt\/(\d+)$/;
 const CALL_PARTS: readonly CallStepPart[] = ["verdicts", "approvals", "call", "question", "answer"];
 
 /** The call that a request is about. Its id is `<execution>/a<attempt>/<call>`, followed by `/question` for a question. */

@@ -27,7 +27,13 @@ export type MachineInput =
   /** The state that was entered last asks to move. `ctx` is what its hooks read; without it the view's own context. */
   | { readonly kind: "event"; readonly event: string; readonly data: JsonObject; readonly ctx?: StageContext }
   /** A changed file, with its path in the workspace, matched an interrupt. */
-  | { readonly kind: "interrupt"; readonly name: string; readonly path: string }
+  | {
+      readonly kind: "interrupt";
+      readonly name: string;
+      readonly path: string;
+      /** Every file that matched; `path` is one of them. Without it, `path` alone. */
+      readonly files?: readonly string[];
+    }
   /** A person answered the question of an `approve` effect. */
   | {
       readonly kind: "answer";
@@ -145,9 +151,9 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       return await decideNext(spec, enteredOf(view).state, failure, ctx, mayReturn);
     }
     case "interrupt": {
-      const { name, path } = input;
+      const { name, path, files = [path] } = input;
       const { target } = interruptOf(spec, name);
-      return { ...(await decideEntry(spec, target, { interrupt: name, files: [path] })), by: "interrupt" };
+      return { ...(await decideEntry(spec, target, { interrupt: name, files: [...files] })), by: "interrupt" };
     }
     case "answer":
       return answered(view, input);

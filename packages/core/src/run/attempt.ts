@@ -3,11 +3,12 @@ import type { StageContext } from "../definition/result.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
+import type { NextDecision } from "../machine/decide-next.ts";
 import { contextOf } from "../machine/machine-state.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
-import { ExecutionLimits, Stopwatch } from "./limits/limits.ts";
+import { ExecutionLimits, metersAround, Stopwatch } from "./limits/limits.ts";
 
 /** What the attempts of an execution share. */
 interface SharedByAttempts {
@@ -18,6 +19,15 @@ interface SharedByAttempts {
   readonly slot: ConcurrencySlot;
   /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
+}
+
+/** An event that an attempt leaves by, if it completes. */
+export interface AcceptedEvent {
+  readonly decision: NextDecision;
+  /** The output of the state. */
+  readonly output: { readonly event: string; readonly data: JsonObject };
+  /** The request by which a person approved it. */
+  readonly requestId?: string;
 }
 
 /** One attempt of an execution, as its phases use it. */
@@ -32,6 +42,8 @@ export class Attempt implements SharedByAttempts {
   /** From the assert hook of the previous attempt. */
   readonly feedback: string | undefined;
   readonly journal: AttemptJournal;
+  /** Dropped unless the attempt completes. */
+  accepted: AcceptedEvent | undefined;
   #ctx: StageContext | undefined;
 
   constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
@@ -61,12 +73,13 @@ export class Attempt implements SharedByAttempts {
 }
 
 export function firstAttempt(execution: Execution): Attempt {
-  const { state, steps, deps, meter, stateId, visit } = execution;
+  const { state, steps, deps, meter, stateId, visit, detours } = execution;
   const executionId = executionIdOf(stateId, visit);
   const recorded = meter.recorded.execution(steps.runId, executionId);
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
-  const slot = new ConcurrencySlot(deps.slots, [watch, meter.work], steps.signal);
+  const watches = [watch, ...metersAround(meter).map(({ work }) => work)];
+  const slot = new ConcurrencySlot(deps.slots, watches, detours.signal);
   return new Attempt({ execution, executionId, limits, slot, denied: [] });
 }
 

@@ -2,13 +2,52 @@ import { type Json, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
-import type { StepRunner } from "../journal/seam.ts";
+import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { MachineView } from "../machine/machine-state.ts";
+import type { MachineInput, Transition } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
-import type { StateExecutor } from "./executor.ts";
+import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
+import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
 import type { RunMeter } from "./limits/limits.ts";
-import type { PreparedState } from "./prepared-states.ts";
+import type { PreparedState, PreparedStates } from "./prepared-states.ts";
+
+/** A pipeline as the runs of one tree execute it. */
+export interface PipelineInRun {
+  readonly spec: PipelineSpec;
+  readonly deps: RunDeps;
+  readonly meter: RunMeter;
+  readonly states: PreparedStates;
+  readonly interrupts: readonly Interrupt[];
+  /** The states of another pipeline, prepared once. */
+  prepare(spec: PipelineSpec): PreparedStates;
+  /** The children that run in this process now, by `<run>/<step>`. */
+  readonly running: Map<string, RunProgram>;
+  /** Runs a child of one of its runs. */
+  runChild(child: StartedChild): Promise<ProgramEnd>;
+}
+/** A child's run, which reads what its parent had when it started it. */
+export interface StartedChild {
+  readonly steps: StepRunner;
+  /** As recorded. */
+  readonly input: Json;
+  readonly parent: Pick<MachineView, "run" | "context" | "outputs">;
+  /** Of a list with a limit of its own. */
+  readonly slots: ConcurrencySlots | undefined;
+}
+
+/** An interrupt of a pipeline, which changed files start. */
+export interface Interrupt {
+  readonly name: string;
+  /** Of a path in the workspace. */
+  matches(path: string): boolean;
+}
+
+/** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */
+export interface Decided {
+  readonly input: MachineInput;
+  readonly decision: NextDecision | undefined;
+}
 
 /** One entry into one state. */
 export interface Execution extends PreparedState {
@@ -28,7 +67,27 @@ export interface Execution extends PreparedState {
   readonly routed: boolean;
   /** Turns of this state in earlier visits. */
   readonly turnsBefore: number;
+  readonly interrupts: readonly Interrupt[];
+  readonly detours: Detours;
+  /** Runs other pipelines as children, in a step of this name. */
+  runChildren(stepId: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;
 }
+
+/** The detours of one execution: an interrupt's handler runs while it waits. */
+export interface Detours {
+  /** Aborts when the run is cancelled, and when the handler of an interrupt does not return to this execution. */
+  readonly signal: AbortSignal;
+  /** What the run does once this execution has ended, if a handler did not return to it. */
+  readonly left: Transition | undefined;
+  /** Runs the handler of an interrupt, which was decided about. */
+  take(decided: Decided): Promise<DetourEnd>;
+}
+export type DetourEnd =
+  /** `by` is the handler's result. */
+  | { readonly kind: "returned"; readonly by: StageResult<Json> }
+  /** The run continues elsewhere, and this execution ends as cancelled. */
+  | { readonly kind: "left" };
+
 export interface ExecutionEnd {
   readonly result: StageResult<Json>;
   /** What its route decided. Undefined for a child, and for an execution that was cancelled. */

@@ -6,6 +6,7 @@ import type { ToolEffect } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
+import type { LegalEvent } from "../machine/legal-events.ts";
 import type { Budget, Deadline } from "./limits/limits.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
@@ -23,6 +24,8 @@ export type ActOutcome = ActUsage &
     | { readonly status: "completed"; readonly output: Json }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
     | { readonly status: "cancelled"; readonly reason: string }
+    /** A row of the state leads to another one, which gets the request as its input: the `answer` of a person, and whatever it needs. */
+    | { readonly status: "paused"; readonly request: Json }
   );
 export interface ActUsage {
   readonly turns: number;
@@ -54,7 +57,51 @@ export interface CallOutcome {
   readonly output: Json;
   /** The model repeated this call so often that the state has to fail. */
   readonly stuck?: boolean;
+  /** The interrupts that this call started, whose handlers have returned. The model has to know, since files may have changed. */
+  readonly interrupts?: readonly HandledInterrupt[];
 }
+
+/** An interrupt that was handled while an execution waited. */
+export interface HandledInterrupt {
+  readonly interrupt: string;
+  /** The changed files that matched, as paths in the workspace. */
+  readonly files: readonly string[];
+  /** The execution that handled it, such as `review#1`. */
+  readonly by: string;
+  /** Of that execution, if it completed. */
+  readonly output?: Json;
+}
+
+/** The answer to an event that a state sends. */
+export type Acceptance =
+  /** The machine moves when the attempt completes with this output. */
+  | { readonly accepted: true; readonly output: Json }
+  /** The state continues. `output` says why, and which events are possible; its code is `transition_rejected`. */
+  | { readonly accepted: false; readonly output: Json };
+
+/** The answer to a request of a state. */
+export type AskOutcome =
+  | { readonly answered: true; readonly value: Json; readonly by: string }
+  | {
+      readonly answered: false;
+      readonly cause: "no_interactor" | "timeout" | "denied" | "deferred" | "invalid" | "cancelled";
+      readonly reason?: string;
+    };
+
+/** Another pipeline to run as a child. */
+export interface ChildPipeline {
+  /** Unique among the children of one call. */
+  readonly key: string;
+  /** A key of the pipeline's `pipelines`. */
+  readonly pipeline: string;
+  /** The run's input. */
+  readonly input: Json;
+}
+/** How such a child ended. */
+export type ChildOutcome = { readonly key: string } & (
+  | { readonly status: "completed"; readonly output: Json }
+  | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
+);
 
 /** Steps of one attempt. Their ids get the attempt's prefix. */
 export interface ScopedSteps {
@@ -77,10 +124,29 @@ export interface ActScope {
   readonly offer: AvailableTools;
   readonly budget: Budget;
   readonly deadline: Deadline;
-  /** Aborts on cancel. */
+  /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
+  /** The events that rows of this state name, with where they lead. Empty for a state without such rows. */
+  readonly events: readonly LegalEvent[];
+  /**
+   * Asks the machine to move by an event, and a person where the row wants that. Once an event is accepted, complete with its
+   * output: any other outcome drops it. Rejects after the attempt has ended, and once an event was accepted.
+   */
+  accept(candidate: { readonly turn: number; readonly event: string; readonly data: JsonObject }): Promise<Acceptance>;
+  /**
+   * Asks a person, without a concurrency slot and outside every timeout. `name` is unique in the attempt. `question` is what they
+   * see: its `question` is text, and its `answer` the JSON Schema of the answer.
+   */
+  ask(request: { readonly name: string; readonly question: JsonObject }): Promise<AskOutcome>;
+  /** Whether a row leads on from an outcome `paused`. */
+  readonly pauses: boolean;
+  /**
+   * Runs other pipelines of `pipelines` as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
+   * unique in the attempt.
+   */
+  runChildren(name: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;
   /** Waits until an epoch time in milliseconds, without a concurrency slot and outside every timeout. */
   wait(stepId: string, until: number): Promise<void>;
   /** Masks known secret values in external text. */

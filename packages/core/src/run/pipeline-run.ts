@@ -1,87 +1,77 @@
 import { SluiceError } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
+import { field, isJsonObject, type Json, type JsonObject, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
-import { stepIds } from "../journal/step-id.ts";
-import type { NextDecision } from "../machine/decide-next.ts";
-import { apply, countOf, enteredOf, initialState, type MachineView } from "../machine/machine-state.ts";
+import { parseSiblingId, stepIds } from "../journal/step-id.ts";
+import { apply, enteredOf, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
 import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
-import { decide, type Effect, fanOutFailure, follow, type MachineInput } from "../machine/transition.ts";
-import { AttemptJournal } from "./attempt.ts";
+import { decide, type MachineEnd, type MachineInput } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
-import type { Execution } from "./execution.ts";
-import { childRun, type RunningFanOuts, runFanOut } from "./fan-out.ts";
-import { cancelReason, NO_USAGE, type RunMeter } from "./limits/limits.ts";
+import type { Decided, PipelineInRun, StartedChild } from "./execution.ts";
+import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
 import { type PreparedStates, prepareStates } from "./prepared-states.ts";
-import { addTo, type RunAccount, runEndOf } from "./run-result.ts";
-import { execute } from "./stage/execute.ts";
-import { decideInRun, decideRoute } from "./stage/leave.ts";
-import { decidesRoute, decidesStart } from "./stage/recorded-phases.ts";
+import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
+import { decideInRun } from "./stage/decide-route.ts";
+import { decidesStart } from "./stage/recorded-phases.ts";
+import { interruptsOf } from "./tool-calls/interrupts.ts";
+import { stateOfChild } from "./walk/fan-out.ts";
+import type { Walk } from "./walk/one-run.ts";
+import { executeEntered, moveOf, runEntered, walkToEnd } from "./walk/walk.ts";
 
-/** The program of a pipeline, from its initial state along its routes to an end. A child's run executes only one state of it. */
+/** The program of a pipeline, from its initial state along its routes to an end; its children's runs have the same program. */
 export function pipelineProgram(
   spec: PipelineSpec,
   deps: RunDeps,
   meter: RunMeter,
   states: PreparedStates = prepareStates(spec, deps.tools),
 ): RunProgram {
-  const setup: RunSetup = { spec, deps, meter, states, fanOuts: undefined };
+  const prepared = new Map([[spec, states]]);
+  const prepare = (other: PipelineSpec): PreparedStates => {
+    const known = prepared.get(other) ?? prepareStates(other, deps.tools);
+    prepared.set(other, known);
+    return known;
+  };
+  const running: PipelineInRun["running"] = new Map();
+  const root = inRun(spec, { deps, meter, running, prepare });
   return (steps, input) => {
-    const child = childRun(setup.fanOuts, { runId: steps.runId, workspace: deps.workspace.root, input });
-    if (child === undefined) return runRoutes(setup, steps, input);
-    const { state, slots } = child;
-    return runChild(slots === undefined ? setup : { ...setup, deps: { ...deps, slots } }, steps, state);
+    const { runId } = steps;
+    if (!runId.includes("/")) return runRoot(root, steps, input);
+    const of = parseSiblingId(runId);
+    const child = of === undefined ? undefined : running.get(`${of.parentId}/${of.fanOut}`);
+    if (child !== undefined) return child(steps, input);
+    const message = `run ${runId} reads from its parent, which does not run in this process`;
+    throw new SluiceError("Host", "journal_mismatch", message);
   };
 }
 
-/** What a run and its children share. */
-interface RunSetup extends Pick<Execution, "spec" | "deps" | "meter"> {
-  readonly states: PreparedStates;
-  /** Created by the first one, since most runs have none. */
-  fanOuts: RunningFanOuts | undefined;
-}
-/** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */
-interface Decided {
-  readonly input: MachineInput;
-  readonly decision: NextDecision | undefined;
+function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">): PipelineInRun {
+  const own: PipelineInRun = {
+    ...shared,
+    spec,
+    states: shared.prepare(spec),
+    interrupts: interruptsOf(spec),
+    runChild: (child) => runChild(own, child),
+  };
+  return own;
 }
 
-/** Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. */
-async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
-  const { spec, deps } = setup;
-  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input: runInput });
-  const account: RunAccount = { stages: [], denied: [], usage: NO_USAGE };
-  let decided = await decideStart(setup, steps, state);
-  for (;;) {
-    let next = follow(spec, state, decided.input, decided.decision);
-    // A decided end is not revised, even by a cancel after the decision.
-    const cancelled = next.effect.kind === "end" ? undefined : cancelReason(steps.signal);
-    if (cancelled !== undefined) next = follow(spec, state, { kind: "cancelled", reason: cancelled }, undefined);
-    apply(state, next.patch);
-    const { effect } = next;
-    switch (effect.kind) {
-      case "end":
-        return runEndOf(account, effect.end);
-      case "enter": {
-        const ended = await execute(executionOf(setup, steps, state, true));
-        addTo(account, ended);
-        decided = { input: { kind: "result", result: ended.result }, decision: ended.next };
-        break;
-      }
-      case "fanOut":
-        decided = await runChildren(setup, steps, state, account, effect);
-        break;
-      case "stay":
-      case "approve":
-      case "return":
-        throw new SluiceError("Host", "machine_input", `this session cannot perform ${effect.kind}`);
-    }
-  }
+async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json): Promise<ProgramEnd> {
+  const { spec, deps } = pipeline;
+  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input });
+  return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
+}
+
+function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState): Walk {
+  return { pipeline, steps, state, account: newAccount() };
+}
+
+async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
+  return runEndOf(walk.account, await walkToEnd(walk, moveOf(walk, start)));
 }
 
 /** Recorded only where a schema reads the run's input. */
-async function decideStart({ spec, deps }: RunSetup, steps: StepRunner, view: MachineView): Promise<Decided> {
+async function decideStart({ spec, deps }: PipelineInRun, steps: StepRunner, view: MachineView): Promise<Decided> {
   const input: MachineInput = { kind: "start" };
   if (spec.states.get(spec.initial)?.inputSchema === undefined) {
     return { input, decision: await decide(spec, view, input) };
@@ -92,42 +82,38 @@ async function decideStart({ spec, deps }: RunSetup, steps: StepRunner, view: Ma
   return { input, decision: fromRecordedStart(recorded) };
 }
 
-/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
-async function runChildren(
-  setup: RunSetup,
-  steps: StepRunner,
-  view: MachineView,
-  account: RunAccount,
-  effect: Extract<Effect, { readonly kind: "fanOut" }>,
-): Promise<Decided> {
-  const { spec, deps } = setup;
-  setup.fanOuts ??= new Map();
-  const { ended, executions } = await runFanOut(spec, deps.slots, setup.fanOuts, steps, view, effect);
-  for (const execution of executions) addTo(account, execution);
-  const reason = cancelReason(steps.signal);
-  if (reason !== undefined) return { input: { kind: "cancelled", reason }, decision: undefined };
-  const input: MachineInput = { kind: "children", ended };
-  const failure = fanOutFailure(view, ended);
-  if (failure === undefined) return { input, decision: await decide(spec, view, input) };
-  const { executionId, attempts } = failure;
-  const journal = new AttemptJournal(steps, executionId, attempts);
-  const decision = await steps.run(
-    stepIds.failedFanOut(effect.fanOut.id),
-    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
-    { decides: decidesRoute },
-  );
-  return { input, decision };
+async function runChild(pipeline: PipelineInRun, child: StartedChild): Promise<ProgramEnd> {
+  const { steps, input, slots } = child;
+  const own = slots === undefined ? pipeline : inRun(pipeline.spec, { ...pipeline, deps: { ...pipeline.deps, slots } });
+  switch (textField(input, "kind")) {
+    case "branch":
+      return await runBranch(walkOf(own, steps, stateOfChild(child)));
+    case "invoke":
+    case "run":
+      return await runOther(own, child);
+    default:
+      return await runSibling(walkOf(own, steps, stateOfChild(child)));
+  }
 }
 
 /** Runs one state without a route. Its result is the end of the child's run. */
-async function runChild(setup: RunSetup, steps: StepRunner, view: MachineView): Promise<ProgramEnd> {
-  const { result, denied } = await execute(executionOf(setup, steps, view, false));
-  const status = childStatus(result);
-  const data = { status, state: enteredOf(view).state };
-  return { status, value: { result, denied }, events: [{ type: "run.finished", data }] };
+async function runSibling(walk: Walk): Promise<ProgramEnd> {
+  const { state } = enteredOf(walk.state);
+  const { ended, left } = await executeEntered(walk, false);
+  const { result, denied } = ended;
+  const own = left === undefined ? result : leftForGood(result);
+  const status = siblingStatus(own);
+  const end = siblingEndOf(status, { result: own, denied }, walk.account);
+  return { ...end, events: [{ type: "run.finished", data: { status, state } }] };
 }
 
-function childStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
+/** A sibling has no routes, so the handler of an interrupt cannot lead it elsewhere. */
+function leftForGood({ executionId, attempts, turns, usage, ms }: StageResult<Json>): StageResult<Json> {
+  const message = "an interrupt's handler did not return, and a parallel state has no other way on";
+  return { executionId, attempts, turns, usage, ms, status: "failed", code: "interrupted", message };
+}
+
+function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
   switch (status) {
     case "completed":
     case "skipped":
@@ -140,21 +126,70 @@ function childStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
   }
 }
 
-/** The execution of the state that the run has entered. */
-function executionOf(
-  { spec, deps, meter, states }: RunSetup,
-  steps: StepRunner,
-  view: MachineView,
-  routed: boolean,
-): Execution {
-  const { state: stateId, visit } = enteredOf(view);
-  const prepared = states.get(stateId);
-  const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
-  if (prepared === undefined || executor === undefined) {
-    const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
+/** Runs a branch from the state that it has entered to its terminal one. */
+async function runBranch(walk: Walk): Promise<ProgramEnd> {
+  const { move } = await runEntered(walk);
+  return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, move)));
+}
+
+/** Only the terminal state completes a branch; any other end of its routes is a failure. */
+function branchEnd({ steps, state: { terminal = "" } }: Walk, end: MachineEnd): MachineEnd {
+  if (end.status === "failed" || (end.status === "completed" && end.state === terminal)) return end;
+  if (end.status === "cancelled" && steps.signal.aborted) return end;
+  const where = end.state === undefined ? end.status : `in ${end.state}`;
+  const message = `the branch ended ${where}, and only its terminal state ${terminal} completes it`;
+  return { status: "failed", code: "branch_end", message };
+}
+
+/** Runs another pipeline, with its own context, limits and states. */
+async function runOther(parent: PipelineInRun, child: StartedChild): Promise<ProgramEnd> {
+  const { steps, input } = child;
+  const { deps, running, prepare } = parent;
+  const name = textField(input, "pipeline") ?? "";
+  const spec = parent.spec.pipelines.get(name);
+  if (spec === undefined) {
+    const message = `pipeline ${parent.spec.id} has no pipeline ${name}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  const { root: workspace } = deps.workspace;
-  const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
-  return { ...prepared, ...own, spec, executor, view, steps, deps, meter };
+  const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
+  const own = inRun(spec, { deps, meter, running, prepare });
+  const { run, context } = startOfOther(child);
+  const { state, start } = await checkedStart(own, steps, run);
+  apply(state, { context });
+  return await runFromStart(walkOf(own, steps, state), start);
 }
+
+/** The run's input of another pipeline, and what is merged into its context. An invoked one has the task of its parent. */
+function startOfOther({ input, parent }: StartedChild): { readonly run: Json; readonly context: JsonObject } {
+  const given = field(input, "input") ?? null;
+  if (textField(input, "kind") === "run" || !isJsonObject(given)) return { run: given, context: {} };
+  const task = textField(parent.run.input, "task");
+  return { run: { ...(task === undefined ? {} : { task }), ...given }, context: given };
+}
+
+/** The input of a child was not checked when the child was started, unlike that of a root. */
+async function checkedStart(
+  { spec, deps }: PipelineInRun,
+  steps: StepRunner,
+  given: Json,
+): Promise<{ readonly state: MachineState; readonly start: Decided }> {
+  const input: MachineInput = { kind: "start" };
+  const stateOf = (run: Json): MachineState =>
+    initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input: run });
+  const check = async (): Promise<StartOfOther> => {
+    const checked = await raceAbort(steps.signal, Promise.resolve(spec.input.check(given)));
+    if (checked === undefined) return { ok: false, reason: cancelReason(steps.signal) ?? "cancelled", run: given };
+    if (!checked.value.ok) {
+      const issues = checked.value.issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+      return { ok: false, reason: `the input of pipeline ${spec.id} does not fit its schema: ${issues}`, run: given };
+    }
+    const run = deps.secrets.json(checked.value.value);
+    const view = stateOf(run);
+    return { ...toRecordedStart(await decideInRun({ spec, view, steps, deps }, input)), run };
+  };
+  const started = await steps.run(stepIds.initial, check, { decides: decidesStart });
+  return { state: stateOf(started.run), start: { input, decision: fromRecordedStart(started) } };
+}
+
+/** What the first step of another pipeline's run records: `run` is its input, as its schema returns it. */
+type StartOfOther = RecordedStart & { readonly run: Json };

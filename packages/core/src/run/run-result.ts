@@ -1,10 +1,11 @@
-import { isJsonObject, type Json } from "../base/json.ts";
+import { field, isJsonObject, type Json, numberField } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
 import type { MachineEnd } from "../machine/transition.ts";
-import type { Denied, ExecutionEnd } from "./execution.ts";
+import { type Denied, type ExecutionEnd, isDenied } from "./execution.ts";
 import { addUsage, NO_USAGE } from "./limits/limits.ts";
+import { isStageResult } from "./stage/recorded-phases.ts";
 
 /** Totals of a run. */
 export interface RunAccount {
@@ -18,10 +19,19 @@ export type RunOutcome = {
   readonly status: RunEnd["status"];
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
+  /** The final state that ended it, if one did. */
+  readonly state?: string;
   readonly stages: readonly StageResult<Json>[];
   readonly denied: readonly Denied[];
   readonly usage: Usage;
 };
+
+/** What a child adds to the totals of its parent. */
+export type ChildAccount = Pick<RunOutcome, "stages" | "denied" | "usage">;
+
+export function newAccount(): RunAccount {
+  return { stages: [], denied: [], usage: NO_USAGE };
+}
 
 /** Adds an execution that has ended. */
 export function addTo(account: RunAccount, { result, denied }: Pick<ExecutionEnd, "result" | "denied">): void {
@@ -30,18 +40,55 @@ export function addTo(account: RunAccount, { result, denied }: Pick<ExecutionEnd
   account.usage = addUsage(account.usage, result.usage);
 }
 
+/** Adds a child's run that has ended. */
+export function addChildTo(account: RunAccount, { stages, denied, usage }: ChildAccount): void {
+  account.stages.push(...stages);
+  account.denied.push(...denied);
+  account.usage = addUsage(account.usage, usage);
+}
+
+/** The end of a run of one state: `others` are the executions of its detours. */
+export function siblingEndOf(
+  status: RunEnd["status"],
+  { result, denied }: Pick<ExecutionEnd, "result" | "denied">,
+  others: RunAccount,
+): Pick<RunEnd, "status" | "value"> {
+  const detours = others.stages.length === 0 ? {} : { detours: others.stages };
+  return { status, value: { result, denied: [...denied, ...others.denied], ...detours } };
+}
+
+/** Reads what a child's end says of its executions. Undefined for a child that was cancelled from outside. */
+export function readChildAccount({ value }: RunEnd): ChildAccount | undefined {
+  const [result, detours = [], denied] = [field(value, "result"), field(value, "detours"), field(value, "denied")];
+  const stages =
+    result === undefined ? field(value, "stages") : Array.isArray(detours) ? [result, ...detours] : undefined;
+  if (!Array.isArray(denied) || !denied.every(isDenied)) return undefined;
+  if (!Array.isArray(stages) || !stages.every(isStageResult)) return undefined;
+  if (result !== undefined) {
+    const usage = stages.reduce((sum, stage) => addUsage(sum, stage.usage), NO_USAGE);
+    return { stages, denied, usage };
+  }
+  const usage = field(value, "usage");
+  return isUsage(usage) ? { stages, denied, usage } : undefined;
+}
+
+function isUsage(value: Json | undefined): value is Usage {
+  return numberField(value, "inputTokens") !== undefined && numberField(value, "outputTokens") !== undefined;
+}
+
 /** The run's last record. */
 export function runEndOf({ stages, denied, usage }: RunAccount, end: MachineEnd): ProgramEnd {
   const { status } = end;
   const error = errorOf(end);
   const failed = error === undefined ? {} : { error };
   const output = status === "completed" ? { output: end.output } : {};
-  const outcome: RunOutcome = { status, ...output, ...failed, stages, denied, usage };
+  const final = end.state === undefined ? {} : { state: end.state };
+  const outcome: RunOutcome = { status, ...output, ...failed, ...final, stages, denied, usage };
   const reached: readonly EventDraft[] =
     status === "failed" && end.limit !== undefined
       ? [{ type: "limit.reached", data: { limit: end.limit, message: end.message } }]
       : [];
-  const data = { status, usage: { ...usage }, denied: denied.length, ...failed };
+  const data = { status, usage: { ...usage }, denied: denied.length, ...failed, ...final };
   return { status, value: outcome, events: [...reached, { type: "run.finished", data }] };
 }
 

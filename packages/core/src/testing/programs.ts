@@ -5,7 +5,7 @@ import { ask, cancelled, child, completed, fanOutOptions, statusesOf } from "./w
 /** A root with one fan-out: `children` maps the key of each child to its program. */
 export function fanningOut(
   children: Readonly<Record<string, RunProgram>>,
-  onFailure: "cancel" | "settle" = "settle",
+  onFailure: "cancel" | "settle" | "any" = "settle",
 ): RunProgram {
   return async (steps, input) => {
     const [, , key = ""] = steps.runId.split("/");

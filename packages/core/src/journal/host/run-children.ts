@@ -73,12 +73,11 @@ export async function runChildren(
   const { store, clock, control, tree } = parent;
   const settled = new Map<string, SiblingEnd>();
   const running = new Set<Cancellation>();
-  let failedKey: string | undefined;
+  let decided: SluiceError | undefined;
   let fault: { readonly thrown: unknown } | undefined;
 
   /** Why the running children have to end, if they do. */
-  const cancelReason = (): SluiceError | undefined =>
-    control.cancelled ?? (failedKey === undefined ? undefined : siblingFailed(failedKey));
+  const cancelReason = (): SluiceError | undefined => control.cancelled ?? decided;
   const cancelRest = (): void => {
     const reason = cancelReason();
     if (reason !== undefined) for (const child of running) child.cancel(reason);
@@ -90,8 +89,8 @@ export async function runChildren(
   };
   const onEnd = (key: string, end: SiblingEnd): void => {
     settled.set(key, end);
-    if (failedKey !== undefined || options.onFailure !== "cancel" || !isFailure(options, end)) return;
-    failedKey = key;
+    if (decided !== undefined) return;
+    decided = decidedBy(options, key, end);
     cancelRest();
   };
   const work = async (key: string, { at, recorded, input }: OpenedChild): Promise<void> => {
@@ -151,10 +150,12 @@ export async function runChildren(
   );
 }
 
-function isFailure(options: RunChildrenOptions, end: RunEnd): boolean {
-  return end.status !== "completed" || options.failed(end);
-}
-
-function siblingFailed(key: string): SluiceError {
-  return new SluiceError("Cancellation", "sibling_failed", `cancelled because its sibling ${key} failed`);
+/** Why the end of a child ends the others; undefined if it does not. */
+function decidedBy({ onFailure, failed }: RunChildrenOptions, key: string, end: RunEnd): SluiceError | undefined {
+  const isFailure = end.status !== "completed" || failed(end);
+  if (onFailure === "cancel" && isFailure)
+    return new SluiceError("Cancellation", "sibling_failed", `cancelled because its sibling ${key} failed`);
+  if (onFailure === "any" && !isFailure)
+    return new SluiceError("Cancellation", "sibling_completed", `cancelled because its sibling ${key} completed first`);
+  return undefined;
 }

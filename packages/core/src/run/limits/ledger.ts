@@ -27,6 +27,17 @@ export function spend({ tokens, money }: Ledger, cost: StepCost): void {
   if (isUnpriced(cost)) money.unknown = true;
 }
 
+/** Adds what was spent in another ledger. */
+export function addLedger(to: Ledger, { tokens, money }: Ledger): void {
+  for (const [own, other] of [
+    [to.tokens, tokens],
+    [to.money, money],
+  ] as const) {
+    own.spent += other.spent;
+    own.unknown ||= other.unknown;
+  }
+}
+
 /** Whether any of it has no known price. */
 export function isUnpriced({ inputTokens = 0, outputTokens = 0, costUsd, unpricedCalls = 0 }: StepCost): boolean {
   if (unpricedCalls !== 0) return true;

@@ -14,11 +14,26 @@ export interface RunMeter {
   readonly ledger: Ledger | undefined;
   readonly work: Stopwatch;
   readonly recorded: RecordedCosts;
+  /** Of the run that this one is a child of, for another pipeline's run: the caps of both apply. */
+  readonly parent?: RunMeter;
 }
 
 export function createRunMeter(limits: RunLimits, clock: Clock, recorded: RecordedCosts = NO_RECORDED_COSTS): RunMeter {
   const ledger = isSpendingCapped(limits) ? createLedger(recorded.spent) : undefined;
   return { limits, ledger, work: new Stopwatch(clock, recorded.runMs), recorded };
+}
+
+/** The meter of another pipeline's run inside a run. */
+export function childMeter(parent: RunMeter, limits: RunLimits, clock: Clock, runId: string): RunMeter {
+  const { recorded } = parent;
+  const { spent, ms } = recorded.tree(runId);
+  const ledger = isSpendingCapped(limits) ? createLedger(spent) : undefined;
+  return { limits, ledger, work: new Stopwatch(clock, ms), recorded, parent };
+}
+
+/** A run's meter and those of the runs around it, its own first. */
+export function metersAround(meter: RunMeter): readonly RunMeter[] {
+  return meter.parent === undefined ? [meter] : [meter, ...metersAround(meter.parent)];
 }
 
 function isSpendingCapped({ maxTokens, maxCostUsd }: StateLimits): boolean {
@@ -65,7 +80,8 @@ export interface Deadline {
 /** The caps of one execution. They start with what its records, and those of its whole run, say was used before. */
 export class ExecutionLimits implements Budget, Deadline {
   readonly #clock: Clock;
-  readonly #run: RunMeter;
+  /** Of the root run. */
+  readonly #root: RunMeter;
   readonly #watch: Stopwatch;
   /** Of the execution and of the run, as far as they have caps. */
   readonly #ledgers: readonly Ledger[];
@@ -80,15 +96,19 @@ export class ExecutionLimits implements Budget, Deadline {
   /** `watch` measures the time of this execution, and starts with the recorded one. */
   constructor(state: StateLimits, run: RunMeter, clock: Clock, watch: Stopwatch, recorded?: ExecutionCost) {
     this.#clock = clock;
-    this.#run = run;
     this.#watch = watch;
     this.#recordedMs = recorded?.stateMs ?? 0;
     const ledger = isSpendingCapped(state) ? createLedger(recorded?.spent) : undefined;
-    this.#ledgers = [ledger, run.ledger].filter((each) => each !== undefined);
-    this.#caps = [...capsOf("state", state, ledger), ...capsOf("run", run.limits, run.ledger)];
+    const meters = metersAround(run);
+    this.#root = meters.at(-1) ?? run;
+    this.#ledgers = [ledger, ...meters.map((meter) => meter.ledger)].filter((each) => each !== undefined);
+    this.#caps = [
+      ...capsOf("state", state, ledger),
+      ...meters.flatMap((meter) => capsOf("run", meter.limits, meter.ledger)),
+    ];
     this.#timeCaps = [
       ...timeCap("state", state.timeoutMs, () => watch.ms()),
-      ...timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
+      ...meters.flatMap(({ limits, work }) => timeCap("run", limits.timeoutMs, () => work.ms())),
     ];
   }
 
@@ -132,7 +152,7 @@ export class ExecutionLimits implements Budget, Deadline {
   }
 
   runMs(): number {
-    return this.#run.work.ms();
+    return this.#root.work.ms();
   }
 
   async #within<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import type { StateLimits } from "../../definition/state-rules.ts";
 import { readCost } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
 import { parseAttemptStep } from "../../journal/step-id.ts";
-import { createLedger, isAmount, isUnpriced, type Ledger, spend } from "./ledger.ts";
+import { addLedger, createLedger, isAmount, isUnpriced, type Ledger, spend } from "./ledger.ts";
 
 /** What one execution used in earlier processes. */
 export interface ExecutionCost {
@@ -18,6 +18,8 @@ export interface RecordedCosts {
   /** The opening records of the steps that used models without a known price. */
   readonly unpriced: readonly JournalRecord[];
   execution(runId: string, executionId: string): ExecutionCost | undefined;
+  /** Of a run and its children: what they used, and how long their executions took together. */
+  tree(runId: string): { readonly spent: Ledger; readonly ms: number };
 }
 
 /** For a new run. */
@@ -26,6 +28,7 @@ export const NO_RECORDED_COSTS: RecordedCosts = {
   runMs: 0,
   unpriced: [],
   execution: () => undefined,
+  tree: () => ({ spent: createLedger(), ms: 0 }),
 };
 
 /**
@@ -34,12 +37,11 @@ export const NO_RECORDED_COSTS: RecordedCosts = {
  * cost of a record that has none, which earlier versions kept in its value.
  */
 export function recordedCosts(
-  { limits, states }: PipelineSpec,
+  spec: PipelineSpec,
   journals: readonly RunJournal[],
   older: (record: JournalRecord) => StepCost | undefined,
 ): RecordedCosts {
-  const all: readonly (StateLimits | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
-  if (!all.some((each) => each !== undefined && isCapped(each))) return NO_RECORDED_COSTS;
+  if (!hasCaps(spec)) return NO_RECORDED_COSTS;
   const spent = createLedger();
   let runMs = 0;
   const unpriced = new Set<JournalRecord>();
@@ -68,7 +70,27 @@ export function recordedCosts(
     }
     if (open !== undefined) add(open);
   }
-  return { spent, runMs, unpriced: [...unpriced], execution: (runId, id) => executions.get(keyOf(runId, id)) };
+  return {
+    spent,
+    runMs,
+    unpriced: [...unpriced],
+    execution: (runId, id) => executions.get(keyOf(runId, id)),
+    tree: (runId) => {
+      const sum = createLedger();
+      let ms = 0;
+      for (const [key, { spent: own, stateMs }] of executions) {
+        if (!key.startsWith(`${runId} `) && !key.startsWith(`${runId}/`)) continue;
+        addLedger(sum, own);
+        ms += stateMs;
+      }
+      return { spent: sum, ms };
+    },
+  };
+}
+
+function hasCaps({ limits, states, pipelines }: PipelineSpec): boolean {
+  const all: readonly (StateLimits | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
+  return all.some((each) => each !== undefined && isCapped(each)) || [...pipelines.values()].some(hasCaps);
 }
 
 function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {

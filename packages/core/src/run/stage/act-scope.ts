@@ -4,13 +4,16 @@ import type { Json, JsonObject } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
-import { isKindStepName } from "../../journal/step-id.ts";
+import { isKindStepName, stepIds } from "../../journal/step-id.ts";
+import { legalEvents, routesPause } from "../../machine/legal-events.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
+import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
+import { askPerson } from "../requests/ask-person.ts";
 import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
-import { checkedOutput } from "./check-outcome.ts";
+import { checkedOutput, readOutcome } from "./check-outcome.ts";
 import { endedBeforeAct } from "./enter.ts";
 import { ENTERED, left } from "./phases.ts";
 
@@ -20,17 +23,30 @@ export async function act(attempt: Attempt, ctx: StageContext, init: Json, turns
   journal.note("stage.act", ENTERED);
   const open = openScope(attempt, ctx, turnsBefore);
   const acted = await outcomeOrAbandon(execution, init, open);
-  const cancelled = cancelReason(execution.steps.signal);
+  const cancelled = cancelReason(execution.detours.signal);
   // A token never survives its attempt, even if the executor still holds it.
   for (const requestId of open.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
   const outcome =
-    acted === undefined
-      ? endedBeforeAct({ kind: "cancelled", reason: cancelled ?? "cancelled" })
-      : await checkedOutput(journal, execution.state, acted);
+    acted === undefined || execution.detours.left !== undefined
+      ? cancelledWith(acted, cancelled ?? "cancelled")
+      : await checkedOutput(journal, execution.state, acceptedBy(attempt, acted));
   journal.note("stage.act", left("outcome", outcome.status));
   return outcome;
+}
+
+/** What was used counts, however the executor of a cancelled attempt ends. */
+function cancelledWith(acted: ActOutcome | undefined, reason: string): ActOutcome {
+  const none = endedBeforeAct({ kind: "cancelled", reason });
+  const outcome = acted === undefined ? none : readOutcome("", acted);
+  const { turns, usage } = outcome;
+  return { ...none, turns, usage };
+}
+
+/** An attempt that completes after an event was accepted has the output that the machine decided about. */
+function acceptedBy({ accepted }: Attempt, acted: ActOutcome): ActOutcome {
+  return accepted !== undefined && acted.status === "completed" ? { ...acted, output: accepted.output } : acted;
 }
 
 /**
@@ -38,10 +54,11 @@ export async function act(attempt: Attempt, ctx: StageContext, init: Json, turns
  * in flight. Rejects if the run has to stop in this process.
  */
 function outcomeOrAbandon(
-  { executor, steps: { signal }, deps }: Execution,
+  { executor, detours, deps }: Execution,
   init: Json,
   open: OpenScope,
 ): Promise<ActOutcome | undefined> {
+  const { signal } = detours;
   return new Promise((resolve, reject) => {
     let settled = false;
     let disarm: (() => void) | undefined;
@@ -52,7 +69,9 @@ function outcomeOrAbandon(
     };
     const fail = (thrown: unknown): void => {
       settle();
-      reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
+      // An execution that was left takes no more steps, so whatever its executor throws has no effect.
+      if (detours.left !== undefined) resolve(undefined);
+      else reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
     };
     const check = (): void => {
       disarm?.();
@@ -90,9 +109,12 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, offer, steps, deps } = execution;
+  const { state, stateId, offer, deps, spec, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
+  const events = legalEvents(spec, stateId);
+  const asked = new Set<string>();
+  let candidates = 0;
   let closed = false;
   let inFlight = 0;
   let busyChanged = (): void => undefined;
@@ -102,7 +124,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
     busyChanged();
   };
   const during = <T>(work: () => Promise<T>): Promise<T> => {
-    if (closed) {
+    if (closed || detours.left !== undefined) {
       const message = `attempt ${attempt.number} of ${executionId} has ended`;
       return Promise.reject(new SluiceError("Host", "attempt_over", message));
     }
@@ -139,12 +161,33 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       offer,
       budget: limits,
       deadline: limits,
-      signal: steps.signal,
+      signal: detours.signal,
       secrets: deps.secrets,
       calls: (turn, requests) =>
         during(async () => {
           calls ??= createCalls(attempt, ctx);
           return await calls.run(turn, requests);
+        }),
+      events,
+      accept: ({ turn, event, data }) =>
+        during(async () => {
+          if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
+          const number = candidates;
+          candidates += 1;
+          const { acceptance, accepted } = await acceptEvent(attempt, ctx, { turn, event, data }, number);
+          attempt.accepted = accepted;
+          return acceptance;
+        }),
+      ask: ({ name, question }) =>
+        during(async () => {
+          refuseRepeated(asked, executionId, name);
+          return await askPerson(attempt, { name, question });
+        }),
+      pauses: routesPause(spec, stateId),
+      runChildren: (name, children) =>
+        during(() => {
+          const stepId = stepIds.children(executionId, attempt.number, name);
+          return slot.withSlotReleased(() => execution.runChildren(stepId, children));
         }),
       wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
       note: (draft) => {
@@ -161,6 +204,13 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       return calls?.close() ?? [];
     },
   };
+}
+
+/** The answer to one request must never count for another. */
+function refuseRepeated(asked: Set<string>, executionId: string, name: string): void {
+  if (name !== "" && asked.size < asked.add(name).size) return;
+  const why = name === "" ? "has no name" : `has the name ${JSON.stringify(name)} of an earlier one`;
+  throw new SluiceError("Host", "request_repeated", `${executionId}: a request ${why}; names are unique in an attempt`);
 }
 
 /** A step's call as a kind gets it: all of it, except that it cannot add events about requests. */
@@ -184,7 +234,7 @@ function openOfKind<T extends Json>(options: StepOptions<T> | undefined): StepOp
 }
 
 /**
- * Only the gate opens and closes requests: a person would be shown what a kind says of a call, and the gate would take the answer.
+ * Only the run opens and closes requests: a person would be shown what a kind says of a call, and the gate would take the answer.
  * Copied, since the kind still holds the draft.
  */
 function eventOfKind<D extends { readonly type: EventType; readonly data: JsonObject }>(draft: D): D {

@@ -1,4 +1,4 @@
-import { isObject, type Json } from "../../base/json.ts";
+import { isObject, type Json, jsonFault } from "../../base/json.ts";
 import type { StateSpec } from "../../definition/spec.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
@@ -24,7 +24,7 @@ export async function checkedOutput(
 }
 
 /** An executor may be user code: an invalid outcome fails its state and nothing else. */
-function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
+export function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
   const fault = outcomeFault(acted);
   if (fault === undefined) return acted;
   const message = `the executor of ${kind} returned an invalid outcome: ${fault}`;
@@ -46,8 +46,10 @@ function outcomeFault(acted: unknown): string | undefined {
       return typeof code === "string" && typeof message === "string" ? undefined : "a failure needs code and message";
     case "cancelled":
       return typeof reason === "string" ? undefined : "a cancelled outcome needs a reason";
+    case "paused":
+      return jsonFault(acted.request) === undefined ? undefined : "the request of a pause must be JSON";
     default:
-      return "status must be completed, failed or cancelled";
+      return "status must be completed, failed, cancelled or paused";
   }
 }
 

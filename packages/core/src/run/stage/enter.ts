@@ -64,7 +64,7 @@ export async function awaitPrecondition(
   ctx: StageContext,
 ): Promise<"proceed" | "skipped" | ActOutcome> {
   const { execution, journal, slot } = attempt;
-  const { steps } = execution;
+  const { detours } = execution;
   const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
   let answer: HookAnswer<PreconditionAnswer> = { kind: "answered", value: first };
   for (let times = 1; ; times += 1) {
@@ -79,7 +79,7 @@ export async function awaitPrecondition(
     const now = await journal.now(stepNames.preconditionNow(times));
     const until = now + Math.max(0, value.retryAfterMs);
     await slot.withSlotReleased(() => journal.sleepUntil(stepNames.preconditionSleep(times), until));
-    const reason = cancelReason(steps.signal);
+    const reason = cancelReason(detours.signal);
     if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
     answer = await journal.run(stepNames.precondition(times), async (call) => {
       const phases = createPhases(attempt, call);

@@ -53,7 +53,7 @@ async function beforeAct(
   if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
   const answer = await awaitPrecondition(attempt, entered.precondition, ctx);
   if (answer !== "proceed") return { kind: "over", outcome: answer };
-  const reason = cancelReason(attempt.execution.steps.signal);
+  const reason = cancelReason(attempt.execution.detours.signal);
   if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
   return { kind: "act", init: entered.init };
 }

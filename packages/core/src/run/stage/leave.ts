@@ -1,18 +1,15 @@
 import { messageOf } from "../../base/errors.ts";
-import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
-import type { EventType } from "../../journal/events.ts";
-import { maskSecrets, redactText, type SecretFilter } from "../../journal/redaction.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
-import type { NextDecision } from "../../machine/decide-next.ts";
-import type { ResolvedSibling } from "../../machine/resolve-choice.ts";
-import { decide, type MachineInput } from "../../machine/transition.ts";
-import type { Attempt, AttemptJournal } from "../attempt.ts";
+import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { cancelReason, type ExecutionLimits, raceAbort } from "../limits/limits.ts";
+import type { ExecutionLimits } from "../limits/limits.ts";
+import { decideRoute, followRoute } from "./decide-route.ts";
 import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
@@ -56,13 +53,28 @@ export function leave(
     if ("retry" in asserted) {
       const feedback = deps.secrets.text(asserted.retry);
       phases.note("attempt.finished", { outcome: "retry", feedback });
+      expireApproval(attempt, phases);
       return { kind: "retry", feedback };
     }
     const result = await exitWith(leaving, asserted);
-    if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
-    return { kind: "left", result, next: await decideRoute(execution, journal, call, { kind: "result", result, ctx }) };
+    if (result.status !== "completed") expireApproval(attempt, phases);
+    const left = { kind: "left", result, next: null, ...(execution.detours.left && LEFT_BY_INTERRUPT) } as const;
+    if (!execution.routed || result.status === "cancelled") return left;
+    // An accepted event is not decided about again.
+    const accepted = result.status === "completed" ? attempt.accepted?.decision : undefined;
+    if (accepted !== undefined) return { ...left, next: followRoute(execution, journal, call, accepted) };
+    return { ...left, next: await decideRoute(execution, journal, call, { kind: "result", result, ctx }) };
   };
   return journal.run(stepNames.leave, decide, LEAVING);
+}
+
+/** In the record of an execution that a handler did not return to: its run was not cancelled. */
+const LEFT_BY_INTERRUPT = { interrupted: true } as const;
+
+/** An approval covers a transition of its attempt, and no other. */
+function expireApproval({ accepted }: Attempt, phases: Phases): void {
+  if (accepted?.requestId === undefined) return;
+  phases.note("request.expired", { requestId: accepted.requestId, cause: "attempt_finished" });
 }
 
 function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped"): StageResult<Json> {
@@ -82,6 +94,8 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
     }
     case "cancelled":
       return { ...base, status: "cancelled", reason: outcome.reason };
+    case "paused":
+      return { ...base, status: "paused", request: secrets.json(outcome.request) };
   }
 }
 
@@ -162,74 +176,5 @@ async function runExit({ execution, ctx, before }: Leaving, result: StageResult<
     return deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);
   } finally {
     disarm?.();
-  }
-}
-
-/** What the machine decides, without known secrets. A cancelled run does not wait for the pipeline's code. */
-export async function decideInRun(
-  { spec, view, steps, deps }: Pick<Execution, "spec" | "view" | "steps" | "deps">,
-  input: MachineInput,
-): Promise<NextDecision> {
-  const decided =
-    cancelReason(steps.signal) === undefined ? await raceAbort(steps.signal, decide(spec, view, input)) : undefined;
-  if (decided !== undefined) return masked(decided.value, deps.secrets);
-  return { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } };
-}
-
-/** The phase Next: asks the machine what comes next. */
-export async function decideRoute(
-  execution: Pick<Execution, "spec" | "stateId" | "view" | "steps" | "deps">,
-  journal: AttemptJournal,
-  call: StepCall,
-  input: MachineInput,
-): Promise<NextDecision> {
-  const { stateId } = execution;
-  const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
-  note("stage.next", ENTERED);
-  const next = await decideInRun(execution, input);
-  const { choice, ...why } = next;
-  if (next.rejected !== undefined) note("route.rejected", { from: stateId, reason: next.rejected });
-  note("route.decided", { from: stateId, choice: choice.kind, ...targetOf(next), why });
-  if (choice.kind === "to" && choice.context !== undefined) note("context.changed", { patch: choice.context });
-  note("stage.next", left("choice", choice.kind));
-  return next;
-}
-
-/**
- * Without known secrets. A list with a key that holds one, or that events would redact, is refused: masked keys could name two
- * children alike, and readers of events find a child's run by its key.
- */
-function masked(next: NextDecision, secrets: SecretFilter): NextDecision {
-  const clean = maskSecrets(next, secrets);
-  const keys = keysOf(next);
-  if (keysOf(clean).every((key, index) => key === keys[index] && redactText(key) === key)) return clean;
-  const { choice: _choice, ...why } = clean;
-  const rejected = "a key of the list holds a secret, or what looks like one; name the items by something else";
-  return { ...why, rejected, choice: { kind: "fail", reason: rejected } };
-}
-
-function keysOf({ choice }: NextDecision): readonly string[] {
-  return choice.kind === "fanOut" ? choice.siblings.flatMap(({ key }) => key ?? []) : [];
-}
-
-function targetName(sibling: ResolvedSibling): string {
-  return sibling.kind === "invoke" ? sibling.pipeline : sibling.state;
-}
-
-function targetOf({ choice }: NextDecision): JsonObject {
-  switch (choice.kind) {
-    case "to":
-      return { to: choice.state };
-    case "fanOut":
-      return choice.list === undefined
-        ? { to: choice.siblings.map(targetName), join: choice.join }
-        : { to: [choice.list], join: choice.join, items: choice.siblings.length };
-    case "done":
-    case "return":
-      return {};
-    case "fail":
-    case "cancel":
-    case "stay":
-      return { reason: choice.reason };
   }
 }

@@ -43,7 +43,7 @@ export interface Phases {
 }
 
 export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
-  const { signal } = execution.steps;
+  const { signal } = execution.detours;
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
   return {
     note,

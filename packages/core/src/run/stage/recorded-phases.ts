@@ -20,7 +20,13 @@ export type RecordedEntry = { readonly at: number } & (
 /** The record of the leave step. */
 export type Left =
   | { readonly kind: "retry"; readonly feedback: string }
-  | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
+  | {
+      readonly kind: "left";
+      readonly result: StageResult<Json>;
+      readonly next: NextDecision | null;
+      /** A handler of an interrupt did not return to the execution, whose run continues. */
+      readonly interrupted?: true;
+    };
 
 /** What a replay reuses of an entry: the time, and the answers of hooks with side effects. */
 export interface EntryBefore

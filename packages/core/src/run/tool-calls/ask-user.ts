@@ -7,9 +7,9 @@ import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, questionId, stepNames } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
 import { DECIDES } from "../attempt.ts";
+import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer } from "../requests/answer.ts";
 import { type ExecutableCall, type ExecutedCall, refusedCall } from "./execute-tool-call.ts";
-import { answeredByOf, readAnswer, requestApproval } from "./request-approval.ts";
-import type { JournaledAnswer, ToolCallContext } from "./tool-call.ts";
+import type { ToolCallContext } from "./tool-call.ts";
 
 /** The record of a question step: the open request, or the result of a call that could not ask. */
 type Opened =
@@ -22,7 +22,7 @@ export async function askQuestion(
   groupId: CallGroupId,
   runnable: ExecutableCall,
 ): Promise<ExecutedCall> {
-  const { journal, execution } = of.attempt;
+  const { journal, execution, slot } = of.attempt;
   const { steps, deps } = execution;
   const { id: callId, tool, scope } = runnable.call;
   const requestId = questionId(scope.executionId, scope.attempt, callId);
@@ -52,7 +52,7 @@ export async function askQuestion(
 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
-  const received = await requestApproval(of, request);
+  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
   const answered = async (step: StepCall): Promise<ExecutedCall> => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));

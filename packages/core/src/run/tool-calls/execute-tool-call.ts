@@ -11,6 +11,7 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
+import { type MatchedInterrupt, matchedInterrupts } from "./interrupts.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
@@ -25,7 +26,11 @@ export type ExecutedCall = {
   readonly full?: Json;
   readonly notes?: JsonObject;
   readonly facts?: JsonObject;
+  /** The interrupts that it starts. */
+  readonly interrupts?: readonly MatchedInterrupt[];
 };
+/** The result before it is recorded, with the files that the call changed, as its tool reports them. */
+type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & { readonly changed?: readonly string[] };
 
 /** An approved call, as its tool sees it. */
 export interface ApprovedCall {
@@ -92,6 +97,7 @@ export function toolCall(
       return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
     },
     startsUnwalled,
+    reportsChanges: of.attempt.execution.interrupts.length > 0,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged: subjects,
     ...(intent === undefined ? {} : { intent }),
@@ -108,12 +114,17 @@ export async function executeToolCall(
   const { clock } = deps;
   const startedAt = clock.now();
   let unwalled = false;
-  const finish = (ran: Omit<ExecutedCall, "ms">): ExecutedCall => ({
-    ...ran,
-    ms: clock.now() - startedAt,
-    // Recorded, because a process that resumes the run has to know it.
-    ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
-  });
+  const finish = ({ changed, ...ran }: RawResult): ExecutedCall => {
+    const interrupts =
+      runnable.tool?.effect === "write" ? matchedInterrupts(of, runnable.subjects, ran.outcome, changed) : [];
+    return {
+      ...ran,
+      ms: clock.now() - startedAt,
+      // Recorded, because a process that resumes the run has to know it.
+      ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
+      ...(interrupts.length === 0 ? {} : { interrupts }),
+    };
+  };
   const call = toolCall(runnable, of, step.signal, () => {
     unwalled = true;
     deps.answers.startsUnwalled();
@@ -153,7 +164,7 @@ async function act(
   call: ToolCall,
   deps: RunDeps,
   step: CallStep,
-): Promise<Omit<ExecutedCall, "ms">> {
+): Promise<RawResult> {
   const authorization = await runnable.authorize();
   if (authorization.kind !== "allow") return refusedCall(authorization, deps);
   // After the authorization, which may have waited for the tool and for hooks.
@@ -207,9 +218,9 @@ function raceAbortGrace(
 }
 
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
-function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
-  const { ok, output, full, notes, facts } = result;
-  for (const [index, part] of [output, full, notes, facts].entries()) {
+function checked(result: ToolResult, deps: RunDeps): RawResult {
+  const { ok, output, full, notes, facts, changed } = result;
+  for (const [index, part] of [output, full, notes, facts, changed].entries()) {
     const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
@@ -223,7 +234,13 @@ function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
     ...(whole === undefined ? {} : { full: whole }),
     ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
     ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
+    ...(isTexts(changed) ? { changed } : {}),
   };
+}
+
+/** A report of another type is none: then the paths that the call was allowed to write count. */
+function isTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
 }
 
 /** Keeps head and tail, which a model needs most of a long output. */

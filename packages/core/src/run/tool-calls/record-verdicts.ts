@@ -65,7 +65,7 @@ export async function settleCall(
   const { id, tool } = call;
   const { journal, execution } = of.attempt;
   // The run's signal, since creating a signal for the step costs more than a verdict.
-  const { signal } = execution.steps;
+  const { signal } = execution.detours;
   const work = async () => {
     const authorization = await authorize();
     // After a cancel nothing waits for this any more.
@@ -143,7 +143,7 @@ function finalVerdict(of: ToolCallContext, call: SealedCall, step: StepCall, rec
 async function intentOf(of: ToolCallContext, call: SealedCall, allowed: AllowedCall): Promise<Json | undefined> {
   if (allowed.prepare === undefined) return undefined;
   try {
-    const intent = await allowed.prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.steps.signal));
+    const intent = await allowed.prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.detours.signal));
     return jsonFault(intent) === undefined ? intent : undefined;
   } catch {
     return undefined;

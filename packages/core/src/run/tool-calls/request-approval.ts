@@ -1,51 +1,13 @@
-import { field, type Json, type JsonObject } from "../../base/json.ts";
 import { type Authorization, authorizeCall, type SealedCall } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import { compileEnvelope } from "../../gate/envelope.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
-import { createSeal } from "../../people/answer-proof.ts";
 import { cancelReason } from "../limits/limits.ts";
-import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
+import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer, UNPROVEN } from "../requests/answer.ts";
 import { cancelledCall, deniedCall, readRecordedVerdict, requestIdOf, settleCall } from "./record-verdicts.ts";
-import type { AskedCall, DecidedCall, JournaledAnswer, ToolCallContext } from "./tool-call.ts";
+import type { AskedCall, DecidedCall, ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict, worldLimitOf } from "./verdict.ts";
-
-const UNPROVEN =
-  "the answer came from another process without proof that a person gave it; a person has to answer in the terminal of the process that runs this, or elsewhere with the code shown there";
-const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
-
-/** Answers from other processes are untrusted: an unrecognised or unproven one is a denial. */
-export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
-  const text = (key: string): string | undefined => {
-    const value = field(payload, key);
-    return typeof value === "string" ? value : undefined;
-  };
-  const given = text("kind");
-  const kind = KINDS.find((known) => known === given);
-  const proof = recordedProof(payload);
-  const answer = { value: field(payload, "value"), digest: text("digest"), by, proof };
-  if (kind === undefined) return { ...answer, kind: "deny", reason: "the answer could not be understood" };
-  if (proof === "missing" && (kind === "approve" || kind === "value"))
-    return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };
-  return { ...answer, kind, reason: text("reason") ?? text("cause") };
-}
-
-/** Opens a request and waits for its answer without a concurrency slot. Undefined if the run is cancelled first. */
-export async function requestApproval(of: ToolCallContext, request: OpenRequest): Promise<ReceivedSignal | undefined> {
-  const { slot, execution } = of.attempt;
-  const { deps, steps } = execution;
-  const { people, secrets, answers } = deps;
-  const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
-  people.offer(request, seal);
-  // The proof covers the answer as it was given, so it is checked before secrets are masked.
-  const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
-  try {
-    return await slot.withSlotReleased(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
-  } finally {
-    people.withdraw(request.runId, request.requestId);
-  }
-}
 
 /** Waits for the answers to a group's requests, in order, and records the final verdict on each call. */
 export async function recordApprovals(
@@ -53,7 +15,7 @@ export async function recordApprovals(
   groupId: CallGroupId,
   group: readonly DecidedCall[],
 ): Promise<readonly DecidedCall[]> {
-  const { journal, execution } = of.attempt;
+  const { journal, execution, slot } = of.attempt;
   const asking = group.flatMap(({ call, verdict: { verdict, subjects }, authorization }) =>
     verdict.kind === "ask" ? [{ call, authorization, body: verdict.body, subjects }] : [],
   );
@@ -62,14 +24,15 @@ export async function recordApprovals(
   for (const one of asking) {
     const { call, body } = one;
     const requestId = requestIdOf(call);
-    const received = await requestApproval(of, {
+    const request: OpenRequest = {
       requestId,
       runId: execution.steps.runId,
       kind: "grantStageTool",
       digest: call.argsDigest,
       body,
       openedAt: execution.deps.clock.now(),
-    });
+    };
+    const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
     const answer = received && readAnswer(received);
     answered.push({ ...one, answer, received });
     // The journal accepts one answer, so an approval of another digest closes the request too.
@@ -106,7 +69,7 @@ async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: Step
   const requestId = requestIdOf(call);
   step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
-  if (cancelReason(execution.steps.signal) !== undefined) return cancelledCall(of, call, step);
+  if (cancelReason(execution.detours.signal) !== undefined) return cancelledCall(of, call, step);
   const before = readRecordedVerdict(step, callId, tool);
   const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
@@ -134,17 +97,6 @@ async function replayGranted(of: ToolCallContext, call: SealedCall, { subjects }
   if (prompt.kind !== "prompt") return prompt;
   const granted = await prompt.granted({ approve: true, digest: prompt.digest }, prompt.body);
   return { ...granted, subjects };
-}
-
-/** Event data that all answers have. */
-export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
-  return {
-    answer: kind,
-    by,
-    answeredAt: at,
-    ...(proof === undefined ? {} : { proof }),
-    ...(reason === undefined ? {} : { reason }),
-  };
 }
 
 function causeOf({ kind, reason }: JournaledAnswer): DenialCause {

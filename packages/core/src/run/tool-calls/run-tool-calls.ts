@@ -18,10 +18,11 @@ import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
 import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
-import type { CallOutcome } from "../executor.ts";
+import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
+import { handleInterrupt, type MatchedInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
 import type { AskedCall, DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
@@ -44,6 +45,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx), notes: {}, openRequests: new Set() };
   const ids = new Set<string>();
   let usage = NO_CALLS;
+  let interrupts = 0;
 
   const seal = (request: CallRequest): WaitingCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
@@ -57,21 +59,41 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
     return { call, usage };
   };
 
+  /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
+  const handle = async (matched: readonly MatchedInterrupt[]): Promise<readonly HandledInterrupt[]> => {
+    const handled: HandledInterrupt[] = [];
+    for (const one of matched) {
+      if (isCancelled(of)) break;
+      const end = await handleInterrupt(of, one, interrupts);
+      interrupts += 1;
+      if (end !== undefined) handled.push(end);
+    }
+    return handled;
+  };
+
   return {
     run: async (turn, requests) => {
       let waiting: readonly WaitingCall[] = requests.map(seal);
       const outcomes: CallOutcome[] = [];
+      let interrupted = false;
       for (let group = 0; waiting.length > 0; group += 1) {
-        // After a cancel or a stuck call no further group is decided.
-        if (isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
+        // After a cancel, an interrupt or a stuck call no further group is decided.
+        if (interrupted || isCancelled(of) || outcomes.some(({ stuck }) => stuck === true)) break;
         const groupId = { turn, group };
         const decided = await recordVerdicts(of, groupId, nextGroup(of, waiting), waiting);
         const settled = decided.some(isAsked) ? await recordApprovals(of, groupId, decided) : decided;
         const results = isCancelled(of) ? NO_RESULTS : await executeApproved(of, groupId, settled);
-        for (const one of settled) outcomes.push(outcomeOf(of, one, results.get(one.call.id)));
+        for (const one of settled) {
+          const ran = results.get(one.call.id);
+          const outcome = outcomeOf(of, one, ran);
+          const { interrupts: matched = [] } = ran ?? {};
+          const handled = await handle(matched);
+          outcomes.push(handled.length === 0 ? outcome : { ...outcome, interrupts: handled });
+          interrupted ||= matched.length > 0;
+        }
         waiting = waiting.slice(decided.length);
       }
-      return [...outcomes, ...waiting.map(({ call }) => notRun(call))];
+      return [...outcomes, ...waiting.map(({ call }) => (interrupted ? interruptedCall(call) : notRun(call)))];
     },
     close: () => {
       open = false;
@@ -81,7 +103,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 }
 
 function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
-  const { deps, envelope, spec, state, offer, steps } = execution;
+  const { deps, envelope, spec, state, offer, detours } = execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock, env } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -91,7 +113,7 @@ function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
   ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
-  const { signal } = steps;
+  const { signal } = detours;
   // In mode allowlist, the session's list is the envelope of stages without one.
   const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
   const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
@@ -233,6 +255,12 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
   return { id, tool, ok: ran.ok, output: ran.output };
 }
 
+/** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */
+function interruptedCall({ id, tool }: SealedCall): CallOutcome {
+  const message = "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
+  return { id, tool, ok: false, output: { code: "interrupted", message } };
+}
+
 function notRun({ id, tool }: SealedCall): CallOutcome {
   return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage ended before this call" } };
 }
@@ -242,5 +270,5 @@ function isAsked({ verdict }: DecidedCall): boolean {
 }
 
 function isCancelled({ attempt }: ToolCallContext): boolean {
-  return cancelReason(attempt.execution.steps.signal) !== undefined;
+  return cancelReason(attempt.execution.detours.signal) !== undefined;
 }

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from "../../base/json.ts";
 import type { Authorization, CallUsage, Policy, SealedCall } from "../../gate/authorize-call.ts";
 import type { Subject } from "../../gate/subjects.ts";
-import type { AnswerProof } from "../../people/answer-proof.ts";
 import type { Attempt } from "../attempt.ts";
+import type { JournaledAnswer } from "../requests/answer.ts";
 import type { RecordedVerdict } from "./verdict.ts";
 
 /** What the calls of one attempt share. */
@@ -36,14 +36,4 @@ export interface AskedCall {
   readonly subjects: readonly Subject[];
   /** Absent if the run was cancelled first. */
   readonly answer: JournaledAnswer | undefined;
-}
-/** An answer as read from the journal. */
-export interface JournaledAnswer {
-  readonly kind: "approve" | "deny" | "defer" | "value" | "none";
-  readonly reason: string | undefined;
-  readonly value: Json | undefined;
-  readonly digest: string | undefined;
-  /** Who answered. */
-  readonly by: string;
-  readonly proof: AnswerProof | undefined;
 }

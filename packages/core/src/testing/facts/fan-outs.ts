@@ -193,6 +193,43 @@ export const fanOutFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, { a: "completed", b: "cancelled" });
   },
 
+  "onFailure any: a failure cancels nothing; the first success cancels the others, and all are awaited": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const [gate, aborted, ending, failedFirst] = [createGate(), createGate(), createGate(), createGate()];
+    const order: string[] = [];
+    const task = await start(
+      host,
+      fanningOut(
+        {
+          slow: slowToEnd(order, gate, aborted, ending),
+          bad: async () => {
+            await gate.reached;
+            failedFirst.open();
+            return failed("bad");
+          },
+          good: async () => {
+            await failedFirst.passed;
+            return completed("good");
+          },
+        },
+        "any",
+      ),
+    );
+    await aborted.reached;
+    assert.equal(await isSettled(task.settled), false);
+    ending.open();
+    const end = await endOf(task);
+    assert.deepEqual(order, ["sibling_completed", "ended"]);
+    assert.deepEqual(end.value, [
+      ["slow", "cancelled", "cancelled because its sibling good completed first"],
+      ["bad", "failed", "bad"],
+      ["good", "completed", "good"],
+    ]);
+    await expectWhole(host);
+  },
+
   "onFailure settle: a failure does not affect the other children": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();

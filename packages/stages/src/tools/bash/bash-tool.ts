@@ -98,7 +98,10 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   const line = lineToRun(bash, call, subjects);
   const isWalled = call.judged.some(({ kind }) => kind === "sandboxed");
   // A sandbox that forbids writing needs no comparison.
-  const watch = call.mayWrite || isWalled ? undefined : await watchWorkspace(call.workspace, clock, call.signal);
+  const isExpectedToRead = !call.mayWrite && !isWalled;
+  const mayChange = call.reportsChanges && (!isWalled || call.reach.writes.length > 0);
+  const watch =
+    isExpectedToRead || mayChange ? await watchWorkspace(call.workspace, clock, call.signal) : undefined;
   const shown = headTail(SHOWN_HALF);
   const kept = headTail(KEPT_HALF);
   const take = (text: string): boolean => {
@@ -129,10 +132,15 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   });
   // Processes in a sandbox end with it.
   if (!isWalled) await endSurvivors(call.idempotencyKey, clock);
-  const changes = end.by === "abort" ? undefined : await watch?.changes(call.signal);
+  const compared = end.by === "abort" ? undefined : await watch?.changes(call.signal);
+  const changes = isExpectedToRead ? compared : undefined;
   const text = shown.text();
   return {
     ...verdict(bash, call, end, text, changes),
+    // Beside other calls, it is unknown which of them changed a file.
+    ...(mayChange && compared !== undefined && !call.othersAtWork()
+      ? { changed: compared.files.map(({ path }) => path) }
+      : {}),
     ...(shown.cut ? { full: kept.text() } : {}),
     facts: {
       exitCode: end.exitCode,

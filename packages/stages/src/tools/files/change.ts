@@ -61,6 +61,7 @@ export function executeChange(path: string, rewrite: Rewrite, call: ToolCall): P
       ok: true,
       output: rewritten.report(delta),
       notes: { [real]: after },
+      ...(intent.before === after ? { changed: [] } : {}),
       facts: {
         path: shown,
         created: present === undefined,

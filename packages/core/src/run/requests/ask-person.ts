@@ -1,0 +1,102 @@
+import { digestOf } from "../../base/canonical.ts";
+import { messageOf } from "../../base/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
+import type { OpenRequest, StepCall } from "../../journal/seam.ts";
+import { stepIds, stepNames } from "../../journal/step-id.ts";
+import { compileSchema } from "../../schema/compile-schema.ts";
+import { type Attempt, DECIDES } from "../attempt.ts";
+import type { AskOutcome } from "../executor.ts";
+import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer } from "./answer.ts";
+
+/** What a state asks a person for. */
+export interface PersonQuestion {
+  /** Unique in the attempt. */
+  readonly name: string;
+  readonly question: JsonObject;
+}
+
+/** The record that opens a request, or says why no one is asked. */
+type OpenedRequest =
+  | { readonly kind: "open"; readonly at: number; readonly body: JsonObject }
+  | { readonly kind: "not_asked"; readonly outcome: AskOutcome };
+
+/** Opens a request of a state, waits for its answer and records it. */
+export async function askPerson(attempt: Attempt, { name, question }: PersonQuestion): Promise<AskOutcome> {
+  const { execution, executionId, journal, slot, number } = attempt;
+  const { steps, deps } = execution;
+  const requestId = stepIds.inAttempt(executionId, number, stepNames.ask(name));
+  const open = (step: StepCall): OpenedRequest => {
+    const masked = deps.secrets.json({ ...question, executionId, attempt: number });
+    const body = isJsonObject(masked) ? masked : {};
+    const fault = schemaFault(body);
+    if (fault !== undefined) return { kind: "not_asked", outcome: unanswered("invalid", fault) };
+    const digest = digestOf(body);
+    step.event(journal.event("request.opened", { requestId, kind: "humanState", digest, body }));
+    if (deps.people.reachable()) return { kind: "open", at: deps.clock.now(), body };
+    const none = { requestId, answer: "none", cause: "no_interactor", by: "headless" };
+    step.event(journal.event("request.answered", none));
+    return { kind: "not_asked", outcome: unanswered("no_interactor") };
+  };
+  const opened = await journal.run(stepNames.ask(name), open);
+  if (opened.kind === "not_asked") return opened.outcome;
+
+  const { at: openedAt, body } = opened;
+  const digest = digestOf(body);
+  const request: OpenRequest = { requestId, runId: steps.runId, kind: "humanState", digest, body, openedAt };
+  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
+  const record = async (step: StepCall): Promise<AskOutcome> => {
+    if (received === undefined) {
+      step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
+      return unanswered("cancelled");
+    }
+    const answer = readAnswer(received);
+    step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, received) }));
+    return await outcomeOf(answer, digest, body);
+  };
+  return await journal.run(stepNames.ask(name, "answer"), record, DECIDES);
+}
+
+async function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObject): Promise<AskOutcome> {
+  const { kind, value, reason, by } = answer;
+  switch (kind) {
+    case "none":
+      return unanswered(reason === "timeout" ? "timeout" : "no_interactor");
+    case "defer":
+      return unanswered("deferred", reason);
+    case "value": {
+      if (value === undefined) return unanswered("invalid", "the answer has no value");
+      if (answer.digest !== undefined && answer.digest !== digest)
+        return unanswered("invalid", "the answer was for another question");
+      return (await fits(body, value))
+        ? { answered: true, value, by }
+        : unanswered("invalid", "the answer does not fit the question's schema");
+    }
+    default:
+      return unanswered("denied", reason);
+  }
+}
+
+function unanswered(cause: Extract<AskOutcome, { readonly answered: false }>["cause"], reason?: string): AskOutcome {
+  return { answered: false, cause, ...(reason === undefined ? {} : { reason }) };
+}
+
+/** In an object, since the answer may be of any type. */
+function answerSchema({ answer }: JsonObject): Parameters<typeof compileSchema>[0] {
+  return { type: "object", properties: { answer }, required: ["answer"] };
+}
+
+function schemaFault(body: JsonObject): string | undefined {
+  if (body.answer === undefined) return undefined;
+  if (!isJsonObject(body.answer)) return "the schema of the answer is not an object";
+  try {
+    compileSchema(answerSchema(body), "an answer");
+    return undefined;
+  } catch (thrown) {
+    return `the schema of the answer is invalid: ${messageOf(thrown)}`;
+  }
+}
+
+async function fits(body: JsonObject, answer: Json): Promise<boolean> {
+  if (body.answer === undefined) return true;
+  return (await compileSchema(answerSchema(body), "an answer").check({ answer })).ok;
+}

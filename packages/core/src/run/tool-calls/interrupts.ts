@@ -1,0 +1,81 @@
+// A call changed files that an interrupt names: its handler runs while the execution waits.
+import { readPathScope } from "../../definition/patterns/path-scope.ts";
+import type { PipelineSpec } from "../../definition/spec.ts";
+import { insideRoot } from "../../gate/hard-limits.ts";
+import type { Subject } from "../../gate/subjects.ts";
+import type { StepCall } from "../../journal/seam.ts";
+import { stepNames } from "../../journal/step-id.ts";
+import type { NextDecision } from "../../machine/decide-next.ts";
+import { choiceText } from "../../machine/legal-events.ts";
+import type { MachineInput } from "../../machine/transition.ts";
+import type { HandledInterrupt } from "../executor.ts";
+import type { Interrupt } from "../execution.ts";
+import { decideInRun } from "../stage/decide-route.ts";
+import { decidesRoute } from "../stage/recorded-phases.ts";
+import type { ToolCallContext } from "./tool-call.ts";
+
+/** An interrupt that a call started, with the files that matched. A type, since it is recorded. */
+export type MatchedInterrupt = { readonly interrupt: string; readonly files: readonly string[] };
+
+type CallResult = "ok" | "error" | "abandoned" | "outcome_unknown" | "recovered";
+
+/** A record names no more changed files of one interrupt than these. */
+const MOST_FILES = 20;
+
+/** The interrupts of a pipeline, compiled once. */
+export function interruptsOf({ interrupts }: PipelineSpec): readonly Interrupt[] {
+  return interrupts.map(({ name, files }) => {
+    const scope = readPathScope(files);
+    // A pipeline with another pattern is refused when it is defined.
+    return { name, matches: scope.ok ? scope.value : () => true };
+  });
+}
+
+/** The interrupts that an executed call starts, in declared order. Those that are being handled are not started again. */
+export function matchedInterrupts(
+  { attempt: { execution } }: ToolCallContext,
+  subjects: readonly Subject[],
+  outcome: CallResult,
+  changed: readonly string[] | undefined,
+): readonly MatchedInterrupt[] {
+  const { interrupts, view, deps } = execution;
+  if (interrupts.length === 0) return [];
+  const files = changed ?? writtenPaths(subjects, outcome, deps.workspace.root);
+  const handled = new Set(view.suspended.map(({ interrupt }) => interrupt));
+  return interrupts.flatMap(({ name, matches }) => {
+    const matching = handled.has(name) ? [] : files.filter((file) => matches(file));
+    return matching.length === 0 ? [] : [{ interrupt: name, files: matching.slice(0, MOST_FILES) }];
+  });
+}
+
+/** What a call that does not report its changes may have changed: the paths that it was allowed to write. */
+function writtenPaths(subjects: readonly Subject[], outcome: CallResult, root: string): readonly string[] {
+  if (outcome === "error") return [];
+  return subjects.flatMap((subject) =>
+    subject.kind === "path" && subject.access === "write" ? (insideRoot(root, subject.real) ?? []) : [],
+  );
+}
+
+/** Runs the handler of an interrupt. Undefined if it did not return. `number` counts those of the attempt, from 0. */
+export async function handleInterrupt(
+  { attempt }: ToolCallContext,
+  { interrupt, files }: MatchedInterrupt,
+  number: number,
+): Promise<HandledInterrupt | undefined> {
+  const { execution, journal, slot } = attempt;
+  const [path = ""] = files;
+  const input: MachineInput = { kind: "interrupt", name: interrupt, path, files };
+  const decide = async (step: StepCall): Promise<NextDecision> => {
+    const decision = await decideInRun(execution, input);
+    const { choice } = decision;
+    step.event(journal.event("interrupt.started", { interrupt, files: [...files], to: choiceText(choice) }));
+    return decision;
+  };
+  const decision = await journal.run(stepNames.interrupt(number), decide, { decides: decidesRoute });
+  const end = await slot.withSlotReleased(() => execution.detours.take({ input, decision }));
+  if (end.kind === "left") return undefined;
+  const { by } = end;
+  journal.note("interrupt.returned", { interrupt, by: by.executionId });
+  const output = by.status === "completed" ? { output: by.output } : {};
+  return { interrupt, files, by: by.executionId, ...output };
+}

@@ -1,0 +1,156 @@
+import { field, isJsonObject, type Json, numberField, textField } from "../../base/json.ts";
+import type { StageResult } from "../../definition/result.ts";
+import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
+import { childState, countOf, type MachineState, type MachineView } from "../../machine/machine-state.ts";
+import { Outputs } from "../../machine/outputs.ts";
+import type { Child, ChildEnd, Effect } from "../../machine/transition.ts";
+import type { StartedChild } from "../execution.ts";
+import { createConcurrencySlots, slotsWithin } from "../limits/concurrency-slot.ts";
+import { type ChildAccount, readChildAccount } from "../run-result.ts";
+import { endOf, outcomesOf, runChildren } from "./children.ts";
+import type { Walk } from "./one-run.ts";
+
+/** The input of a sibling's or a branch's run. Everything else it reads from its parent, which always runs in the same process. */
+type StateInput = Exclude<Child, { readonly kind: "invoke" }> & {
+  /** The visit of its state, counted over the whole run. */
+  readonly visit: number;
+  /** Turns of its state before this visit, over the whole run. */
+  readonly turns: number;
+};
+
+export interface EndedFanOut {
+  /** In declared order. */
+  readonly ended: readonly ChildEnd[];
+  /** Of the children that were started. */
+  readonly accounts: readonly ChildAccount[];
+}
+
+/** Runs the children of a fan-out to their ends. */
+export async function runFanOut(
+  walk: Walk,
+  { fanOut, children }: Extract<Effect, { readonly kind: "fanOut" }>,
+): Promise<EndedFanOut> {
+  const { pipeline } = walk;
+  const { id, choice } = fanOut;
+  const { join, list, maxParallel, onFailure } = choice;
+  const keys = children.map(({ key }) => key);
+  const ofList = list === undefined ? {} : { list };
+  const started = { fanOut: id, siblings: keys, join, ...ofList };
+  const { slots } = pipeline.deps;
+  const own = maxParallel === undefined ? undefined : slotsWithin(slots, createConcurrencySlots(maxParallel));
+  const runs = children.map((child) => childRunOf(walk, child, list !== undefined));
+  const settled = await runChildren(
+    walk,
+    id,
+    runs,
+    {
+      onFailure,
+      failed: (end) => end.status === "failed",
+      open: { events: [{ type: "fanOut.started", data: started }] },
+      joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: id, ...ofList, outcomes: outcomesOf(keys, ends) } }],
+    },
+    own,
+  );
+  return endedOf(children, list !== undefined, settled);
+}
+
+function childRunOf({ pipeline, steps, state: view }: Walk, child: Child, isItem: boolean): ChildRun {
+  const { key } = child;
+  const parent = steps.runId;
+  if (child.kind === "invoke") {
+    const of = pipeline.spec.pipelines.get(child.pipeline)?.id ?? child.pipeline;
+    return { key, input: child, events: [{ type: "run.started", data: { pipeline: of, parent, key } }] };
+  }
+  const { state } = child;
+  const { visits: visit, turns } = countOf(view, state);
+  const input: StateInput = { ...child, visit, turns };
+  const inputAs = (recorded: Json): Json => (isEarlierInput(recorded) ? earlierInput(input, view) : input);
+  const named = isItem || child.kind === "branch" ? { key } : {};
+  const data = { pipeline: pipeline.spec.id, state, parent, ...named };
+  return { key, input, inputAs, events: [{ type: "run.started", data }] };
+}
+
+function endedOf(
+  children: readonly Child[],
+  isList: boolean,
+  settled: Readonly<Record<string, SiblingEnd>>,
+): EndedFanOut {
+  const ended: ChildEnd[] = [];
+  const accounts: ChildAccount[] = [];
+  for (const child of children) {
+    const { key } = child;
+    const end = endOf(settled, key);
+    if (end === undefined) continue;
+    const account = readChildAccount(end);
+    const own = child.kind === "sibling" ? account?.stages[0] : undefined;
+    ended.push(own === undefined ? childEnd(key, end) : siblingEnd(key, own));
+    if (account !== undefined) accounts.push({ ...account, stages: stagesOf(child, account, isList) });
+  }
+  return { ended, accounts };
+}
+
+/** The executions of a child as its parent's result shows them: another pipeline's are its own. */
+function stagesOf({ kind, key }: Child, { stages }: ChildAccount, isList: boolean): ChildAccount["stages"] {
+  if (kind === "invoke") return [];
+  return isList || kind === "branch"
+    ? stages.map((stage) => (stage.key === undefined ? { ...stage, key } : stage))
+    : stages;
+}
+
+function siblingEnd(key: string, result: StageResult<Json>): ChildEnd {
+  const base = { key, turns: result.turns };
+  switch (result.status) {
+    case "completed":
+      return { ...base, status: "completed", output: result.output };
+    case "skipped":
+      return { ...base, status: "skipped" };
+    case "failed": {
+      const { code, message } = result;
+      return { ...base, status: "failed", code, message };
+    }
+    case "paused":
+      return { ...base, status: "failed", code: "paused", message: "a parallel state cannot be left with a question" };
+    case "cancelled":
+      return { ...base, status: "cancelled", code: "cancelled", message: result.reason };
+  }
+}
+
+/** The end of a branch, of another pipeline's run, or of a sibling that did not get to an execution. */
+function childEnd(key: string, { status, value }: SiblingEnd): ChildEnd {
+  const base = { key, turns: 0 };
+  if (status === "completed") return { ...base, status, output: field(value, "output") ?? null };
+  const error = field(value, "error");
+  const message = textField(error, "message") ?? textField(value, "reason") ?? status;
+  return { ...base, status, code: textField(error, "code") ?? status, message };
+}
+
+/** The run of a sibling or a branch before its first execution, read from its input and its running parent. */
+export function stateOfChild({ steps, input, parent }: StartedChild): MachineState {
+  const { runId: id } = steps;
+  const isEarlier = isEarlierInput(input);
+  const view = isEarlier ? earlierView(parent, input) : parent;
+  const state = textField(input, isEarlier ? "sibling" : "state") ?? "";
+  const entered = { state, input: field(input, "input") ?? null, visit: numberField(input, "visit") ?? 1 };
+  const terminal = textField(input, "terminal");
+  const turns = numberField(input, "turns") ?? 0;
+  return childState(view, { id, entered, turns, ...(terminal === undefined ? {} : { terminal }) });
+}
+
+// Until Sluice 0.1, a child's input repeated what it reads of its parent. Journals of that time are resumed and replayed.
+
+function isEarlierInput(input: Json): boolean {
+  return textField(input, "sibling") !== undefined;
+}
+
+function earlierInput({ state, input, visit, turns }: StateInput, { run, context, outputs }: MachineView): Json {
+  return { sibling: state, input, run: run.input, context, upstream: outputs.object, visit, turns };
+}
+
+function earlierView({ run }: StartedChild["parent"], input: Json): StartedChild["parent"] {
+  const [context, upstream] = [field(input, "context"), field(input, "upstream")];
+  return {
+    run: { ...run, input: field(input, "run") ?? null },
+    context: isJsonObject(context) ? context : {},
+    outputs: Outputs.of(isJsonObject(upstream) ? upstream : {}),
+  };
+}

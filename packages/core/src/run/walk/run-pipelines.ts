@@ -1,0 +1,51 @@
+import { SluiceError } from "../../base/errors.ts";
+import { field } from "../../base/json.ts";
+import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
+import type { ChildOutcome, ChildPipeline } from "../executor.ts";
+import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
+import { endOf, outcomesOf, runChildren } from "./children.ts";
+import type { Walk } from "./one-run.ts";
+
+/** Runs other pipelines inside an execution, and adds what they used to the run's totals. */
+export async function runPipelines(
+  walk: Walk,
+  stepId: string,
+  state: string,
+  children: readonly ChildPipeline[],
+): Promise<readonly ChildOutcome[]> {
+  const { pipeline, steps, account } = walk;
+  const runs = children.map(({ key, pipeline: name, input }): ChildRun => {
+    const of = pipeline.spec.pipelines.get(name);
+    if (of === undefined) {
+      const message = `${state}: the pipeline ${pipeline.spec.id} has no pipeline ${JSON.stringify(name)}; add it to its pipelines`;
+      throw new SluiceError("Validation", "pipeline_unknown", message);
+    }
+    const started = { pipeline: of.id, parent: steps.runId, key };
+    return {
+      key,
+      input: { kind: "run", key, pipeline: name, input },
+      events: [{ type: "run.started", data: started }],
+    };
+  });
+  const keys = children.map(({ key }) => key);
+  const ends = await runChildren(walk, stepId, runs, {
+    onFailure: "settle",
+    failed: ({ status }) => status === "failed",
+    open: { events: [{ type: "fanOut.started", data: { fanOut: stepId, siblings: keys, join: state } }] },
+    joined: (settled) => [{ type: "fanOut.joined", data: { fanOut: stepId, outcomes: outcomesOf(keys, settled) } }],
+  });
+  return keys.flatMap((key) => {
+    const end = endOf(ends, key);
+    if (end === undefined) return [];
+    const used = readChildAccount(end);
+    if (used !== undefined) addChildTo(account, { ...used, stages: [] });
+    return [outcomeOf(key, end)];
+  });
+}
+
+function outcomeOf(key: string, end: SiblingEnd): ChildOutcome {
+  const { status } = end;
+  if (status === "completed") return { key, status, output: field(end.value, "output") ?? null };
+  const { error } = readOutcome(end);
+  return { key, status, code: error?.code ?? status, message: error?.message ?? status };
+}

@@ -1,0 +1,174 @@
+// The path of one run: performs what the machine decides until a decision ends it.
+import { SluiceError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { StageResult } from "../../definition/result.ts";
+import { stepIds } from "../../journal/step-id.ts";
+import { apply, countOf, enteredOf } from "../../machine/machine-state.ts";
+import {
+  decide,
+  type Effect,
+  fanOutFailure,
+  follow,
+  type MachineEnd,
+  type MachineInput,
+  type Transition,
+} from "../../machine/transition.ts";
+import { AttemptJournal } from "../attempt.ts";
+import type { Decided, Detours, Execution, ExecutionEnd } from "../execution.ts";
+import { cancelReason } from "../limits/limits.ts";
+import { approveRoute } from "../requests/approve-route.ts";
+import { addChildTo, addTo } from "../run-result.ts";
+import { decideRoute } from "../stage/decide-route.ts";
+import { execute } from "../stage/execute.ts";
+import { decidesRoute } from "../stage/recorded-phases.ts";
+import { type Detour, OwnDetours } from "./detours.ts";
+import { runFanOut } from "./fan-out.ts";
+import type { Walk } from "./one-run.ts";
+import { runPipelines } from "./run-pipelines.ts";
+
+/** What the run does next, unless it is cancelled first, and what has led to it. */
+export interface Move {
+  readonly of: MachineInput;
+  readonly next: Transition;
+}
+
+/** Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. */
+export async function walkToEnd(walk: Walk, first: Move): Promise<MachineEnd> {
+  let move = first;
+  for (;;) {
+    const { effect, patch } = unlessCancelled(walk, move.next);
+    if (effect.kind === "approve") {
+      move = moveOf(walk, await approved(walk, effect, move.of));
+      continue;
+    }
+    apply(walk.state, patch);
+    switch (effect.kind) {
+      case "end":
+        return effect.end;
+      case "enter":
+        ({ move } = await runEntered(walk));
+        break;
+      case "fanOut":
+        move = moveOf(walk, await fanOut(walk, effect));
+        break;
+      default:
+        throw new Error(`no execution is suspended, and the machine decided to ${effect.kind}`);
+    }
+  }
+}
+
+export function moveOf({ pipeline, state }: Walk, { input, decision }: Decided): Move {
+  return { of: input, next: follow(pipeline.spec, state, input, decision) };
+}
+
+/** A decided end is not revised, even by a cancel after the decision. */
+function unlessCancelled({ pipeline, steps, state }: Walk, next: Transition): Transition {
+  const reason = next.effect.kind === "end" ? undefined : cancelReason(steps.signal);
+  return reason === undefined ? next : follow(pipeline.spec, state, { kind: "cancelled", reason }, undefined);
+}
+
+/** Runs the state that was entered last, and its detours. */
+export async function runEntered(walk: Walk): Promise<{ readonly result: StageResult<Json>; readonly move: Move }> {
+  const { state, account } = walk;
+  const { state: entered } = enteredOf(state);
+  const { ended, left } = await executeEntered(walk, true);
+  addTo(account, ended);
+  const { result, next: decision } = ended;
+  const of = { kind: "result", result } as const;
+  if (left === undefined) return { result, move: moveOf(walk, { input: of, decision }) };
+  // The handler's move does not count the turns of the executions that it left.
+  apply(state, { turns: [{ state: entered, turns: result.turns }] });
+  return { result, move: { of, next: left } };
+}
+
+/** `left` is the move of a handler that did not return to the execution. */
+export async function executeEntered(
+  walk: Walk,
+  routed: boolean,
+): Promise<{ readonly ended: ExecutionEnd; readonly left: Transition | undefined }> {
+  const { pipeline, steps } = walk;
+  if (pipeline.interrupts.length === 0) {
+    const ended = await execute(executionOf(walk, routed, { signal: steps.signal, left: undefined, take: noDetour }));
+    return { ended, left: undefined };
+  }
+  const detours = new OwnDetours(steps.signal, (decided) => detour(walk, decided));
+  try {
+    const ended = await execute(executionOf(walk, routed, detours));
+    return { ended, left: detours.left };
+  } finally {
+    detours.close();
+  }
+}
+
+function noDetour(): Promise<never> {
+  return Promise.reject(new Error("the pipeline has no interrupts"));
+}
+
+/** Runs the handler of an interrupt. Any move but a return leaves the suspended execution, and is not made before that has ended. */
+async function detour(walk: Walk, decided: Decided): Promise<Detour> {
+  let move = moveOf(walk, decided);
+  let by: StageResult<Json> | undefined;
+  for (;;) {
+    const next = unlessCancelled(walk, move.next);
+    const { effect, patch } = next;
+    if (effect.kind === "enter" && patch.suspend !== undefined) {
+      apply(walk.state, patch);
+      ({ result: by, move } = await runEntered(walk));
+    } else if (effect.kind === "approve") {
+      move = moveOf(walk, await approved(walk, effect, move.of));
+    } else if (effect.kind === "return" && by !== undefined) {
+      apply(walk.state, patch);
+      return { kind: "returned", by };
+    } else {
+      const handler = by?.executionId ?? "the handler";
+      return { kind: "left", next, reason: `interrupted, and ${handler} did not return` };
+    }
+  }
+}
+
+/** The execution of the state that the run has entered. */
+function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
+  const { pipeline, steps, state: view } = walk;
+  const { spec, deps, meter, states, interrupts } = pipeline;
+  const { state: stateId, visit } = enteredOf(view);
+  const prepared = states.get(stateId);
+  const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
+  if (prepared === undefined || executor === undefined) {
+    const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
+    throw new SluiceError("Host", "state_unknown", message);
+  }
+  const { root: workspace } = deps.workspace;
+  const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
+  const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
+  return { ...prepared, ...own, spec, executor, view, steps, deps, meter, interrupts, detours, runChildren };
+}
+
+/** Asks a person about the move that follows an execution or a fan-out. */
+async function approved(
+  { pipeline, steps, state }: Walk,
+  effect: Extract<Effect, { readonly kind: "approve" }>,
+  of: MachineInput,
+): Promise<Decided> {
+  return await approveRoute({ spec: pipeline.spec, deps: pipeline.deps, steps, view: state }, effect, of);
+}
+
+/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
+async function fanOut(walk: Walk, effect: Extract<Effect, { readonly kind: "fanOut" }>): Promise<Decided> {
+  const { pipeline, steps, state: view, account } = walk;
+  const { spec, deps } = pipeline;
+  const { ended, accounts } = await runFanOut(walk, effect);
+  for (const used of accounts) addChildTo(account, used);
+  const reason = cancelReason(steps.signal);
+  if (reason !== undefined) return { input: { kind: "cancelled", reason }, decision: undefined };
+  const input: MachineInput = { kind: "children", ended };
+  const failure = fanOutFailure(view, ended);
+  if (failure === undefined) return { input, decision: await decide(spec, view, input) };
+  const { executionId, attempts } = failure;
+  const journal = new AttemptJournal(steps, executionId, attempts);
+  const decision = await steps.run(
+    stepIds.failedFanOut(effect.fanOut.id),
+    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
+    { decides: decidesRoute },
+  );
+  return { input, decision };
+}
