@@ -4,7 +4,7 @@ import { comparable, expectedSteps, type StepSeen, stepper } from "../support/ma
 import { randomMoves, randomWorkflow } from "../support/random-workflows.ts";
 import { walk } from "../support/reference-walk.ts";
 
-const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 2_000);
+const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 1_000);
 const TIMEOUT = 120_000 + 100 * MACHINES;
 /** What enough random walks come to. */
 const REACHED = [

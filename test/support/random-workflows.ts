@@ -24,7 +24,7 @@ const FINALS = ["finished", "failed", "gone"] as const;
 /** Events that rows name; `*` is for those that none names. */
 const EVENTS = ["GO", "BACK", "toString", "*"] as const;
 /** What an agent may ask for. */
-const SAID = [...EVENTS, "END", "GO ", "go", "", "__proto__", "constructor", "hasOwnProperty", "$return"] as const;
+const SAID = [...EVENTS, "END", "go", "__proto__", "constructor", "hasOwnProperty", "$return"] as const;
 const PATHS = ["db/a.sql", "db/b.js", "notes.md", "src/x.ts"] as const;
 const GLOBS = ["db/**", "**/*.sql", "notes.md"] as const;
 
@@ -111,12 +111,14 @@ function forks(states: readonly StateNode[]): fc.Arbitrary<ForkNode> {
           maxLength: 3,
         })
         .map((all) =>
-          all.map(([key, [initial, terminal, x]]) => ({
-            key,
-            initial,
-            terminal: terminal === initial ? (states.find(({ id }) => id !== initial)?.id ?? terminal) : terminal,
-            ...(x === 0 ? {} : { input: value({ x, pick: x }) }),
-          })),
+          all
+            .filter(([, [id]], index) => all.findIndex(([, [other]]) => other === id) === index)
+            .map(([key, [initial, terminal, x]]) => ({
+              key,
+              initial,
+              terminal: terminal === initial ? (states.find(({ id }) => id !== initial)?.id ?? terminal) : terminal,
+              ...(x === 0 ? {} : { input: value({ x, pick: x }) }),
+            })),
         ),
       join: fc.constantFrom("all" as const, "any" as const),
       onComplete: fc.constantFrom(...plain),
@@ -300,41 +302,45 @@ const interrupts = (states: readonly StateNode[]): fc.Arbitrary<readonly Interru
     );
 };
 
-/** Only states that something leads to are part of a machine. */
+/** Only states that something leads to are part of a machine. What is left out may have led to others. */
 function reachable(machine: Machine): Machine {
   const { routes, interrupts: handled = [] } = machine;
   if (routes.kind === "functions") return machine;
-  const named = new Set([machine.initial, ...handled.map(({ target }) => target)]);
-  const entered = new Set(named);
-  for (const id of entered) {
+  const named = new Set<string>();
+  const entered = new Set<string>();
+  /** A branch's walk does not go beyond its terminal. */
+  const walked = new Set<string>();
+  const enter = (id: string, until?: string): void => {
+    const step = JSON.stringify([id, until]);
+    named.add(id);
+    if (id === until || walked.has(step)) return;
+    walked.add(step);
+    entered.add(id);
     const completesByEvents = machine.states.some((state) => state.id === id && state.events === true);
     for (const { from, on, to } of routes.rows) {
       if ((from !== "*" && from !== id) || (typeof on === "object" && !completesByEvents)) continue;
-      const siblings = typeof to === "string" ? [] : siblingsOf(to);
-      for (const target of typeof to === "string" ? [to] : namedBy(to)) {
-        named.add(target);
-        if (!siblings.includes(target)) entered.add(target);
-      }
+      const node: RouteNode = typeof to === "string" ? { do: "to", state: to } : to;
+      for (const sibling of siblingsOf(node)) named.add(sibling);
+      const branches = node.do === "fork" ? node.branches : [];
+      for (const { initial, terminal } of branches) enter(initial, terminal);
+      const initials = branches.map(({ initial }) => initial);
+      const others = namedBy(node).slice(initials.length);
+      for (const target of others) if (!siblingsOf(node).includes(target)) enter(target, until);
     }
-  }
+  };
+  for (const id of [machine.initial, ...handled.map(({ target }) => target)]) enter(id);
   const states = machine.states.filter(({ id }) => named.has(id));
-  const kept = routes.rows
-    .filter(({ from }) => from === "*" || entered.has(from))
-    .map((row): RowNode => ({ ...row, to: typeof row.to === "object" ? withTerminals(row.to, entered) : row.to }));
-  return { ...machine, states, routes: { kind: "table", rows: kept } };
-}
-
-/** A branch's terminal is a state of the machine, and another than the one that it begins in. */
-function withTerminals(node: RouteNode, entered: ReadonlySet<string>): RouteNode {
-  if (node.do !== "fork") return node;
-  const branches = node.branches.map((branch) => {
-    if (entered.has(branch.terminal) && branch.terminal !== branch.initial) return branch;
-    return { ...branch, terminal: [...entered].find((id) => id !== branch.initial) };
-  });
-  const known = branches.flatMap(({ terminal, ...branch }) =>
-    terminal === undefined ? [] : [{ ...branch, terminal }],
-  );
-  return known.length === 0 ? END : { ...node, branches: known };
+  const asksForEvents = states.some(({ id, events }) => events === true && entered.has(id));
+  const rows = routes.rows
+    .filter(({ from, on }) => (from === "*" ? typeof on === "string" || asksForEvents : entered.has(from)))
+    .map((row): RowNode => {
+      const { to } = row;
+      const isOpen =
+        typeof to === "object" && to.do === "fork" && to.branches.some((one) => !entered.has(one.terminal));
+      return isOpen ? { ...row, to: END } : row;
+    });
+  const kept: Machine = { ...machine, states, routes: { kind: "table", rows } };
+  return JSON.stringify(kept) === JSON.stringify(machine) ? kept : reachable(kept);
 }
 
 function workflows(pipelines: Readonly<Record<string, Machine>>): fc.Arbitrary<Machine> {
