@@ -45,7 +45,10 @@ export function pipelineProgram(
   };
 }
 
-function inRun(spec: PipelineSpec, shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">): PipelineInRun {
+function inRun(
+  spec: PipelineSpec,
+  shared: Omit<PipelineInRun, "spec" | "states" | "interrupts" | "runChild">,
+): PipelineInRun {
   const own: PipelineInRun = {
     ...shared,
     spec,
@@ -132,13 +135,11 @@ async function runBranch(walk: Walk): Promise<ProgramEnd> {
   return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, move)));
 }
 
-/** Only the terminal state completes a branch; any other end of its routes is a failure. */
+/** A cancel that a route of the branch chose is an end before its terminal state, which is a failure. */
 function branchEnd({ steps, state: { terminal = "" } }: Walk, end: MachineEnd): MachineEnd {
-  if (end.status === "failed" || (end.status === "completed" && end.state === terminal)) return end;
-  if (end.status === "cancelled" && steps.signal.aborted) return end;
-  const where = end.state === undefined ? end.status : `in ${end.state}`;
-  const message = `the branch ended ${where}, and only its terminal state ${terminal} completes it`;
-  return { status: "failed", code: "branch_end", message };
+  if (end.status !== "cancelled" || steps.signal.aborted) return end;
+  const message = `the branch was cancelled before its terminal state ${terminal}: ${end.reason}`;
+  return { status: "failed", code: "failed", message };
 }
 
 /** Runs another pipeline, with its own context, limits and states. */

@@ -22,6 +22,8 @@ interface RunResultBase {
   readonly stages: readonly StageResult<unknown>[];
   readonly denied: readonly DeniedCall[];
   readonly usage: Usage;
+  /** The final state that ended the run, if one did. */
+  readonly state?: string;
 }
 /** How a run ended or why it is suspended. */
 export type RunResult<O> = RunResultBase &
@@ -116,8 +118,8 @@ export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: 
 
 /** The result of a finished run, from its journal. `O` is the output type of the pipeline's routes. */
 export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
-  const { stages, denied, usage, error } = outcome;
-  const base = { runId, stages, denied, usage };
+  const { stages, denied, usage, error, state } = outcome;
+  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }) };
   if (outcome.status !== "completed")
     return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
   const output: O = JSON.parse(JSON.stringify(outcome.output ?? null));

@@ -1,8 +1,10 @@
 import type { StepOptions } from "../../journal/seam.ts";
 import { type RequestStepPart, stepIds, stepNames } from "../../journal/step-id.ts";
+import { enteredOf } from "../../machine/machine-state.ts";
 import { fanOutFailure, type MachineInput } from "../../machine/transition.ts";
 import { AttemptJournal } from "../attempt.ts";
 import type { Decided } from "../execution.ts";
+import { noteRoute } from "../stage/decide-route.ts";
 import { type Approvable, type ApproveEffect, finalDecision, type TransitionRequest } from "./approve-transition.ts";
 
 /**
@@ -24,6 +26,7 @@ export async function approveRoute(
       facts: { executionId, attempt: attempts },
       run: (part, record, options: StepOptions) => of.steps.run(stepId(part), record, options),
       event: (type, data) => journal.event(type, data),
+      decided: (call, decided) => noteRoute(enteredOf(of.view).state, journal, call, decided),
     },
     async () => decision,
   );

@@ -31,7 +31,7 @@ export async function decideRoute(
 ): Promise<NextDecision> {
   call.event(journal.event("stage.next", ENTERED));
   const next = await decideInRun(execution, input);
-  noteRoute(execution, journal, call, next);
+  noteNext(execution, journal, call, next);
   return next;
 }
 
@@ -43,22 +43,28 @@ export function followRoute(
   next: NextDecision,
 ): NextDecision {
   call.event(journal.event("stage.next", ENTERED));
-  noteRoute(execution, journal, call, next);
+  noteNext(execution, journal, call, next);
   return next;
 }
 
-function noteRoute(
+/** A move that waits for a person is told once they have answered. */
+function noteNext(
   { stateId }: Pick<Execution, "stateId">,
   journal: AttemptJournal,
   call: StepCall,
   next: NextDecision,
 ): void {
+  if (next.approval === undefined) noteRoute(stateId, journal, call, next);
+  call.event(journal.event("stage.next", left("choice", next.choice.kind)));
+}
+
+/** The events of a decision that is final. */
+export function noteRoute(stateId: string, journal: AttemptJournal, call: StepCall, next: NextDecision): void {
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
   const { choice, context = contextIn(choice), ...why } = next;
   if (next.rejected !== undefined) note("route.rejected", { from: stateId, reason: next.rejected });
   note("route.decided", { from: stateId, choice: choice.kind, ...targetOf(next), why });
   if (context !== undefined) note("context.changed", { patch: context });
-  note("stage.next", left("choice", choice.kind));
 }
 
 function contextIn(choice: NextDecision["choice"]): JsonObject | undefined {

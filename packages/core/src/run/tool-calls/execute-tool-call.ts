@@ -159,12 +159,7 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
   }
 }
 
-async function act(
-  runnable: ExecutableCall,
-  call: ToolCall,
-  deps: RunDeps,
-  step: CallStep,
-): Promise<RawResult> {
+async function act(runnable: ExecutableCall, call: ToolCall, deps: RunDeps, step: CallStep): Promise<RawResult> {
   const authorization = await runnable.authorize();
   if (authorization.kind !== "allow") return refusedCall(authorization, deps);
   // After the authorization, which may have waited for the tool and for hooks.

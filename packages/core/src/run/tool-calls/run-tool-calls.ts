@@ -257,7 +257,8 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */
 function interruptedCall({ id, tool }: SealedCall): CallOutcome {
-  const message = "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
+  const message =
+    "a call before this one started an interrupt, so this call was not run; make it again if it is still right";
   return { id, tool, ok: false, output: { code: "interrupted", message } };
 }
 

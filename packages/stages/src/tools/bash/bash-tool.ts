@@ -100,8 +100,7 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   // A sandbox that forbids writing needs no comparison.
   const isExpectedToRead = !call.mayWrite && !isWalled;
   const mayChange = call.reportsChanges && (!isWalled || call.reach.writes.length > 0);
-  const watch =
-    isExpectedToRead || mayChange ? await watchWorkspace(call.workspace, clock, call.signal) : undefined;
+  const watch = isExpectedToRead || mayChange ? await watchWorkspace(call.workspace, clock, call.signal) : undefined;
   const shown = headTail(SHOWN_HALF);
   const kept = headTail(KEPT_HALF);
   const take = (text: string): boolean => {
