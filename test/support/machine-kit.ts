@@ -1,4 +1,13 @@
-import { type Guard, type GuardScope, type Json, type JsonObject, type StageResult, stage } from "@sluice/core";
+import {
+  type EventOutput,
+  type Guard,
+  type GuardScope,
+  type Json,
+  type JsonObject,
+  type Stage,
+  type StageResult,
+  stage,
+} from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import {
   apply,
@@ -12,7 +21,7 @@ import {
 import { told } from "./definition.ts";
 
 /** A stage that completes by an event of its rows. */
-export function byEvents(): ReturnType<typeof stage> {
+export function byEvents(): Stage<EventOutput, undefined> {
   return stage({ prompt: "Work.", allowedTools: [], turnCap: 3 });
 }
 

@@ -1,7 +1,16 @@
 import { done, fail, type GuardScope, type Json, type JsonObject, to } from "@sluice/core";
 import { contextOf, decide, follow, legalEvents } from "@sluice/core/machine";
 import { expect, test } from "vitest";
-import { byEvents, completed, type Definition, effectOf, enteredBy, event, guard, started } from "../support/machine-kit.ts";
+import {
+  byEvents,
+  completed,
+  type Definition,
+  effectOf,
+  enteredBy,
+  event,
+  guard,
+  started,
+} from "../support/machine-kit.ts";
 import { work } from "../support/run-kit.ts";
 
 /** `a` and `b` send events, `c` completes with an output. */

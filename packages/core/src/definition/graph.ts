@@ -38,7 +38,7 @@ export interface Reachability {
   /** States a run, or a branch of it, may be routed into, the initial one first. */
   readonly entered: ReadonlySet<string>;
   readonly siblings: ReadonlySet<string>;
-  /** States that end a branch without being entered. */
+  /** States that end a branch, for which they are not entered. */
   readonly terminals: ReadonlySet<string>;
   readonly mayComplete: boolean;
 }
@@ -106,7 +106,6 @@ export function reach(spec: PipelineSpec): Reachability {
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     const { state, terminal } = at;
     if (!spec.states.has(state)) continue;
-    if (state === terminal) terminals.add(state);
     const step = JSON.stringify([state, terminal ?? null]);
     if (state === terminal || walked.has(step)) continue;
     walked.add(step);
@@ -117,6 +116,7 @@ export function reach(spec: PipelineSpec): Reachability {
     const completes = edges.mayComplete || spec.states.get(state)?.final?.outcome === "completed";
     if (completes && terminal === undefined) mayComplete = true;
     for (const sibling of edges.siblings) siblings.add(sibling);
+    for (const branch of edges.branches) terminals.add(branch.terminal);
     const inside = terminal === undefined ? {} : { terminal };
     waiting.push(...edges.next.map((next) => ({ state: next, ...inside })));
     waiting.push(...edges.branches.map(({ initial, terminal: end }) => ({ state: initial, terminal: end })));

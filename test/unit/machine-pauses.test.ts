@@ -1,0 +1,105 @@
+import { done, fail, fanOut, final, fork, to } from "@sluice/core";
+import type { MachineInput } from "@sluice/core/machine";
+import { expect, test } from "vitest";
+import { routesPause } from "../../packages/core/src/machine/legal-events.ts";
+import { type Definition, effectOf, guard, problemsIn, result, started } from "../support/machine-kit.ts";
+import { work } from "../support/run-kit.ts";
+
+type Rows = NonNullable<Definition["transitions"]>;
+const stages = { a: work(), b: work(), ok: final("completed") };
+const REST: Rows = [
+  { from: "a", on: "success", to: "b" },
+  { from: "b", on: "success", to: "ok" },
+];
+const machine = (rows: Rows, more: Partial<Definition> = {}) =>
+  started({ stages, transitions: [...rows, ...REST], ...more });
+const paused: MachineInput = result({ status: "paused", request: { answer: "blue", question: "Which one?" } });
+
+test("a pause row leads to its state, whose input is the question with the answer", async () => {
+  const { step, state, spec } = await machine([{ from: "a", on: "pause", to: "b" }]);
+  const next = await step(paused);
+  expect(next.effect).toEqual({ kind: "enter", state: "b", input: { answer: "blue", question: "Which one?" } });
+  expect(next.trace).toMatchObject({ by: "table", row: 0 });
+  // It has not completed: it counts its turns, and has no output.
+  expect(next.patch).toMatchObject({ hops: 1, turns: [{ state: "a", turns: 2 }] });
+  expect(next.patch.outputs).toBeUndefined();
+  expect(state.outputs.object).toEqual({});
+  expect(routesPause(spec, "a")).toBe(true);
+  expect(routesPause(spec, "b")).toBe(false);
+});
+
+test("the row's own input stands beside the answer, and cannot replace it", async () => {
+  const { step } = await machine([{ from: "a", on: "pause", to: to("b", { answer: "red", note: 1 }) }]);
+  expect((await step(paused)).effect).toMatchObject({
+    input: { answer: "blue", question: "Which one?", note: 1 },
+  });
+});
+
+test("the answer has to fit the schema of the state that works with it", async () => {
+  const strict = work({ inputSchema: { type: "object", properties: { answer: { type: "number" } } } });
+  const { step } = await started({
+    stages: { a: work(), b: strict, ok: final("completed") },
+    transitions: [
+      { from: "a", on: "pause", to: "b" },
+      { from: "a", on: "success", to: "ok" },
+      { from: "b", on: "success", to: "ok" },
+    ],
+  });
+  const next = await step(paused);
+  expect(effectOf(next, "end").end).toMatchObject({ status: "failed" });
+  expect(next.trace.rejected).toContain("the input of b does not fit its inputSchema");
+});
+
+test("a pause row may lead to the same state, which is a new visit", async () => {
+  const { step, state } = await machine([{ from: "a", on: "pause", to: "a" }]);
+  await step(paused);
+  expect(state.at).toMatchObject({ state: "a", visit: 2, input: { answer: "blue" } });
+});
+
+test("a pause takes the first row whose guard fires, and rows for other results do not match it", async () => {
+  const { step } = await machine([
+    { from: "a", on: "pause", when: guard(false, "not yet"), to: "b" },
+    { from: "*", on: "failure", to: fail("broke") },
+    { from: "*", on: "pause", to: "a" },
+  ]);
+  const next = await step(paused);
+  expect(next.effect).toMatchObject({ kind: "enter", state: "a" });
+  expect(next.trace.rejectedRows).toEqual([
+    { row: 0, why: "not yet" },
+    { row: 1, why: "it is for failure, this was pause" },
+  ]);
+});
+
+test("a pause without a row fails the run, and so does one whose rows do not fire", async () => {
+  const unrouted = await machine([]);
+  expect(effectOf(await unrouted.step(paused), "end").end).toMatchObject({
+    status: "failed",
+    message: "a paused, and a pause has no route",
+  });
+  const held = await machine([{ from: "a", on: "pause", when: guard(false, "no"), to: "b" }]);
+  expect(effectOf(await held.step(paused), "end").end).toMatchObject({
+    message: "a paused, and no row says what comes next",
+  });
+});
+
+test("an approval can stand before the answer's state", async () => {
+  const { step } = await machine([{ from: "a", on: "pause", to: "b", approval: {} }]);
+  expect(effectOf(await step(paused), "approve")).toMatchObject({ from: "a", to: "b" });
+});
+
+test("a success is no pause", async () => {
+  const { step } = await machine([{ from: "a", on: "pause", to: "a" }]);
+  expect((await step(result({ status: "completed", output: 1 }))).effect).toMatchObject({ state: "b", input: null });
+});
+
+test.each([
+  ["a final state", "ok"],
+  ["the end of the run", done(1)],
+  ["a failed end", fail("no")],
+  ["a fan-out", fanOut(["b"], { join: "a" })],
+  ["a fork", fork({ one: { initial: "b", terminal: "a" } }, { onComplete: "a" })],
+] as const)("a pause row to %s is refused", (_name, target) => {
+  expect(problemsIn({ stages, transitions: [{ from: "a", on: "pause", to: target }, ...REST] })).toEqual([
+    "transitions[0].to | a pause leads to a state that works with the answer | name such a state",
+  ]);
+});
