@@ -1,15 +1,19 @@
 import { join } from "node:path";
 import * as core from "@sluice/core";
 import {
+  type Answer,
   type AnyState,
+  callbackInteractor,
   cancel,
   done,
   fail,
   fanOut,
   field,
+  isJsonObject,
   type Json,
   type JsonObject,
   type JsonSchema,
+  type PersonRequest,
   type Pipeline,
   pipeline,
   type RunHost,
@@ -45,8 +49,8 @@ import type {
   TraceEvent,
   Unrecordable,
 } from "./reference-machine.ts";
-import { branchOf, evaluate, itemKey, outcomeOf } from "./reference-machine.ts";
-import { session, type TestSession } from "./run-kit.ts";
+import { actsOf, approvalMessage, branchOf, evaluate, itemKey, outcomeOf } from "./reference-machine.ts";
+import { session, type TestSession, tool } from "./run-kit.ts";
 
 // Random machines on the real run loop, through the public API, and what can be seen of them from outside.
 
@@ -115,6 +119,8 @@ export function machineWorld(): MachineWorld {
   const process = (store: JournalStore): TestSession =>
     session({
       executors: [executor],
+      tools: [touch],
+      interactors: [callbackInteractor("person", (request) => answerTo(playOf(request.runId), request))],
       host: createHost(store),
       cwd: join(import.meta.dirname, "..", "mutation"),
     });
@@ -147,6 +153,17 @@ export function machineWorld(): MachineWorld {
       return observed;
     },
   };
+}
+
+/** What the row says that asks. */
+function answerTo({ machine }: Play, { body, runId }: PersonRequest): Answer {
+  const [, row] = /\(row (\d+)\)$/.exec(String(body.message)) ?? [];
+  const [, visit] = /#(\d+)$/.exec(String(body.executionId)) ?? [];
+  const { rows } = { rows: [], ...machine.routes };
+  const says = rows[Number(row)]?.approval?.says ?? ["no"];
+  const said = says[(Number(visit) - 1) % says.length];
+  if (said === "yes") return { kind: "approve" };
+  return said === "no" ? { kind: "deny", reason: `not in ${runId}` } : { kind: "defer" };
 }
 
 const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
@@ -215,9 +232,7 @@ export function machinePipeline(
     on,
     label: `row ${row}`,
     to: typeof target === "string" ? target : choiceOf(target, { result: null, ctx: null }),
-    ...(approval === undefined
-      ? {}
-      : { approval: approval.message === undefined ? {} : { message: approval.message } }),
+    ...(approval === undefined ? {} : { approval: { message: approvalMessage(approval, row) } }),
     ...(when === undefined
       ? {}
       : {
@@ -239,13 +254,19 @@ export function stateMaker(playOf: (runId: string) => Play): (node: StateNode) =
   };
 }
 
+/** Changes a file of the workspace, as far as anybody can tell. */
+const TOUCH = "touch";
+const touch = tool(TOUCH, {
+  subjects: (input, { root }) => [{ kind: "path", real: join(root, String(field(input, "path"))), access: "write" }],
+});
+
 /** A state of any machine: what it does is looked up when it runs. */
 function stateOf({ id, needsX, final, events }: StateNode, playOf: (runId: string) => Play): AnyState {
   if (final !== undefined) return core.final(final);
   const made = state({
     kind: "scripted",
     output: OUTPUT,
-    allowedTools: [],
+    allowedTools: [TOUCH],
     ...(needsX ? { inputSchema: WITH_X } : {}),
     precondition: (ctx) => (enter(playOf(ctx.runId), id, ctx).status === "skipped" ? "skip" : "proceed"),
   });
@@ -257,13 +278,25 @@ function stateOf({ id, needsX, final, events }: StateNode, playOf: (runId: strin
 function scriptedExecutor(playOf: (runId: string) => Play): StateExecutor {
   return {
     kind: "scripted",
-    act: async (_init, { ctx, stateId, signal }) => {
+    act: async (_init, scope) => {
+      const { ctx, stateId, signal } = scope;
       const play = playOf(ctx.runId);
       const outcome = enter(play, stateId, ctx);
       await play.onAct?.(within(ctx.runId), signal);
       const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+      const acts = actsOf(lookUp(play, stateId), ctx.visit, sightOf(play, ctx).input);
+      for (const [index, act] of acts.entries()) {
+        const turn = index + 1;
+        if (act.act === "touch") {
+          await scope.calls(turn, [{ id: `t${turn}.c0`, tool: TOUCH, input: { path: act.path } }]);
+          if (signal.aborted) return { ...spent, status: "cancelled", reason: "aborted" };
+          continue;
+        }
+        const { accepted, output } = await scope.accept({ turn, event: act.event, data: act.data });
+        if (accepted) return { ...spent, status: "completed", output };
+      }
       // A skipped state does not work; if it does, the trace says so.
-      return outcome.status === "skipped" || outcome.status === "paused"
+      return outcome.status === "skipped"
         ? { ...spent, status: "cancelled", reason: "worked although it was skipped" }
         : { ...spent, ...outcome };
     },
@@ -275,9 +308,15 @@ function enter(play: Play, id: string, ctx: StageContext): Outcome {
   const run = within(ctx.runId);
   const execution = `${id}#${ctx.visit}`;
   note(play, play.entered, `${run} ${execution}`, { run, execution, sight });
-  const node = play.machine.states.find((one) => one.id === id);
-  if (node === undefined) throw new Error(`the machine has no state ${id}`);
-  return outcomeOf(node, sight.visit, sight.input);
+  return outcomeOf(lookUp(play, id), sight.visit, sight.input);
+}
+
+/** The node of a state, which may be one of a machine that another invokes. */
+function lookUp({ machine }: Play, id: string): StateNode {
+  const machines = [machine, ...Object.values(machine.pipelines ?? {})];
+  const node = machines.flatMap(({ states }) => states).find((one) => one.id === id);
+  if (node === undefined) throw new Error(`there is no state ${id}`);
+  return node;
 }
 
 function ask(play: Play, given: StageResult<unknown>, ctx: StageContext, row?: number): Scope {
@@ -285,7 +324,11 @@ function ask(play: Play, given: StageResult<unknown>, ctx: StageContext, row?: n
   const run = within(ctx.runId);
   const result = factsOf(given);
   const execution = given.executionId;
-  const of = given.status === "failed" ? JSON.stringify(given.detail ?? null) : "";
+  // A state may send the same event again, when the context is another.
+  const isEvent = given.status === "completed" && isJsonObject(result.output) && "event" in result.output;
+  const of = isEvent
+    ? JSON.stringify([result, sight])
+    : JSON.stringify(given.status === "failed" ? (given.detail ?? null) : null);
   const asked = { run, execution, ...(row === undefined ? {} : { row }), result, sight };
   note(play, play.asked, `${run} ${execution} ${given.status} ${of} ${row ?? ""}`, asked);
   const { joined: _order, ...read } = sight;
@@ -517,6 +560,16 @@ async function observe(
       case "context.changed":
         events.push({ type, execution, patch: objectAt(data, "patch") });
         break;
+      case "transition.accepted":
+      case "transition.rejected":
+        events.push({ type, execution, turn: Number(data.turn), event: String(data.event) });
+        break;
+      case "interrupt.started":
+      case "interrupt.returned": {
+        const { interrupt, to: target, by } = data;
+        events.push({ type, execution, interrupt: String(interrupt), other: String(target ?? by) });
+        break;
+      }
       case "limit.reached":
         events.push({ type, limit: String(data.limit) });
         break;
@@ -567,9 +620,11 @@ function endOf(result: RunResult<unknown> | ClosedRun): End {
   }
 }
 
+const BY = ["function", "table", "default", "event", "safe_next", "interrupt"] as const;
+
 function decidedOf(machine: Machine, execution: string, status: string, data: JsonObject): RouteDecided {
   const why = objectAt(data, "why");
-  const by = why.by === "function" || why.by === "table" ? why.by : "default";
+  const by = BY.find((one) => one === why.by) ?? "default";
   const on = { completed: "success", failed: "failure" }[status] ?? status;
   const rows = machine.routes.kind === "table" ? machine.routes.rows : [];
   // The event may also name the rows that are for another result.

@@ -20,6 +20,8 @@ import type {
 // may happen to them.
 
 const IDS = ["plan", "b", "c2", "to-do", "Last", "fix"] as const;
+/** Of a machine that another invokes, so that they are told apart. */
+const SUITE_IDS = ["unit", "lint2", "report"] as const;
 const FINALS = ["finished", "failed", "gone"] as const;
 /** Events that rows name; `*` is for those that none names. */
 const EVENTS = ["GO", "BACK", "toString", "*"] as const;
@@ -95,7 +97,8 @@ const approval: fc.Arbitrary<ApprovalNode> = fc
       maxLength: 3,
     }),
   )
-  .map(([message, says]) => ({ says, ...(message === undefined ? {} : { message }) }));
+  // Who is shown no message cannot tell which row asks.
+  .map(([message, says]) => (message === undefined ? { says: ["no"] } : { says, message }));
 
 function forks(states: readonly StateNode[]): fc.Arbitrary<ForkNode> {
   const plain = states.filter(({ needsX }) => !needsX).map(({ id }) => id);
@@ -179,39 +182,40 @@ function targets(
   );
 }
 
-const stateNodes: fc.Arbitrary<readonly StateNode[]> = fc
-  .tuple(fc.integer({ min: 2, max: IDS.length }), fc.subarray([...FINALS]))
-  .chain(([count, finals]) =>
-    fc.tuple(
+const stateNodes = (ids: readonly string[]): fc.Arbitrary<readonly StateNode[]> =>
+  fc
+    .tuple(fc.integer({ min: 2, max: ids.length }), fc.subarray([...FINALS]))
+    .chain(([count, finals]) =>
       fc.tuple(
-        ...IDS.slice(0, count).map((id) =>
-          fc
-            .record({
-              needsX: fc.integer({ min: 0, max: 9 }).map((of) => of === 0 && id !== IDS[0]),
-              events: fc.integer({ min: 0, max: 9 }).map((of) => of < 7),
-              outcomes: fc.array(outcome, { minLength: 1, maxLength: 4 }),
-              acts: fc.array(fc.array(act, { maxLength: 5 }), { minLength: 1, maxLength: 3 }),
-            })
-            .map(({ needsX, events, outcomes, acts }): StateNode => {
-              if (!events)
-                return { id, needsX, outcomes, acts: acts.map((all) => all.filter((one) => one.act === "touch")) };
-              return { id, needsX, events: true, outcomes: outcomes.map(withoutOutput), acts };
+        fc.tuple(
+          ...ids.slice(0, count).map((id) =>
+            fc
+              .record({
+                needsX: fc.integer({ min: 0, max: 9 }).map((of) => of === 0 && id !== ids[0]),
+                events: fc.integer({ min: 0, max: 9 }).map((of) => of < 7),
+                outcomes: fc.array(outcome, { minLength: 1, maxLength: 4 }),
+                acts: fc.array(fc.array(act, { maxLength: 5 }), { minLength: 1, maxLength: 3 }),
+              })
+              .map(({ needsX, events, outcomes, acts }): StateNode => {
+                if (!events)
+                  return { id, needsX, outcomes, acts: acts.map((all) => all.filter((one) => one.act === "touch")) };
+                return { id, needsX, events: true, outcomes: outcomes.map(withoutOutput), acts };
+              }),
+          ),
+        ),
+        fc.constant(
+          finals.map(
+            (id): StateNode => ({
+              id,
+              needsX: false,
+              final: id === "finished" ? "completed" : id === "failed" ? "failed" : "cancelled",
+              outcomes: [{ status: "skipped" }],
             }),
+          ),
         ),
       ),
-      fc.constant(
-        finals.map(
-          (id): StateNode => ({
-            id,
-            needsX: false,
-            final: id === "finished" ? "completed" : id === "failed" ? "failed" : "cancelled",
-            outcomes: [{ status: "skipped" }],
-          }),
-        ),
-      ),
-    ),
-  )
-  .map(([working, finals]) => [...working, ...finals]);
+    )
+    .map(([working, finals]) => [...working, ...finals]);
 
 const act: fc.Arbitrary<Act> = fc.oneof(
   {
@@ -343,12 +347,12 @@ function reachable(machine: Machine): Machine {
   return JSON.stringify(kept) === JSON.stringify(machine) ? kept : reachable(kept);
 }
 
-function workflows(pipelines: Readonly<Record<string, Machine>>): fc.Arbitrary<Machine> {
-  return stateNodes
+function workflows(pipelines: Readonly<Record<string, Machine>>, ids: readonly string[] = IDS): fc.Arbitrary<Machine> {
+  return stateNodes(ids)
     .chain((states) =>
       fc.record({
         states: fc.constant(states),
-        initial: fc.constant(IDS[0]),
+        initial: fc.constant(ids[0] ?? ""),
         input: fc.record({ task: fc.constant("route"), x: fc.nat(2) }),
         context: fc.constantFrom<Machine["context"]>({}, { k: 1 }, { k: 0, n: 1, deep: { a: [1] } }),
         limits: fc
@@ -371,7 +375,7 @@ function workflows(pipelines: Readonly<Record<string, Machine>>): fc.Arbitrary<M
 /** Machines with all that a file can say, which may invoke each other. */
 export const randomWorkflow: fc.Arbitrary<Machine> = fc.oneof(
   { weight: 3, arbitrary: workflows({}) },
-  { weight: 1, arbitrary: workflows({}).chain((suite) => workflows({ suite })) },
+  { weight: 1, arbitrary: workflows({}, SUITE_IDS).chain((suite) => workflows({ suite })) },
 );
 
 /** One thing that may happen; what it comes to depends on where the machine is. */

@@ -158,6 +158,10 @@ export interface ApprovalNode {
   /** What they say, by visit; after the last come the first again. */
   readonly says: readonly ("yes" | "no" | "nobody")[];
 }
+/** What the person reads, which names the row. */
+export function approvalMessage({ message }: ApprovalNode, row: number): string | undefined {
+  return message === undefined ? undefined : `${message} (row ${row})`;
+}
 export interface InterruptNode {
   readonly name: string;
   readonly files: string;
@@ -211,6 +215,18 @@ export type TraceEvent =
   | { readonly type: "attempt.started"; readonly execution: string; readonly visit: number }
   | { readonly type: "attempt.finished"; readonly execution: string; readonly outcome: string; readonly code?: string }
   | { readonly type: "route.rejected"; readonly execution: string; readonly from: string }
+  | {
+      readonly type: "transition.accepted" | "transition.rejected";
+      readonly execution: string;
+      readonly turn: number;
+      readonly event: string;
+    }
+  | {
+      readonly type: "interrupt.started" | "interrupt.returned";
+      readonly execution: string;
+      readonly interrupt: string;
+      readonly other: string;
+    }
   | RouteDecided
   | { readonly type: "context.changed"; readonly execution: string; readonly patch: JsonObject }
   | { readonly type: "limit.reached"; readonly limit: string }
@@ -302,6 +318,12 @@ export function outcomeOf(state: StateNode, visit: number, input: Json): Outcome
   const outcome = state.outcomes[(visit - 1 + pick) % state.outcomes.length];
   if (outcome === undefined) throw new Error(`state ${state.id} has no outcomes`);
   return outcome;
+}
+
+/** What one execution does before that, which both sides look up too. */
+export function actsOf({ acts = [] }: StateNode, visit: number, input: Json): readonly Act[] {
+  const pick = isRecord(input) && typeof input.pick === "number" ? input.pick : 0;
+  return acts[(visit - 1 + pick) % Math.max(1, acts.length)] ?? [];
 }
 
 /** The key of one item of a list, which both sides compute. */

@@ -2,6 +2,7 @@ import type { Json } from "@sluice/core";
 import {
   type Act,
   type Asked,
+  actsOf,
   type End,
   type Ended,
   type Entered,
@@ -166,12 +167,10 @@ const STRAYED: End = { status: "failed", code: "failed" };
 function executionOf(machine: Machine, place: Place): Execution {
   const { state, visit, input } = place;
   const node = nodeOf(machine, state);
-  const { acts = [] } = node;
-  const pick = isRecord(input) && typeof input.pick === "number" ? input.pick : 0;
   return {
     place,
     id: `${state}#${visit}`,
-    acts: acts[(visit - 1 + pick) % Math.max(1, acts.length)] ?? [],
+    acts: actsOf(node, visit, input),
     outcome: outcomeOf(node, visit, input),
     done: 0,
     queue: [],

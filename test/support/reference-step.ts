@@ -2,6 +2,7 @@ import type { Json, JsonObject } from "@sluice/core";
 import {
   type ApprovalNode,
   type Asked,
+  approvalMessage,
   branchOf,
   type End,
   type Ended,
@@ -227,9 +228,10 @@ function follow(
   const { choice, approval, code } = decision;
   if (choice.kind === "stay") return { effect: { kind: "stay" }, after: before, decision, asked };
   if (approval !== undefined) {
-    const { message } = approval;
+    const row = decision.row ?? -1;
+    const message = approvalMessage(approval, row);
     return {
-      effect: { kind: "approve", row: decision.row ?? -1, ...(message === undefined ? {} : { message }) },
+      effect: { kind: "approve", row, ...(message === undefined ? {} : { message }) },
       after: { ...before, asking: { leaving, decision } },
       decision,
       asked,
