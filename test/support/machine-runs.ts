@@ -49,7 +49,7 @@ import type {
   TraceEvent,
   Unrecordable,
 } from "./reference-machine.ts";
-import { actsOf, approvalMessage, branchOf, evaluate, itemKey, outcomeOf } from "./reference-machine.ts";
+import { actsOf, approvalMessage, branchOf, evaluate, itemKey, nodeOf, outcomeOf } from "./reference-machine.ts";
 import { session, type TestSession, tool } from "./run-kit.ts";
 
 // Random machines on the real run loop, through the public API, and what can be seen of them from outside.
@@ -158,8 +158,8 @@ export function machineWorld(): MachineWorld {
 /** What the row says that asks. */
 function answerTo({ machine }: Play, { body, runId }: PersonRequest): Answer {
   const [, row] = /\(row (\d+)\)$/.exec(String(body.message)) ?? [];
-  const [, visit] = /#(\d+)$/.exec(String(body.executionId)) ?? [];
-  const { rows } = { rows: [], ...machine.routes };
+  const [, state, visit] = /^(.+)#(\d+)$/.exec(String(body.executionId)) ?? [];
+  const { rows } = { rows: [], ...machineOf(machine, state ?? "").routes };
   const says = rows[Number(row)]?.approval?.says ?? ["no"];
   const said = says[(Number(visit) - 1) % says.length];
   if (said === "yes") return { kind: "approve" };
@@ -311,13 +311,14 @@ function enter(play: Play, id: string, ctx: StageContext): Outcome {
   return outcomeOf(lookUp(play, id), sight.visit, sight.input);
 }
 
-/** The node of a state, which may be one of a machine that another invokes. */
-function lookUp({ machine }: Play, id: string): StateNode {
+/** The machine that a state is part of, which may be one that another invokes. */
+function machineOf(machine: Machine, id: string): Machine {
   const machines = [machine, ...Object.values(machine.pipelines ?? {})];
-  const node = machines.flatMap(({ states }) => states).find((one) => one.id === id);
-  if (node === undefined) throw new Error(`there is no state ${id}`);
-  return node;
+  const found = machines.find(({ states }) => states.some((state) => state.id === id));
+  if (found === undefined) throw new Error(`there is no state ${id}`);
+  return found;
 }
+const lookUp = ({ machine }: Play, id: string): StateNode => nodeOf(machineOf(machine, id), id);
 
 function ask(play: Play, given: StageResult<unknown>, ctx: StageContext, row?: number): Scope {
   const sight = sightOf(play, ctx);
@@ -625,12 +626,14 @@ const BY = ["function", "table", "default", "event", "safe_next", "interrupt"] a
 function decidedOf(machine: Machine, execution: string, status: string, data: JsonObject): RouteDecided {
   const why = objectAt(data, "why");
   const by = BY.find((one) => one === why.by) ?? "default";
-  const on = { completed: "success", failed: "failure" }[status] ?? status;
-  const rows = machine.routes.kind === "table" ? machine.routes.rows : [];
-  // The event may also name the rows that are for another result.
+  const on = { completed: "success", failed: "failure", paused: "pause" }[status] ?? status;
+  const isEvent = by === "event" || by === "safe_next";
+  const { routes } = machineOf(machine, String(data.from));
+  const rows = routes.kind === "table" ? routes.rows : [];
+  // The event may also name the rows that are for something else.
   const refused = listAt(why, "rejectedRows")
     .map((row) => Number(field(row, "row")))
-    .filter((row) => rows[row]?.on === on);
+    .filter((row) => (isEvent ? typeof rows[row]?.on === "object" : rows[row]?.on === on));
   const { to: target } = data;
   return {
     type: "route.decided",
@@ -643,7 +646,7 @@ function decidedOf(machine: Machine, execution: string, status: string, data: Js
     ...(typeof target === "string" ? { to: target } : Array.isArray(target) ? { to: target.map(String) } : {}),
     ...textAt(data, "join"),
     // The words of Sluice's own reasons are free.
-    ...(by === "default" || why.rejected !== undefined ? {} : textAt(data, "reason")),
+    ...(by === "default" || why.rejected !== undefined || why.code !== undefined ? {} : textAt(data, "reason")),
   };
 }
 

@@ -177,6 +177,8 @@ export interface Machine {
     | { readonly kind: "functions"; readonly next: Readonly<Record<string, StateRoutesNode>> }
     | { readonly kind: "table"; readonly rows: readonly RowNode[] };
   readonly interrupts?: readonly InterruptNode[];
+  /** Of a branch's walk: the state that completes it, and is not entered. */
+  readonly terminal?: string;
   /** The machines that it may invoke. */
   readonly pipelines?: Readonly<Record<string, Machine>>;
 }
@@ -210,6 +212,8 @@ export interface Asked {
 export interface Entered {
   readonly execution: string;
   readonly sight: Sight;
+  /** As in `Asked`. */
+  readonly raced?: readonly string[];
 }
 export type TraceEvent =
   | { readonly type: "attempt.started"; readonly execution: string; readonly visit: number }

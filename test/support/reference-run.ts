@@ -1,4 +1,4 @@
-import type { Json } from "@sluice/core";
+import type { Json, JsonObject } from "@sluice/core";
 import {
   type Act,
   type Asked,
@@ -38,9 +38,18 @@ export function interpret(machine: Machine): Expectation {
   const runs = new Map<string, RunTrace>();
   const stages: StageEnd[] = [];
   const first = step(machine, beforeStart(machine), { kind: "start" });
-  const { end, isOpen } = walk({ machine, path: "", first, raced: false, runs, stages });
-  return { runs, stages, end, ...(isOpen ? { isOpen } : {}) };
+  try {
+    const { end, isOpen } = walk({ machine, path: "", first, runs, stages });
+    return { runs, stages, end, ...(isOpen ? { isOpen } : {}) };
+  } catch (thrown) {
+    if (!(thrown instanceof TooLarge)) throw thrown;
+    return { runs: new Map(), stages: [], end: { status: "completed", output: null }, isOpen: true };
+  }
 }
+
+/** Branches that fork again come to more child runs than a test has time for. */
+class TooLarge extends Error {}
+const MOST_RUNS = 40;
 
 /** An execution that works, or waits until its interrupt is handled. */
 interface Execution {
@@ -56,19 +65,20 @@ interface Walk {
   readonly machine: Machine;
   readonly path: string;
   readonly first: Step;
-  readonly raced: boolean;
   readonly runs: Map<string, RunTrace>;
   readonly stages: StageEnd[];
-  /** The state whose entry completes a branch. */
-  readonly until?: string;
+  /** Only the first execution, and the handlers of its interrupts. */
+  readonly isSingle?: boolean;
 }
 interface Walked {
   readonly end: End;
   /** Time decides what happens, so that only some of the run can be foreseen. */
   readonly isOpen: boolean;
+  /** Of a single execution. */
+  readonly outcome?: Outcome;
 }
 
-function walk({ machine, path, first, raced, runs, stages, until }: Walk): Walked {
+function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): Walked {
   const events: TraceEvent[] = [];
   const entered: Entered[] = [];
   const asked: Asked[] = [];
@@ -76,18 +86,16 @@ function walk({ machine, path, first, raced, runs, stages, until }: Walk): Walke
   let current: Execution | undefined;
   let racing: readonly string[] = [];
   let isOpen = false;
-  /** The last output that an execution left with. */
-  let output: Json = null;
 
   const close = ({ id }: Execution, outcome: Outcome): void => {
     events.push(finished(id, outcome));
-    stages.push(stageEnd(id, outcome, raced));
+    stages.push(stageEnd(id, outcome));
   };
   const finish = (end: End): Walked => {
     const { status } = end;
-    const why = end.status === "completed" || path !== "" ? {} : { code: end.code, ...messageOf(end) };
+    const why = end.status === "completed" ? {} : { code: end.code, ...messageOf(end) };
     events.push({ type: "run.finished", status, ...why });
-    runs.set(path, { events, entered, asked, raced });
+    runs.set(path, { events, entered, asked, raced: false });
     return { end, isOpen };
   };
   const unwind = (): void => {
@@ -96,11 +104,15 @@ function walk({ machine, path, first, raced, runs, stages, until }: Walk): Walke
   };
 
   let next = first;
+  let before = first.after;
+  /** The event that waits for its answer. */
+  let sent: { readonly event: string; readonly data: JsonObject; readonly turn: number } | undefined;
   for (;;) {
     const { effect, after, decision, merged } = next;
     asked.push(...next.asked.map((one) => (racing.length > 0 ? { ...one, raced: racing } : one)));
     const from = current;
-    if (decision !== undefined && from !== undefined && effect.kind !== "approve" && effect.kind !== "stay") {
+    const isDecided = effect.kind !== "approve" && effect.kind !== "stay" && decision?.by !== "interrupt";
+    if (decision !== undefined && from !== undefined && isDecided) {
       if (decision.rejected) events.push({ type: "route.rejected", execution: from.id, from: from.place.state });
       events.push(decided(from.id, from.place.state, decision));
       if (merged !== undefined) events.push({ type: "context.changed", execution: from.id, patch: merged });
@@ -108,25 +120,50 @@ function walk({ machine, path, first, raced, runs, stages, until }: Walk): Walke
     let happened: Happened | undefined;
     switch (effect.kind) {
       case "end": {
+        if (decision?.by === "interrupt" && from !== undefined) {
+          // Its handler may not be entered any more.
+          const interrupt = machine.interrupts?.find(
+            ({ target }) => decision.choice.kind === "to" && target === decision.choice.state,
+          );
+          events.push({
+            type: "interrupt.started",
+            execution: from.id,
+            interrupt: interrupt?.name ?? "",
+            other: interrupt?.target ?? "",
+          });
+          waiting.push(from);
+        }
         unwind();
         if (effect.limit !== undefined) events.push({ type: "limit.reached", limit: effect.limit });
-        return finish(until !== undefined && effect.end.status === "completed" ? STRAYED : effect.end);
+        const isStray = machine.terminal !== undefined && effect.state !== machine.terminal;
+        return finish(isStray && effect.end.status === "completed" ? STRAYED : effect.end);
       }
       case "enter": {
-        racing = [];
         const place = after.at;
         if (place === undefined) throw new Error("an entered state is a place");
-        if (decision?.by === "interrupt" && from !== undefined) waiting.push(from);
-        else unwind();
-        if (effect.state === until && from !== undefined) return finish({ status: "completed", output });
+        if (decision?.by === "interrupt" && from !== undefined) {
+          const interrupt = after.suspended.at(-1)?.interrupt ?? "";
+          events.push({ type: "interrupt.started", execution: from.id, interrupt, other: effect.state });
+          waiting.push(from);
+        } else unwind();
         current = executionOf(machine, place);
-        entered.push({ execution: current.id, sight: sightOf(after, place) });
+        entered.push({
+          execution: current.id,
+          sight: sightOf(after, place),
+          ...(racing.length > 0 ? { raced: racing } : {}),
+        });
+        isOpen ||= racing.length > 0 && readsForks(machine);
+        racing = [];
         events.push({ type: "attempt.started", execution: current.id, visit: place.visit });
         break;
       }
-      case "return":
+      case "return": {
         current = waiting.pop();
+        const interrupt = before.suspended.at(-1)?.interrupt ?? "";
+        if (current !== undefined && from !== undefined)
+          events.push({ type: "interrupt.returned", execution: current.id, interrupt, other: from.id });
         break;
+      }
       case "approve": {
         const { kind, rows } = { rows: [], ...machine.routes };
         const says = rows[effect.row]?.approval?.says ?? [];
@@ -137,7 +174,7 @@ function walk({ machine, path, first, raced, runs, stages, until }: Walk): Walke
       }
       case "fanOut": {
         unwind();
-        const joined = fanOut({ machine, path, runs, stages, raced }, after, effect.children);
+        const joined = fanOut({ machine, path, runs, stages }, after, effect.children);
         events.push(...joined.events);
         racing = joined.racing;
         isOpen ||= joined.isOpen;
@@ -150,14 +187,21 @@ function walk({ machine, path, first, raced, runs, stages, until }: Walk): Walke
     if (current === undefined) throw new Error("nothing works");
     happened ??= nextOf(machine, current, after);
     if (happened.kind === "result") {
-      close(current, happened.outcome);
-      output = happened.outcome.status === "completed" ? happened.outcome.output : null;
+      const { outcome } = happened;
+      close(current, outcome);
+      if (isSingle && waiting.length === 0) return { ...finish(endOf(outcome)), outcome };
     }
+    if (happened.kind === "event") sent = { event: happened.event, data: happened.data, turn: current.done };
+    before = after;
     next = step(machine, after, happened);
-    if (happened.kind === "event" && next.effect.kind !== "stay" && next.effect.kind !== "approve") {
-      output = { event: happened.event, data: happened.data };
-      close(current, { status: "completed", output });
-    }
+    if (sent === undefined || next.effect.kind === "approve") continue;
+    const { event, data, turn } = sent;
+    sent = undefined;
+    const isAccepted = next.effect.kind !== "stay";
+    const type = isAccepted ? "transition.accepted" : "transition.rejected";
+    events.push({ type, execution: current.id, turn, event });
+    if (!isAccepted) continue;
+    close(current, { status: "completed", output: { event, data } });
   }
 }
 
@@ -167,17 +211,19 @@ const STRAYED: End = { status: "failed", code: "failed" };
 function executionOf(machine: Machine, place: Place): Execution {
   const { state, visit, input } = place;
   const node = nodeOf(machine, state);
+  const outcome = outcomeOf(node, visit, input);
   return {
     place,
     id: `${state}#${visit}`,
-    acts: actsOf(node, visit, input),
-    outcome: outcomeOf(node, visit, input),
+    // A state that is skipped does nothing.
+    acts: outcome.status === "skipped" ? [] : actsOf(node, visit, input),
+    outcome,
     done: 0,
     queue: [],
   };
 }
 
-/** What an execution does next. A handler's changes do not ask for its own interrupt. */
+/** What an execution does next. What is being handled is not asked for again. */
 function nextOf(machine: Machine, execution: Execution, { suspended }: RunState): Happened {
   for (;;) {
     const asked = execution.queue.shift();
@@ -186,9 +232,9 @@ function nextOf(machine: Machine, execution: Execution, { suspended }: RunState)
     if (act === undefined) return { kind: "result", outcome: execution.outcome };
     execution.done += 1;
     if (act.act === "event") return { kind: "event", event: act.event, data: act.data };
-    const own = suspended.at(-1)?.interrupt;
+    const isHandled = (name: string): boolean => suspended.some(({ interrupt }) => interrupt === name);
     for (const { name, files } of machine.interrupts ?? [])
-      if (name !== own && matches(files, act.path)) execution.queue.push({ name, path: act.path });
+      if (!isHandled(name) && matches(files, act.path)) execution.queue.push({ name, path: act.path });
   }
 }
 
@@ -206,31 +252,30 @@ interface Joined {
   readonly isOpen: boolean;
 }
 function fanOut(
-  { machine, path, runs, stages, raced }: Omit<Walk, "first">,
+  { machine, path, runs, stages }: Omit<Walk, "first">,
   after: RunState,
   children: readonly Child[],
 ): Joined {
   const { pending } = after;
   if (pending === undefined) throw new Error("the children of no fan-out");
   const name = `fan-${after.fanOuts}`;
-  // How the others end is only known when it is known whether one of them cancels them.
-  const dry = children.map((child) =>
-    childRun({ machine, path: "", runs: new Map(), stages: [], raced }, after, child),
+  const own = { runs: new Map<string, RunTrace>(), stages: [] as StageEnd[] };
+  const each = children.map((child) =>
+    childRun({ machine, path: `${path}/${name}/${child.key}`, ...own }, after, child),
   );
-  const isGood = ({ ended: { status } }: ChildRun): boolean => status === "completed" || status === "skipped";
-  const good = dry.filter(isGood).length;
+  const good = each.filter(({ ended: { status } }) => status === "completed" || status === "skipped").length;
   const { policy } = pending;
-  const isRaced = policy === "cancel" ? good < dry.length : policy === "any" && good > 0 && dry.length > 1;
-  const ended = children.map(
-    (child) =>
-      childRun({ machine, path: `${path}/${name}/${child.key}`, runs, stages, raced: raced || isRaced }, after, child)
-        .ended,
-  );
+  // Those that the first to end cancels end at a point that time decides.
+  const isRaced = policy === "cancel" ? good < each.length : policy === "any" && good > 0 && each.length > 1;
+  for (const [run, trace] of own.runs) runs.set(run, isRaced ? { ...trace, raced: true } : trace);
+  stages.push(...own.stages.map((stage) => (isRaced ? { ...stage, raced: true } : stage)));
+  if (runs.size > MOST_RUNS) throw new TooLarge();
+  const ended = each.map((child) => child.ended);
   const racing = isRaced ? ended.map(({ key }) => key) : [];
   return {
     ended,
     racing,
-    isOpen: dry.some((run) => run.isOpen) || (policy === "any" && good > 1),
+    isOpen: each.some((run) => run.isOpen) || (policy === "any" && good > 1),
     events: [
       { type: "fanOut.started", fanOut: name, siblings: ended.map(({ key }) => key), join: pending.join },
       {
@@ -250,48 +295,43 @@ interface ChildRun {
   readonly ended: ChildEnded;
   readonly isOpen: boolean;
 }
-function childRun(
-  { machine, path, runs, stages, raced }: Omit<Walk, "first">,
-  after: RunState,
-  child: Child,
-): ChildRun {
+function childRun({ machine, path, runs, stages }: Omit<Walk, "first">, after: RunState, child: Child): ChildRun {
   const { key, input } = child;
   const { upstream, context } = after;
-  if (child.kind === "sibling") {
-    const place: Place = { state: child.state, visit: after.visits.get(child.state) ?? 1, input, also: {} };
-    const { id, outcome } = executionOf(machine, place);
-    const status = outcome.status === "skipped" ? "completed" : outcome.status;
-    stages.push(stageEnd(id, outcome, raced));
-    runs.set(path, {
-      events: [
-        { type: "attempt.started", execution: id, visit: place.visit },
-        finished(id, outcome),
-        { type: "run.finished", status },
-      ],
-      entered: [{ execution: id, sight: sightOf(after, place) }],
-      asked: [],
-      raced,
-    });
-    return { ended: { ...endedAs(outcome), ...outputOf(outcome), key }, isOpen: false };
-  }
-  const common = { path, raced, runs, stages };
-  if (child.kind === "branch") {
+  const common = { path, runs, stages };
+  if (child.kind !== "invoke") {
     const visit = after.visits.get(child.state) ?? 1;
     const at: Place = { state: child.state, visit, input, also: {} };
-    const visits = new Map([[child.state, visit]]);
-    const state: RunState = { suspended: [], visits, hops: 0, upstream, context, fanOuts: 0, at };
+    const { visits, hops } = after;
+    const state: RunState = { suspended: [], visits, hops, upstream, context, fanOuts: 0, at };
     const first: Step = { effect: { kind: "enter", state: child.state, input }, after: state, asked: [] };
-    const { end, isOpen } = walk({ ...common, machine, first, until: child.terminal });
-    return { ended: childEnd(key, end), isOpen };
+    const terminal = child.kind === "branch" ? { terminal: child.terminal } : {};
+    const isSingle = child.kind === "sibling";
+    const { end, isOpen, outcome } = walk({ ...common, machine: { ...machine, ...terminal }, first, isSingle });
+    const ended = outcome === undefined ? childEnd(key, end) : { ...endedAs(outcome), ...outputOf(outcome), key };
+    return { ended, isOpen };
   }
   const invoked = machine.pipelines?.[child.pipeline];
   if (invoked === undefined) throw new Error(`the machine invokes no ${child.pipeline}`);
   const own = isRecord(input) ? Object.entries(input) : [];
   const begun = beforeStart(invoked);
   const state = { ...begun, context: recordOf([...Object.entries(begun.context), ...own]) };
-  const first = step({ ...invoked, input: isRecord(input) ? input : {} }, state, { kind: "start" });
+  const task = ["task", machine.input.task ?? ""] as const;
+  const first = step({ ...invoked, input: recordOf([task, ...own]) }, state, { kind: "start" });
   const { end, isOpen } = walk({ ...common, machine: invoked, first });
   return { ended: childEnd(key, end), isOpen };
+}
+
+/** How the run of a single execution ends. */
+function endOf(outcome: Outcome): End {
+  const ended = endedAs(outcome);
+  if (ended.status === "failed" || ended.status === "cancelled") return ended;
+  return { status: "completed", output: outcome.status === "completed" ? outcome.output : null };
+}
+
+/** Whether any condition reads how children ended, which time may decide. */
+function readsForks({ routes }: Machine): boolean {
+  return JSON.stringify(routes).includes('["ctx","fork"');
 }
 
 function childEnd(key: string, end: End): ChildEnded {
@@ -307,10 +347,10 @@ function finished(execution: string, outcome: Outcome): TraceEvent {
   return { type: "attempt.finished", execution, outcome: outcome.status, ...code };
 }
 
-function stageEnd(execution: string, outcome: Outcome, raced: boolean): StageEnd {
+function stageEnd(execution: string, outcome: Outcome): StageEnd {
   const { status } = outcome;
   const code = status === "failed" ? { code: outcome.code } : {};
-  return { execution, status, ...code, ...outputOf(outcome), raced };
+  return { execution, status, ...code, ...outputOf(outcome), raced: false };
 }
 
 function outputOf(outcome: Outcome): { readonly output?: Json } {

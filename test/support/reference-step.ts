@@ -244,7 +244,7 @@ function follow(
   // A route reads its own state's output from the result; the states after it read it from upstream.
   if (result.status === "completed") upstream.set(place.state, result.output);
   const patch = choice.kind === "to" ? choice.patch : undefined;
-  const hasMerged = data !== undefined || patch !== undefined;
+  const hasMerged = Object.keys(data ?? {}).length > 0 || patch !== undefined;
   const merged = recordOf([...Object.entries(data ?? {}), ...Object.entries(patch ?? {})]);
   const context = recordOf([...Object.entries(before.context), ...Object.entries(merged)]);
   const left: RunState = { ...before, upstream, context };
@@ -255,7 +255,7 @@ function follow(
     const end: End = code === undefined ? { status, code: status, message: choice.reason } : { status, code };
     return { ...ended(left, end, asked), ...how };
   }
-  if (choice.kind === "to" && nodeOf(machine, choice.state).final !== undefined)
+  if (choice.kind === "to" && isEnd(machine, choice.state))
     return { ...final(machine, left, choice.state, output, asked), ...how };
   const { maxHops = 10 * machine.states.length } = machine.limits;
   const hops = before.hops + 1;
@@ -330,9 +330,9 @@ function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[
 
 /** A join counts a visit and no hop, and may be a final state, whose output is the join's input. */
 function joined(machine: Machine, before: RunState, next: Omit<Place, "visit">, asked: readonly Asked[]): Step {
-  return nodeOf(machine, next.state).final === undefined
-    ? entering(machine, before, next, asked)
-    : final(machine, before, next.state, next.input, asked);
+  return isEnd(machine, next.state)
+    ? final(machine, before, next.state, next.input, asked)
+    : entering(machine, before, next, asked);
 }
 
 function entering(machine: Machine, before: RunState, next: Omit<Place, "visit">, asked: readonly Asked[]): Step {
@@ -344,10 +344,15 @@ function entering(machine: Machine, before: RunState, next: Omit<Place, "visit">
 }
 
 function final(machine: Machine, before: RunState, state: string, output: Json, asked: readonly Asked[]): Step {
-  const outcome = nodeOf(machine, state).final ?? "completed";
+  const outcome = state === machine.terminal ? "completed" : (nodeOf(machine, state).final ?? "completed");
   const end: End = outcome === "completed" ? { status: outcome, output } : { status: outcome, code: outcome };
   const step = ended(before, end, asked);
   return { ...step, effect: { kind: "end", end, state } };
+}
+
+/** Whether a run or a branch is over when it comes to a state. */
+function isEnd(machine: Machine, state: string): boolean {
+  return state === machine.terminal || nodeOf(machine, state).final !== undefined;
 }
 
 function capped(before: RunState, limit: "maxHops" | "maxVisits", asked: readonly Asked[]): Step {
