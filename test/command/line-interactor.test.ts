@@ -133,3 +133,22 @@ test("a question takes text, or JSON where that fits, and an empty line declines
   await declined.type("");
   expect(await declined.answer).toMatchObject({ kind: "deny" });
 });
+
+test("a move that needs approval is shown with where it leads and all that it sends", async () => {
+  const body = {
+    pipeline: "deploy",
+    from: "review",
+    to: "deployed",
+    event: "DEPLOY",
+    message: "Deploy to\nproduction?",
+    executionId: "review#1",
+    attempt: 1,
+    data: { version: 2 },
+  };
+  const at = await terminal({ ...base, kind: "approveTransition", body });
+  const shown = at.shown();
+  for (const text of ["review -> deployed", "event: DEPLOY", "| production?", '"version": 2'])
+    expect(shown).toContain(text);
+  await at.type("approve");
+  expect(await at.answer).toEqual({ kind: "approve" });
+});

@@ -130,6 +130,30 @@ describe("a run that waits, seen from another process", () => {
   });
 });
 
+describe("a step that needs approval", () => {
+  const released = async (answer: string) => {
+    const here = deskOfTwo();
+    const { runId, running } = await waiting(here, here.script({ work: [finishes()] }), `${PIPELINES}#approving`);
+    const shown = await here.sluice(["show", runId]);
+    expect(shown.stdout).toContain("  work -> released\n");
+    expect(shown.stdout).toContain("    message: Release it?\n");
+    const request = at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "requests", 0);
+    expect(request).toMatchObject({ kind: "approveTransition", requestId: "work#1/a1/approval" });
+    expect((await here.sluice(["answer", runId, "approval", answer])).code).toBe(0);
+    return await running.ended;
+  };
+
+  test("is made when sluice answer approves it", async () => {
+    const ended = await released("approve");
+    expect([ended.code, printed(ended)]).toMatchObject([0, { status: "completed" }]);
+  });
+
+  test("ends the run as failed when sluice answer denies it", async () => {
+    const ended = await released("deny");
+    expect([ended.code, printed(ended)]).toMatchObject([1, { error: { code: "approval_denied" } }]);
+  });
+});
+
 describe("sluice answer", () => {
   test("takes an ending of the request's id that fits only one, and says what is open otherwise", async () => {
     const here = deskOfTwo();

@@ -4,7 +4,14 @@ import type { LineBug } from "./line-bugs.ts";
 const STATE = "core/src/machine/machine-state.ts";
 const TRANSITION = "core/src/machine/transition.ts";
 const NEXT = "core/src/machine/decide-next.ts";
+const RESOLVE = "core/src/machine/resolve-choice.ts";
 const tests = ["test/unit/machine.test.ts"];
+const EVENTS = ["test/unit/machine-events.test.ts"];
+const FINALS = ["test/unit/machine-finals.test.ts"];
+const APPROVALS = ["test/unit/machine-approvals.test.ts"];
+const INTERRUPTS = ["test/unit/machine-interrupts.test.ts"];
+const FORKS = ["test/unit/machine-forks.test.ts"];
+const PAUSES = ["test/unit/machine-pauses.test.ts"];
 
 /** Bugs put on purpose into what decides where a run goes; some test has to fail then. */
 export const MACHINE_BUGS: readonly LineBug[] = [
@@ -18,8 +25,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "one-visit-too-many",
     file: TRANSITION,
-    find: "before(state, index) >= maxVisits",
-    replace: "before(state, index) > maxVisits",
+    find: ".visits >= maxVisits",
+    replace: ".visits > maxVisits",
     tests,
   },
   {
@@ -95,8 +102,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "upstream-runs-ahead",
     file: STATE,
-    find: "return outputs.object;",
-    replace: "return view.outputs.object;",
+    find: "  addUpstream(ctx, outputs);",
+    replace: '  Object.defineProperty(ctx, "upstream", { enumerable: true, get: () => view.outputs.object });',
     tests,
   },
   {
@@ -105,5 +112,215 @@ export const MACHINE_BUGS: readonly LineBug[] = [
     find: "if (list !== undefined) return [list, ...after];",
     replace: "if (list !== undefined && siblings.length > 0) return [list, ...after];",
     tests,
+  },
+  {
+    name: "named-rows-fall-through",
+    file: NEXT,
+    find: "const rows = { includes: isNamed ? named : anyOther, wrong: () => undefined };",
+    replace: "const rows = { includes: (row: RowSpec) => named(row) || anyOther(row), wrong: () => undefined };",
+    tests: EVENTS,
+  },
+  {
+    name: "a-star-is-named",
+    file: NEXT,
+    find: " && on.event === event && event !== ANY_EVENT;",
+    replace: " && on.event === event;",
+    tests: EVENTS,
+  },
+  {
+    name: "reserved-data-merges",
+    file: NEXT,
+    find: "if (!patch.ok) return refused(`the data cannot be used: ${patch.reason}`);",
+    replace: 'if (!patch.ok) return refused("");',
+    tests: EVENTS,
+  },
+  {
+    name: "every-state-sends-events",
+    file: NEXT,
+    find: 'if (routes.kind !== "table" || spec.states.get(state)?.completesByEvents !== true)',
+    replace: 'if (routes.kind !== "table")',
+    tests: EVENTS,
+  },
+  {
+    name: "rationales-have-any-length",
+    file: NEXT,
+    find: "rationale.slice(0, MOST_RATIONALE).toWellFormed()",
+    replace: "rationale",
+    tests: EVENTS,
+  },
+  {
+    name: "agents-replace-what-rows-set",
+    file: TRANSITION,
+    find: "context: { ...move.patch.context, ...context }",
+    replace: "context: { ...context, ...move.patch.context }",
+    tests: EVENTS,
+  },
+  {
+    name: "a-capped-move-merges",
+    file: TRANSITION,
+    find: "if (cap !== undefined) return ending(view, withoutContext(move), cap);\n  const patch: Patch = { ...merged,",
+    replace: "if (cap !== undefined) return ending(view, move, cap);\n  const patch: Patch = { ...merged,",
+    tests: EVENTS,
+  },
+  {
+    name: "a-stay-is-for-every-input",
+    file: TRANSITION,
+    find: 'if (input.kind !== "event") throw new Error("only a state that sent an event can stay");',
+    replace: "",
+    tests: EVENTS,
+  },
+  {
+    name: "final-states-are-entered",
+    file: TRANSITION,
+    find: "const final = states.get(state)?.final;",
+    replace: 'const final = states.get(state)?.final?.outcome === "failed" ? states.get(state)?.final : undefined;',
+    tests: FINALS,
+  },
+  {
+    name: "final-outputs-are-null",
+    file: TRANSITION,
+    find: 'return input.kind === "result" && input.result.status === "completed" ? input.result.output : null;',
+    replace: "return null;",
+    tests: FINALS,
+  },
+  {
+    name: "joins-have-no-input",
+    file: TRANSITION,
+    find: 'input.kind === "children" && failure === undefined ? choice.input : outputOf(input)',
+    replace: "outputOf(input)",
+    tests: FINALS,
+  },
+  {
+    name: "approvals-are-skipped",
+    file: NEXT,
+    find: "if (approval === undefined || decision.rejected !== undefined) return decision;",
+    replace: 'if (decision.by !== "event" || approval === undefined) return decision;',
+    tests: APPROVALS,
+  },
+  {
+    name: "denied-events-fail",
+    file: TRANSITION,
+    find: 'if (of.kind === "event") return',
+    replace: 'if (of.kind === "children") return',
+    tests: APPROVALS,
+  },
+  {
+    name: "denied-rows-have-no-code",
+    file: TRANSITION,
+    find: 'return { ...denied, code: "approval_denied",',
+    replace: "return { ...denied,",
+    tests: APPROVALS,
+  },
+  {
+    name: "denied-data-is-kept",
+    file: TRANSITION,
+    find: "const { context: _unmerged, choice, ...denied } = asked;",
+    replace: "const { choice, ...denied } = asked;",
+    tests: APPROVALS,
+  },
+  {
+    name: "handlers-keep-what-is-suspended",
+    file: TRANSITION,
+    find: "const unwind = suspended.length === 0 ? {} : { unwind: true as const };",
+    replace: "const unwind = {};",
+    tests: INTERRUPTS,
+  },
+  {
+    name: "moves-keep-what-is-suspended",
+    file: TRANSITION,
+    find: "      : { unwind: true }),",
+    replace: "      : {}),",
+    tests: INTERRUPTS,
+  },
+  {
+    name: "interrupts-end-what-is-suspended",
+    file: TRANSITION,
+    find: 'view.suspended.length === 0 || input.kind === "interrupt" ||',
+    replace: "view.suspended.length === 0 ||",
+    tests: INTERRUPTS,
+  },
+  {
+    name: "returns-are-no-hops",
+    file: TRANSITION,
+    find: "hops: 1, resume: true",
+    replace: "hops: 0, resume: true",
+    tests: INTERRUPTS,
+  },
+  {
+    name: "anything-may-return",
+    file: NEXT,
+    find: 'reading.choice.kind === "return" && !mayReturn',
+    replace: 'reading.choice.kind === "return" && mayReturn && false',
+    tests: INTERRUPTS,
+  },
+  {
+    name: "a-return-forgets-the-join",
+    file: STATE,
+    find: "state.joined = last.joined;",
+    replace: "",
+    tests: INTERRUPTS,
+  },
+  {
+    name: "any-needs-all",
+    file: TRANSITION,
+    find: 'choice.onFailure === "any" ? ended.length : 1',
+    replace: "1",
+    tests: FORKS,
+  },
+  {
+    name: "on-fail-asks-the-failure-row",
+    file: TRANSITION,
+    find: "if (choice.onFail !== undefined) return await decideEntry",
+    replace: 'if (choice.onFail === "") return await decideEntry',
+    tests: FORKS,
+  },
+  {
+    name: "on-fail-is-a-hop",
+    file: TRANSITION,
+    find: "failure === undefined || pendingOf(view).choice.onFail !== undefined;",
+    replace: "failure === undefined;",
+    tests: FORKS,
+  },
+  {
+    name: "branches-end-anywhere",
+    file: TRANSITION,
+    find: 'if (terminal === undefined) return { status: "completed", output };',
+    replace: 'if (terminal === undefined || terminal !== "") return { status: "completed", output };',
+    tests: FORKS,
+  },
+  {
+    name: "terminal-states-are-entered",
+    file: TRANSITION,
+    find: "if (state === view.terminal) return",
+    replace: 'if (state === "" && state === view.terminal) return',
+    tests: FORKS,
+  },
+  {
+    name: "each-branch-is-a-visit",
+    file: STATE,
+    find: 'return [...new Set(siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state])))];',
+    replace: 'return siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state]));',
+    tests: FORKS,
+  },
+  {
+    name: "agents-name-children",
+    file: NEXT,
+    find: "...(isNamed ? { event } : {})",
+    replace: "event",
+    tests: FORKS,
+  },
+  {
+    name: "answers-are-lost",
+    file: RESOLVE,
+    find: "input: withAnswer(shape.input, ledBy.request)",
+    replace: "input: shape.input",
+    tests: PAUSES,
+  },
+  {
+    name: "rows-replace-answers",
+    file: RESOLVE,
+    find: "{ ...input, ...request }",
+    replace: "{ ...request, ...input }",
+    tests: PAUSES,
   },
 ];

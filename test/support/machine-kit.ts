@@ -36,7 +36,7 @@ export function guard(fires: boolean, why = "no", seen: GuardScope[] = []): Guar
   };
 }
 
-export const BASE = { executionId: "x#1", attempts: 1, turns: 2, usage: { inputTokens: 1, outputTokens: 1 }, ms: 1 };
+const BASE = { executionId: "x#1", attempts: 1, turns: 2, usage: { inputTokens: 1, outputTokens: 1 }, ms: 1 };
 
 export function event(name: string, data: JsonObject = {}): MachineInput & { readonly kind: "event" } {
   return { kind: "event", event: name, data };

@@ -1,11 +1,21 @@
 // What must compile and what must not. Checked by `tsc -b`; definition.test.ts runs the compiler over it, too.
 import { z } from "zod";
 import type { Json } from "../../packages/core/src/base/json.ts";
-import { done, fail, fanOut, forEach, route, to } from "../../packages/core/src/definition/choice.ts";
+import {
+  backToInterrupted,
+  done,
+  fail,
+  fanOut,
+  forEach,
+  fork,
+  invoke,
+  route,
+  to,
+} from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
-import { state } from "../../packages/core/src/definition/state.ts";
-import type { In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
+import { final, state } from "../../packages/core/src/definition/state.ts";
+import type { EventOutput, In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 declare function holds<_Fact extends true>(): void;
@@ -234,3 +244,57 @@ const inline = pipeline({
   },
 });
 run(inline, { task: "" }) satisfies string | boolean;
+
+// A stage without a completion tool completes by the events of its rows.
+const deploy = stage({
+  prompt: "Deploy.",
+  turnCap: 9,
+  reads: { plan },
+  setup: (ctx) => ctx.upstream.plan?.summary ?? "",
+});
+const ok = final("completed");
+holds<Equal<Out<typeof deploy>, EventOutput>>();
+holds<Equal<In<typeof deploy>, undefined>>();
+const machine = { ...bad, stages: { plan, review, deploy, ok }, initial: "plan" } as const;
+const events = pipeline({
+  ...machine,
+  interrupts: { security: { files: "src/auth/**", target: "plan" } },
+  pipelines: { codeReview },
+  transitions: [
+    { from: "plan", on: "success", to: "deploy", label: "plan", approval: { message: "Go on?" } },
+    { from: "plan", on: "pause", to: backToInterrupted() },
+    { from: "deploy", on: { event: "DONE" }, when: (_result, ctx) => ctx.upstream.plan !== undefined, to: "ok" },
+    {
+      from: "deploy",
+      on: { event: "*" },
+      when: { text: "never", evaluate: () => ({ fires: false, why: "never" }) },
+      to: to("ok"),
+    },
+    {
+      from: "deploy",
+      on: { event: "SPLIT" },
+      to: fork({ one: { initial: "plan", terminal: "deploy" } }, { onComplete: "ok" }),
+    },
+    { from: "deploy", on: { event: "REVIEW" }, to: invoke("codeReview", { onComplete: "ok", onFail: "plan" }) },
+  ],
+});
+void events;
+// @ts-expect-error an unknown target of an interrupt
+pipeline({ ...machine, transitions: [], interrupts: { i: { files: "**", target: "plam" } } });
+// @ts-expect-error an unknown target of an event
+pipeline({ ...machine, transitions: [{ from: "deploy", on: { event: "X" }, to: "okk" }] });
+// @ts-expect-error an event without a name
+pipeline({ ...machine, transitions: [{ from: "deploy", on: {}, to: "ok" }] });
+const left = { initial: "plan", terminal: "ok" } as const;
+const strayed = { initial: "plam", terminal: "ok" } as const;
+const row = { from: "plan", on: "success" } as const;
+// @ts-expect-error an unknown state of a branch
+pipeline({ ...machine, transitions: [{ ...row, to: fork({ strayed }, { onComplete: "ok" }) }] });
+// @ts-expect-error an unknown state after a fork
+pipeline({ ...machine, transitions: [{ ...row, to: fork({ left }, { onComplete: "o" }) }] });
+// @ts-expect-error an unknown state after another pipeline
+pipeline({ ...machine, transitions: [{ ...row, to: invoke("codeReview", { onComplete: "o" }) }] });
+// @ts-expect-error an unknown outcome
+final("done");
+// @ts-expect-error a completion schema without its tool
+stage({ prompt: "x", completionSchema: z.object({}), turnCap: 1 });

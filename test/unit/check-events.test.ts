@@ -2,7 +2,9 @@ import {
   backToInterrupted,
   done,
   fail,
+  fanOut,
   final,
+  forEach,
   fork,
   invoke,
   pipeline,
@@ -46,14 +48,14 @@ test("a stage with neither a completion tool nor a row for an event cannot compl
   const transitions: Rows = [{ from: "a", on: "success", to: "ok" }];
   expect(problemsIn({ stages: { a: byEvents(), ok }, transitions })[0]).toContain(neither);
   expect(problemsIn({ stages: { a: byEvents() }, next: { a: () => done(1) } })).toEqual([
-    `${neither} | add completionTool and completionSchema; only a table of transitions has rows for events`,
+    `${neither} | add a completionTool; only a table of transitions has rows for events`,
   ]);
 });
 
 test("a stage with a completion tool has no rows for events", () => {
   const transitions: Rows = [...GO, { from: "a", on: "success", to: "ok" }];
   expect(problemsIn({ stages: { a: plain, ok }, transitions })).toEqual([
-    "transitions[0].on | a completes with submit, so it sends no events | leave out completionTool and completionSchema, or route its success",
+    "transitions[0].on | a completes with submit, so it sends no events | leave out its completionTool, or route its success",
   ]);
 });
 
@@ -77,8 +79,9 @@ test.each<readonly [string, Record<string, unknown>, string]>([
   ["an unknown trigger", { on: "done" }, 'on | is one of success, failure, skipped, pause, or { event: "NAME" }'],
   ["no trigger", { on: null }, 'on | is one of success, failure, skipped, pause, or { event: "NAME" }'],
   ["an event without a name", { on: {} }, "on.event | is the name of an event"],
-  ["an empty event", { on: { event: "" } }, "on.event | has 1 to 200 characters"],
-  ["an event with spaces around it", { on: { event: " GO" } }, "on.event | has 1 to 200 characters"],
+  ["an empty event", { on: { event: "" } }, "on.event | has at least one character"],
+  ["an event with spaces around it", { on: { event: " GO" } }, "on.event | has at least one character"],
+  ["a long event", { on: { event: "x".repeat(201) } }, "on.event | has more than 200 characters"],
   ["an event with an invisible character", { on: { event: "G\u200bO" } }, "on.event | holds an invisible character"],
   ["a misspelled trigger", { on: { evnt: "GO" } }, 'on.evnt | is not a known option | did you mean "event"?'],
   ["an unknown target", { to: "okk" }, 'to | to: there is no state "okk"; did you mean "ok"?'],
@@ -99,6 +102,23 @@ test("an approval that cannot be read still asks", () => {
   const row: Rows[number] = { from: "a", on: { event: "GO" }, to: "ok", approval: broken };
   const { spec } = compiled({ stages: { a: byEvents(), ok }, transitions: [row] });
   expect(spec.routes).toMatchObject({ rows: [{ approval: {} }] });
+});
+
+test("a state that completes by events cannot be a sibling or run a list, since no row routes it there", () => {
+  const stages = { a: byEvents(), b: byEvents(), c: plain, ok };
+  const rows = (choice: Rows[number]["to"]): Rows => [
+    { from: "a", on: { event: "GO" }, to: choice },
+    { from: "b", on: { event: "X" }, to: "ok" },
+    { from: "c", on: "success", to: "ok" },
+  ];
+  for (const choice of [
+    fanOut(["b"], { join: "c" }),
+    fanOut([to("b")], { join: "c" }),
+    forEach("b", [1], { join: "c" }),
+  ])
+    expect(problemsIn({ stages, transitions: rows(choice) })[0]).toContain(
+      "b completes by events, which only a branch of fork() routes",
+    );
 });
 
 // Forks and invoked pipelines

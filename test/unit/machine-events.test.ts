@@ -89,7 +89,7 @@ test("an event that no row names stays: nothing else is guessed from it", async 
   }
 });
 
-test.each(["", " GO", "x".repeat(201), "GO\u0007", "G\u202eO"])("an event called %j stays", async (name) => {
+test.each(["x".repeat(201), "GO\u0007", "G\u202eO", "GO\ud800"])("an event called %j stays", async (name) => {
   const { step } = await machine([{ from: "a", on: { event: "*" }, to: "b" }]);
   expect(effectOf(await step(event(name)), "stay").reason).toContain("the name of the event ");
 });
@@ -116,6 +116,16 @@ test("an event that no row names takes a row of *, with the guards of that row",
     rejectedRows: [{ row: 0, why: "too early" }],
   });
   expect(contextOf(state).upstream.a).toEqual({ event: "whatever it says", data: {} });
+});
+
+test("any text is an event for a * row, and one that differs by a space is another", async () => {
+  for (const name of ["", "GO ", "go"]) {
+    const { step } = await machine([
+      { from: "a", on: { event: "GO" }, to: "b" },
+      { from: "a", on: { event: "*" }, to: "c" },
+    ]);
+    expect((await step(event(name))).trace).toMatchObject({ by: "safe_next", event: name });
+  }
 });
 
 test("a * row whose guard does not fire keeps the state", async () => {
@@ -173,7 +183,11 @@ test("guards read the context before the data, and the event as a completed resu
   await step(event("GO", { n: 2 }));
   expect(seen).toHaveLength(1);
   expect(seen[0]?.ctx.context).toEqual({ n: 1 });
-  expect(seen[0]?.result).toMatchObject({ status: "completed", output: { event: "GO", data: { n: 2 } } });
+  expect(seen[0]?.result).toMatchObject({
+    status: "completed",
+    executionId: "a#1",
+    output: { event: "GO", data: { n: 2 } },
+  });
   expect(Object.isFrozen(seen[0]?.result)).toBe(true);
 });
 

@@ -175,6 +175,9 @@ test("a handler's visits are capped, its interrupt is no hop, and its return is 
   await visits.step(event("FINE"));
   const again = await visits.step(security);
   expect(effectOf(again, "end").end).toMatchObject({ code: "limit_visits" });
+  const nested = await machine({ limits: { maxVisits: 1, maxHops: 50 } });
+  await nested.step(security);
+  expect((await nested.step(security)).patch.unwind).toBe(true);
   const hops = await machine({ limits: { maxHops: 1, maxVisits: 9 } });
   await hops.step(security);
   await hops.step(event("FINE"));

@@ -26,6 +26,7 @@ import {
   type WorkOptions,
   work,
 } from "../support/run-kit.ts";
+import { calling, working } from "../support/stopped-runs.ts";
 
 // Child runs of several states, and of other pipelines.
 
@@ -265,6 +266,13 @@ describe("an invoked pipeline", () => {
     expect(await code(invoking(doubling(), { n: "many" }))).toMatchObject({
       output: { CALLED: { status: "failed", code: "input_invalid" } },
     });
+  });
+
+  test("may have agents, whose models the session resolves, and whose usage is the run's", async () => {
+    const live = session({ model: calling([]) });
+    const run = live.start(invoking(working(), { task: "inner" }), {});
+    expect(await run).toMatchObject({ status: "completed", output: { up: { CALLED: "done" } } });
+    expect((await run).usage.inputTokens).toBeGreaterThan(0);
   });
 
   test("comes to the same end after a kill at any record", async () => {

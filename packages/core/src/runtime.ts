@@ -1,4 +1,5 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries.
+
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export { deepFreeze, isObject, jsonFault, parseStoredJson } from "./base/json.ts";
@@ -7,6 +8,7 @@ export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./
 export { checkSession } from "./definition/check/check.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
+export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { readTemplate } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";

@@ -1,4 +1,4 @@
-export { type AgentSpec, agentsOf } from "./agent/agent-spec.ts";
+export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
 export { agentExecutor } from "./agent/executor.ts";
 export { sendMessage } from "./agent/messages.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";

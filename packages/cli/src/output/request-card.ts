@@ -9,14 +9,14 @@ const MAX_SUMMARY = 100;
 
 /** A request as lines for a plain terminal. It is complete, since the answer applies to exactly this request. */
 export function requestCard(request: PersonRequest): string {
-  return isQuestion(request) ? questionCard(request) : grantCard(request);
+  if (isQuestion(request)) return questionCard(request);
+  return request.kind === "approveTransition" ? transitionCard(request) : grantCard(request);
 }
 
-function grantCard({ runId, kind, body }: PersonRequest): string {
+function grantCard({ runId, body }: PersonRequest): string {
   const tool = textAt(body, "tool");
   const input = field(body, "input") ?? null;
-  const what =
-    kind === "approveTransition" ? "A step of the run" : `A call outside what ${textAt(body, "executionId")} may do`;
+  const what = `A call outside what ${textAt(body, "executionId")} may do`;
   const summary = argsSummary(tool, input);
   const lines = [
     "",
@@ -27,6 +27,19 @@ function grantCard({ runId, kind, body }: PersonRequest): string {
     ...everyArgument(input),
     ...touched(body),
     `  why: ${inLine(textAt(body, "why"))}`,
+  ];
+  return `${lines.map(visible).join("\n")}\n`;
+}
+
+/** A move from state to state, with everything that it is about. */
+function transitionCard({ runId, body }: PersonRequest): string {
+  const { from: _from, to: _to, ...facts } = body;
+  const lines = [
+    "",
+    `A step of the run needs approval (run ${inLine(runId)}):`,
+    ...itemLines(runId, body),
+    `  ${inLine(textAt(body, "from"))} -> ${inLine(textAt(body, "to"))}`,
+    ...everyArgument(facts),
   ];
   return `${lines.map(visible).join("\n")}\n`;
 }

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type PipelineSpec, SluiceError, systemClock } from "@sluice/core";
-import { agentsOf, chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
+import { agentsWithin, chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
 import type { LoadedConfig } from "./load-config.ts";
 
@@ -28,7 +28,7 @@ export function choiceOf(config: LoadedConfig | undefined, env: Environment): Mo
 export async function modelFor(spec: PipelineSpec, request: ModelRequest): Promise<RunModel | undefined> {
   const { named, here } = request;
   if (named !== undefined) return { id: absolute(named, here) };
-  const needsOne = [...agentsOf(spec).values()].some((agent) => agent.model === undefined);
+  const needsOne = agentsWithin(spec).some(([, agent]) => agent.model === undefined);
   if (!needsOne) return undefined;
   const chosen = await chooseModel(request);
   if (chosen === undefined) throw noModel();

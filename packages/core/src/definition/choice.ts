@@ -289,8 +289,8 @@ type Fields = Readonly<Record<string, unknown>>;
 export interface KnownStates {
   has(id: string): boolean;
   keys(): Iterable<string>;
-  /** Of a state that ends the run and cannot run in a child. */
-  get(id: string): { readonly final?: unknown } | undefined;
+  /** What keeps a state from running alone in a child: that it has no body, or that only a row completes it. */
+  get(id: string): { readonly final?: unknown; readonly completesByEvents?: true } | undefined;
 }
 type States = KnownStates;
 
@@ -367,7 +367,7 @@ function readForEach(value: Fields, states: States, maxItems: number): ParsedCho
   const known = ["kind", "state", "items", "keys", "join", "input", "onFailure", "maxParallel"];
   const fault =
     extraKeys(value, known) ??
-    childFault(state, states, "forEach") ??
+    siblingFault(state, states, "forEach") ??
     unknownState(join, states, "the join") ??
     (state === join ? refuse(`the join ${String(join)} is also the state of the list`) : undefined);
   if (fault !== undefined) return fault;
@@ -458,6 +458,13 @@ function readAfter(
   return { onComplete, ...(typeof onFail === "string" ? { onFail } : {}) };
 }
 
+/** A child of one state uses no rows, so an event cannot complete it. */
+function siblingFault(state: unknown, states: States, what: string): Refused | undefined {
+  const fault = childFault(state, states, what);
+  if (fault !== undefined || typeof state !== "string" || states.get(state)?.completesByEvents !== true) return fault;
+  return refuse(`${what}: ${state} completes by events, which only a branch of fork() routes`);
+}
+
 /** A state that runs in a child has a body. */
 function childFault(state: unknown, states: States, what: string): Refused | undefined {
   const unknown = unknownState(state, states, what);
@@ -472,13 +479,13 @@ function keyFault(key: unknown): string | undefined {
 }
 
 function readSibling(entry: unknown, states: States): SiblingShape | Refused {
-  if (typeof entry === "string") return childFault(entry, states, "a sibling") ?? { state: entry, input: undefined };
+  if (typeof entry === "string") return siblingFault(entry, states, "a sibling") ?? { state: entry, input: undefined };
   if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling is a name or to("name", input)');
   const reading = readTo(entry, states);
   if (!reading.ok) return reading;
   if (reading.shape.kind !== "to") return refuse("a sibling is a state");
   if (reading.shape.context !== undefined) return refuse("a sibling cannot change the context");
-  const fault = childFault(reading.shape.state, states, "a sibling");
+  const fault = siblingFault(reading.shape.state, states, "a sibling");
   if (fault !== undefined) return fault;
   return { state: reading.shape.state, input: reading.shape.input };
 }
@@ -523,8 +530,13 @@ const LONGEST_EVENT = 200;
 /** Why a text cannot be the name of an event; undefined if it can. */
 export function eventFault(event: unknown): string | undefined {
   if (typeof event !== "string") return "is the name of an event";
-  if (event.trim() !== event || event === "" || event.length > LONGEST_EVENT)
-    return `has 1 to ${LONGEST_EVENT} characters, without spaces around them`;
+  if (event.trim() !== event || event === "") return "has at least one character, and no spaces around it";
+  return sentEventFault(event);
+}
+
+/** Why no state can send an event of this name; undefined if a row may decide about it. */
+export function sentEventFault(event: string): string | undefined {
+  if (event.length > LONGEST_EVENT) return `has more than ${LONGEST_EVENT} characters`;
   return /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(event) ? "holds an invisible character" : undefined;
 }
 

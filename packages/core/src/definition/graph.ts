@@ -1,6 +1,6 @@
 import type { JsonObject } from "../base/json.ts";
 import { type BranchShape, parseChoice } from "./choice.ts";
-import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
+import type { PipelineSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 
 /** A pipeline's graph as data, which a root's `run.started` records. */
 export type PipelineShape = {
@@ -71,6 +71,12 @@ export function pipelinesWithin(spec: PipelineSpec): readonly PipelineSpec[] {
   const found = new Set([spec]);
   for (const one of found) for (const invoked of one.pipelines.values()) found.add(invoked);
   return [...found];
+}
+
+/** All states with a body of a pipeline and of those that it may run. */
+export function statesWithin(spec: PipelineSpec): readonly StateSpec[] {
+  const states = pipelinesWithin(spec).flatMap((each) => [...each.states.values()]);
+  return states.filter(({ final }) => final === undefined);
 }
 
 export function pipelineShape(spec: PipelineSpec): PipelineShape {

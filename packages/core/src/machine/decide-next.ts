@@ -1,6 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
-import { declaredTargets, eventFault, readPatch } from "../definition/choice.ts";
+import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
 import type { GuardScope, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
@@ -58,18 +58,18 @@ export async function decideNext(
 ): Promise<NextDecision> {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
   const { routes } = spec;
-  const asked: Asked = { spec, state, result, mayReturn };
+  const question: Question = { spec, state, result, mayReturn };
   if (result.status === "paused" && !routesPause(spec, state))
     return byDefault(failure(`${state} paused, and a pause has no route`));
-  if (routes.kind === "table") return await byTable(routes.rows, asked, ctx);
+  if (routes.kind === "table") return await byTable(routes.rows, question, ctx);
   const route = result.status === "paused" ? undefined : routeFor(routes.next.get(state), result, ctx);
   if (route === undefined) return byDefault(unhandled(state, result));
-  return await decisionOf(asked, { by: "function" }, route);
+  return await decisionOf(question, { by: "function" }, route);
 }
 
 type Routable = Exclude<StageResult<unknown>, { readonly status: "cancelled" }>;
 /** What a route decides about. */
-interface Asked extends LedBy {
+interface Question extends LedBy {
   readonly spec: PipelineSpec;
   readonly state: string;
   readonly result: Routable;
@@ -99,15 +99,15 @@ function routeFor(
   }
 }
 
-async function byTable(rows: readonly RowSpec[], asked: Asked, ctx: StageContext): Promise<NextDecision> {
-  const { state, result } = asked;
+async function byTable(rows: readonly RowSpec[], question: Question, ctx: StageContext): Promise<NextDecision> {
+  const { state, result } = question;
   const trigger = TRIGGERS[result.status];
   const wrong = ({ on }: RowSpec): string | undefined =>
     on === trigger ? undefined : `it is for ${triggerText(on)}, this was ${trigger}`;
   const found = await firstRow(rows, state, { result, ctx }, { includes: () => true, wrong });
   if (found.rule !== undefined) {
     const ledBy = result.status === "paused" && isJson(result.request) ? { request: result.request } : {};
-    return await byRow({ ...asked, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule);
+    return await byRow({ ...question, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule);
   }
   const { rejectedRows = [], moreRejectedRows: more = 0 } = found.trace;
   const listed = rejectedRows.map(rejectedText).join("; ") || `no row is for ${state}`;
@@ -139,7 +139,7 @@ export async function decideEvent(
   const { routes } = spec;
   if (routes.kind !== "table" || spec.states.get(state)?.completesByEvents !== true)
     return refused(`${state} sends no events`);
-  const fault = eventFault(event);
+  const fault = sentEventFault(event);
   if (fault !== undefined)
     return { ...refused(`the name of the event ${fault}`), event: event.slice(0, 80).toWellFormed() };
   const patch = readPatch(data);
@@ -147,7 +147,8 @@ export async function decideEvent(
   const named = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === event && event !== ANY_EVENT;
   const isNamed = routes.rows.some((row) => isRowOf(row, state) && named(row));
   const anyOther = ({ on }: RowSpec): boolean => typeof on !== "string" && on.event === ANY_EVENT;
-  const result = eventResult(event, patch.value, ctx);
+  const executionId = `${state}#${ctx.visit}`;
+  const result = eventResult(event, patch.value, { executionId, attempts: ctx.attempt });
   const rows = { includes: isNamed ? named : anyOther, wrong: () => undefined };
   const by = isNamed ? "event" : "safe_next";
   const found = await firstRow(routes.rows, state, { result, ctx }, rows);
@@ -182,11 +183,14 @@ const ANY_EVENT = "*";
 const MOST_RATIONALE = 2_000;
 const NOTHING_SUSPENDED = "nothing is suspended, so there is nothing to return to";
 
-/** What an event counts as: the completion of the state that sent it. */
-export function eventResult(event: string, data: JsonObject, ctx: Pick<StageContext, "attempt">): Completed<Json> {
+/** What an event counts as: the completion of the execution that sent it. */
+export function eventResult(
+  event: string,
+  data: JsonObject,
+  by: { readonly executionId: string; readonly attempts: number },
+): Completed<Json> {
   const usage = { inputTokens: 0, outputTokens: 0 };
-  const none = { executionId: "", attempts: ctx.attempt, turns: 0, usage, ms: 0 };
-  return deepFreeze({ ...none, status: "completed", output: { event, data } });
+  return deepFreeze({ ...by, turns: 0, usage, ms: 0, status: "completed", output: { event, data } });
 }
 
 /** A decision records no more rows than these, so that a long table does not fill the journal. */
@@ -252,16 +256,20 @@ async function whyNot(rule: RowSpec, scope: GuardScope): Promise<string | undefi
 type Trace = Omit<NextDecision, "choice">;
 
 /** The choice of a row that fires. It waits for an approval if the row asks for one. */
-async function byRow(asked: Asked, by: Trace, row: number, { to, approval }: RowSpec): Promise<NextDecision> {
-  const decision = await decisionOf(asked, { ...by, row }, { name: `row ${row}`, targets: undefined, ask: () => to });
+async function byRow(question: Question, by: Trace, row: number, { to, approval }: RowSpec): Promise<NextDecision> {
+  const decision = await decisionOf(
+    question,
+    { ...by, row },
+    { name: `row ${row}`, targets: undefined, ask: () => to },
+  );
   // A choice that cannot be followed fails the run, which needs no approval.
   if (approval === undefined || decision.rejected !== undefined) return decision;
   return { ...decision, approval: { ...approval, row } };
 }
 
 /** Asks a route and validates its choice. */
-async function decisionOf(asked: Asked, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
-  const { spec, state, result, mayReturn } = asked;
+async function decisionOf(question: Question, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
+  const { spec, state, result, mayReturn } = question;
   const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
   let value: unknown;
   try {
@@ -270,7 +278,7 @@ async function decisionOf(asked: Asked, by: Trace, { name, targets, ask }: Route
     return rejected(`${name} of ${state} threw: ${messageOf(thrown)}`);
   }
   const output: unknown = result.status === "completed" ? result.output : null;
-  const reading = await resolveChoice(value, spec, isJson(output) ? output : null, asked);
+  const reading = await resolveChoice(value, spec, isJson(output) ? output : null, question);
   if (!reading.ok) return rejected(`${name} of ${state} cannot be followed: ${reading.reason}`);
   if (reading.choice.kind === "return" && !mayReturn) return rejected(NOTHING_SUSPENDED);
   const undeclared = targets && statesOf(reading.choice).find((target) => !targets.includes(target));

@@ -199,10 +199,10 @@ export function enteredOf({ at }: Pick<MachineView, "at">): Entered {
   return at;
 }
 
-/** The states that a fan-out visits. A list is one visit of its state. */
+/** The states that a fan-out visits, each once, however many of its children start there. */
 export function statesToVisit({ siblings, list }: FanOutChoice): readonly string[] {
   if (list !== undefined) return [list];
-  return siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state]));
+  return [...new Set(siblings.flatMap((sibling) => (sibling.kind === "invoke" ? [] : [sibling.state])))];
 }
 
 /** What an attempt adds to what user code reads. */

@@ -21,7 +21,7 @@ export type ResolvedChoice =
       /** How many items of a list run at the same time at most. */
       readonly maxParallel?: number;
     }
-  /** The state goes on: its event was refused. */
+  /** The state continues: its event was refused. */
   | { readonly kind: "stay"; readonly reason: string }
   /** The suspended execution continues. */
   | { readonly kind: "return" }

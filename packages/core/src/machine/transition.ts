@@ -58,7 +58,7 @@ export type Effect =
   | { readonly kind: "enter"; readonly state: string; readonly input: Json }
   | { readonly kind: "fanOut"; readonly fanOut: PendingFanOut; readonly children: readonly Child[] }
   | { readonly kind: "end"; readonly end: MachineEnd }
-  /** The event was refused, and the state goes on. */
+  /** The event was refused, and the state continues. */
   | {
       readonly kind: "stay";
       readonly reason: string;
@@ -203,12 +203,12 @@ function answered(view: MachineView, input: Extract<MachineInput, { readonly kin
   if (approved) return { ...asked, approved: true };
   const { context: _unmerged, choice, ...denied } = asked;
   const why = reason === undefined || reason === "" ? "" : `: ${reason}`;
-  const told = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
-  if (of.kind === "event") return { ...denied, choice: { kind: "stay", reason: told } };
-  return { ...denied, code: "approval_denied", choice: failing(told) };
+  const refusal = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
+  if (of.kind === "event") return { ...denied, choice: { kind: "stay", reason: refusal } };
+  return { ...denied, code: "approval_denied", choice: failing(refusal) };
 }
 
-/** The state goes on with its handler's stack, its context and its counts as they are. */
+/** Changes nothing: not the context, not the counts, not what is suspended. */
 function staying(
   spec: PipelineSpec,
   view: MachineView,
@@ -440,7 +440,11 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
 /** The result that a route decided about; undefined for the start, a join and a cancel. */
 function resultOf(view: MachineView, input: MachineInput): StageResult<Json> | undefined {
   if (input.kind === "result") return input.result;
-  if (input.kind === "event") return eventResult(input.event, input.data, { attempt: 1 });
+  if (input.kind === "event") {
+    const { state, visit } = enteredOf(view);
+    const attempts = input.ctx?.attempt ?? 1;
+    return eventResult(input.event, input.data, { executionId: `${state}#${visit}`, attempts });
+  }
   return input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
 }
 
@@ -461,10 +465,7 @@ function exceededCap(
 ): MachineEnd | undefined {
   const { maxVisits = 10, maxHops = 10 * states.size } = limits;
   if (hops > maxHops) return overLimit("maxHops", "limit_hops", `the run took ${maxHops} routes without an end`);
-  // Several branches may start in one state.
-  const before = (state: string, index: number): number =>
-    countOf(view, state).visits + entered.slice(0, index).filter((other) => other === state).length;
-  const full = entered.find((state, index) => before(state, index) >= maxVisits);
+  const full = entered.find((state) => countOf(view, state).visits >= maxVisits);
   if (full === undefined) return undefined;
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }

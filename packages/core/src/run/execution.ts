@@ -77,6 +77,8 @@ export interface Execution extends PreparedState {
 export interface Detours {
   /** Aborts when the run is cancelled, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
+  /** Whether a handler works now. */
+  readonly active: boolean;
   /** What the run does once this execution has ended, if a handler did not return to it. */
   readonly left: Transition | undefined;
   /** Runs the handler of an interrupt, which was decided about. */

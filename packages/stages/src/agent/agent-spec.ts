@@ -1,5 +1,5 @@
 import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
-import { isObject } from "@sluice/core/runtime";
+import { isObject, pipelinesWithin } from "@sluice/core/runtime";
 
 /** The options of an agent state, as stage() leaves them. */
 export interface AgentSpec {
@@ -24,6 +24,11 @@ export function readAgent({ options }: StateSpec): AgentSpec {
 export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {
   const agents = [...states].filter(([, { kind }]) => kind === "agent");
   return new Map(agents.map(([id, state]) => [id, readAgent(state)]));
+}
+
+/** The same of a pipeline and of those that it may run, with the ids of their states, which need not be unique. */
+export function agentsWithin(spec: PipelineSpec): readonly (readonly [id: string, agent: AgentSpec])[] {
+  return pipelinesWithin(spec).flatMap((each) => [...agentsOf(each)]);
 }
 
 function isAgentSpec(options: unknown): options is AgentSpec {

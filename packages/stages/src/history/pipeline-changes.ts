@@ -16,9 +16,11 @@ import {
   parseAttemptStep,
   partChanges,
   pipelineParts,
+  pipelinesWithin,
   type RunDeps,
   redactText,
   type SecretFilter,
+  statesWithin,
 } from "@sluice/core/runtime";
 import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
@@ -167,8 +169,8 @@ function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
   return new SluiceError("Validation", "tools_changed", message, { detail: { tools: [...changed] } });
 }
 
-function mayCall({ states }: PipelineSpec, tool: string): boolean {
-  return [...states.values()].some(({ allowedTools }) => {
+function mayCall(spec: PipelineSpec, tool: string): boolean {
+  return statesWithin(spec).some(({ allowedTools }) => {
     const envelope = compileEnvelope(allowedTools);
     return envelope === undefined || envelope.rulesFor(tool).length > 0;
   });
@@ -179,7 +181,8 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
   const entered = new Set(
     journals.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
   );
-  const removed = [...entered].filter((state) => !spec.states.has(state));
+  const pipelines = pipelinesWithin(spec);
+  const removed = [...entered].filter((state) => !pipelines.some(({ states }) => states.has(state)));
   if (removed.length === 0) return;
   throw new SluiceError(
     "Host",

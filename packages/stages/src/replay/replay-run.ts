@@ -24,7 +24,7 @@ import {
   replayTools,
   type SecretFilter,
 } from "@sluice/core/runtime";
-import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
@@ -163,7 +163,7 @@ function recordedModels(
       }
     }
   const models = new Map<AgentSpec, ResolvedModel>();
-  for (const [id, agent] of agentsOf(spec))
+  for (const [id, agent] of agentsWithin(spec))
     models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
   return (agent) => models.get(agent) ?? recordedModel(textOf(data.model));
 }

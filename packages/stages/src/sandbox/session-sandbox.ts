@@ -1,7 +1,7 @@
 import { isAbsolute } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
-import { isObject, problemsError } from "@sluice/core/runtime";
+import { isObject, problemsError, statesWithin } from "@sluice/core/runtime";
 import type { SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbox.ts";
 import { lazySandbox } from "./lazy-sandbox.ts";
 
@@ -29,7 +29,7 @@ export function sessionSandbox(
   const mayRunCommands = (spec: PipelineSpec): boolean => {
     const known = commanding.get(spec);
     if (known !== undefined) return known;
-    const may = [...spec.states.values()].some(
+    const may = statesWithin(spec).some(
       ({ allowedTools }) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,
     );
     commanding.set(spec, may);

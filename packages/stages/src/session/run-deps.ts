@@ -27,7 +27,7 @@ import {
   type RunDeps,
   type SecretFilter,
 } from "@sluice/core/runtime";
-import { type AgentSpec, agentsOf } from "../agent/agent-spec.ts";
+import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
@@ -132,7 +132,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const [id, agent] of agentsOf(spec)) {
+    for (const [id, agent] of agentsWithin(spec)) {
       const resolved = await models.of(id, agent.model);
       byState.set(agent, resolved);
       modelOf.set(agent, resolved);

@@ -1,5 +1,5 @@
 import { type Clock, field, isSluiceError, type PipelineSpec, type ProgramEnd, type RunProgram } from "@sluice/core";
-import { type CallAround, parseSiblingId } from "@sluice/core/runtime";
+import { type CallAround, parseSiblingId, pipelinesWithin } from "@sluice/core/runtime";
 import { callModel, type ModelCaller, type ModelOutcome } from "../agent/model-call.ts";
 import { guarded } from "./guarded.ts";
 import type {
@@ -20,7 +20,11 @@ export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: T
   const runs = new Map<string, RunTelemetry>();
 
   const program = (inner: RunProgram, spec: PipelineSpec, resumed: boolean): RunProgram => {
-    const kinds = new Map([...spec.states].map(([id, { kind }]) => [id, kind]));
+    // Of states with the same id, those of the pipeline itself count.
+    const states = pipelinesWithin(spec)
+      .toReversed()
+      .flatMap((each) => [...each.states]);
+    const kinds = new Map(states.map(([id, { kind }]) => [id, kind]));
     const observe = (runId: string): RunTelemetry | undefined => {
       const sibling = parseSiblingId(runId);
       if (sibling === undefined)

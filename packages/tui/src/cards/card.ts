@@ -157,6 +157,10 @@ function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly st
   const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
   const path = runId.split("/");
   const run = [...(path.length > 1 ? [siblingOf(runId, requestId)] : []), `run ${(path[0] ?? "").slice(0, 100)}`];
+  if (kind === "approveTransition" || kind === "humanState") {
+    const execution = typeof body.executionId === "string" ? body.executionId : requestId;
+    return [execution.slice(0, 200), ...run];
+  }
   const call = parseRequestId(requestId.slice(0, 500));
   const [, turn] = /^t(\d+)\.c\d+$/.exec(call?.callId ?? "") ?? [];
   if (call === undefined || turn === undefined) return [...tool, requestId.slice(0, 200), ...run];

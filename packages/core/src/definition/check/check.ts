@@ -196,7 +196,7 @@ function checkReach(
   }
 }
 
-/** Whether the run goes on, or ends, after the state. What is wrong with a state's events is told by `checkEvents`. */
+/** Whether a state leads to another or to an end. `checkEvents` reports what is wrong with a state's events. */
 function mayBeLeft(spec: PipelineSpec, id: string): boolean {
   const state = spec.states.get(id);
   return state?.final !== undefined || state?.completesByEvents === true || edgesOf(spec, id).handlesSuccess;

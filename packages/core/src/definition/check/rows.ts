@@ -41,7 +41,7 @@ function checkFrom(report: Report, spec: PipelineSpec, { from, on }: RowSpec, pa
     report.add(
       `${path}.on`,
       `${from} completes with ${how}, so it sends no events`,
-      "leave out completionTool and completionSchema, or route its success",
+      "leave out its completionTool, or route its success",
     );
   }
 }
@@ -82,7 +82,7 @@ export function checkEvents(report: Report, spec: PipelineSpec, id: string, stat
     `stages.${id}`,
     "has neither a completionTool nor a row for an event, so it cannot complete",
     routes.kind === "table"
-      ? `add completionTool and completionSchema, or a row { from: "${id}", on: { event: "NAME" }, to: … }`
-      : "add completionTool and completionSchema; only a table of transitions has rows for events",
+      ? `add a completionTool, or a row { from: "${id}", on: { event: "NAME" }, to: … }`
+      : "add a completionTool; only a table of transitions has rows for events",
   );
 }

@@ -33,5 +33,5 @@ function showsCancel(next: NextRecord): boolean {
   if ("status" in next) return next.status === "cancelled";
   if (parseStepId(next.stepId).kind !== "leave") return false;
   const left = leftIn(next);
-  return left.kind === "left" && left.result.status === "cancelled";
+  return left.kind === "left" && left.result.status === "cancelled" && left.interrupted !== true;
 }

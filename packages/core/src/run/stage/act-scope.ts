@@ -112,7 +112,6 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
   const { state, stateId, offer, deps, spec, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
-  const events = legalEvents(spec, stateId);
   const asked = new Set<string>();
   let candidates = 0;
   let closed = false;
@@ -127,6 +126,10 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
     if (closed || detours.left !== undefined) {
       const message = `attempt ${attempt.number} of ${executionId} has ended`;
       return Promise.reject(new SluiceError("Host", "attempt_over", message));
+    }
+    if (detours.active) {
+      const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
+      return Promise.reject(new SluiceError("Host", "step_overlap", message));
     }
     inFlight += 1;
     busyChanged();
@@ -168,7 +171,13 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           calls ??= createCalls(attempt, ctx);
           return await calls.run(turn, requests);
         }),
-      events,
+      // Both search the whole table, and most kinds read neither.
+      get events() {
+        return legalEvents(spec, stateId);
+      },
+      get pauses() {
+        return routesPause(spec, stateId);
+      },
       accept: ({ turn, event, data }) =>
         during(async () => {
           if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
@@ -183,7 +192,6 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           refuseRepeated(asked, executionId, name);
           return await askPerson(attempt, { name, question });
         }),
-      pauses: routesPause(spec, stateId),
       runChildren: (name, children) =>
         during(() => {
           const stepId = stepIds.children(executionId, attempt.number, name);

@@ -15,6 +15,7 @@ export class OwnDetours implements Detours {
   readonly #run: AbortSignal;
   readonly #perform: (decided: Decided) => Promise<Detour>;
   readonly #onAbort: () => void;
+  active = false;
   left: Transition | undefined;
 
   constructor(run: AbortSignal, perform: (decided: Decided) => Promise<Detour>) {
@@ -30,7 +31,9 @@ export class OwnDetours implements Detours {
   }
 
   async take(decided: Decided): Promise<DetourEnd> {
+    this.active = true;
     const detour = await this.#perform(decided);
+    this.active = false;
     if (detour.kind === "returned") return detour;
     this.left = detour.next;
     this.#controller.abort(new SluiceError("Cancellation", "interrupted", detour.reason));

@@ -88,7 +88,8 @@ export async function executeEntered(
 ): Promise<{ readonly ended: ExecutionEnd; readonly left: Transition | undefined }> {
   const { pipeline, steps } = walk;
   if (pipeline.interrupts.length === 0) {
-    const ended = await execute(executionOf(walk, routed, { signal: steps.signal, left: undefined, take: noDetour }));
+    const none = { signal: steps.signal, active: false, left: undefined, take: noDetour };
+    const ended = await execute(executionOf(walk, routed, none));
     return { ended, left: undefined };
   }
   const detours = new OwnDetours(steps.signal, (decided) => detour(walk, decided));

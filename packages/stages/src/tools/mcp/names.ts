@@ -1,4 +1,5 @@
 import type { PipelineSpec, StateSpec } from "@sluice/core";
+import { statesWithin } from "@sluice/core/runtime";
 import { matchWildcards } from "../search/glob-match.ts";
 
 /** The longest name that every provider accepts. */
@@ -28,8 +29,8 @@ export function toolNameFault(server: string, tool: string): string | undefined 
 }
 
 /** Whether any stage of the pipeline could call a tool of the server. */
-export function mayNeed({ states }: PipelineSpec, server: string): boolean {
-  return [...states.values()].some((state) => mayCall(state, prefixOf(server)));
+export function mayNeed(spec: PipelineSpec, server: string): boolean {
+  return statesWithin(spec).some((state) => mayCall(state, prefixOf(server)));
 }
 
 function mayCall({ allowedTools, visibility }: StateSpec, prefix: string): boolean {

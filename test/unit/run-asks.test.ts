@@ -1,0 +1,215 @@
+import { type Answer, callbackInteractor, final, type Json, type PersonRequest, pipeline } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
+import {
+  completed,
+  dataOf,
+  eventsOf,
+  eventually,
+  json,
+  noModel,
+  quiet,
+  session,
+  twoHosts,
+  type WorkOptions,
+  work,
+} from "../support/run-kit.ts";
+
+// States that ask a person, and rows that lead on from a pause.
+
+const input = { type: "object" } as const;
+const output = { stages: [], execution: "sequential" } as const;
+const question = { question: "Which color?", answer: { type: "string", enum: ["red", "blue"] } };
+type Act = NonNullable<WorkOptions["act"]>;
+
+/** Asks once, and completes with how it was answered. */
+const asking: Act = async (scope) => completed(json(await scope.ask({ name: "color/1", question })));
+function asks(act: Act = asking) {
+  return pipeline({
+    id: "asks",
+    input,
+    stages: { only: work({ act }) },
+    initial: "only",
+    transitions: [{ from: "only", on: "success", to: output }],
+  });
+}
+const answering = (answer: Answer, shown: PersonRequest[] = []) =>
+  callbackInteractor("person", (request) => {
+    shown.push(request);
+    return answer;
+  });
+
+describe("a state that asks", () => {
+  test("gets the answer of a person, who sees the question", async () => {
+    const shown: PersonRequest[] = [];
+    const live = session({ model: noModel, interactors: [answering({ kind: "value", value: "red" }, shown)] });
+    const run = live.start(asks(), {});
+    expect(await run).toMatchObject({ output: { answered: true, value: "red", by: "person" } });
+    expect(shown).toMatchObject([
+      {
+        kind: "humanState",
+        requestId: "only#1/a1/ask/color%2F1",
+        body: { ...question, executionId: "only#1", attempt: 1 },
+      },
+    ]);
+    expect(dataOf(await eventsOf(live.host, run.runId), "request.answered")).toMatchObject([{ answer: "value" }]);
+  });
+
+  test.each([
+    ["a denial", { kind: "deny", reason: "ask my boss" }, { cause: "denied", reason: "ask my boss" }],
+    ["a deferral", { kind: "defer" }, { cause: "deferred" }],
+  ] as const)("gets %s", async (_name, answer, expected) => {
+    const live = session({ model: noModel, interactors: [answering(answer)] });
+    expect(await live.run(asks(), {})).toMatchObject({ output: { answered: false, ...expected } });
+  });
+
+  test("is told at once where no one can answer", async () => {
+    const live = session({ model: noModel });
+    expect(await live.run(asks(), {})).toMatchObject({ output: { answered: false, cause: "no_interactor" } });
+  });
+
+  test("takes no answer from another process that does not fit the schema or the question", async () => {
+    for (const [value, digestOf] of [
+      ["green", (digest: string) => digest],
+      ["red", () => "0".repeat(64)],
+    ] as const) {
+      const { clock, first, second } = twoHosts();
+      const live = session({ model: noModel, wait: true, clock, host: first });
+      const run = live.start(asks(), {});
+      await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+      const [{ requestId = "", digest = "" } = {}] = await live.host.requests(run.runId);
+      const payload = { kind: "value", value, digest: digestOf(digest) };
+      await second.signal(run.runId, { name: `request/${requestId}`, payload, digest, by: "elsewhere" });
+      expect(await run).toMatchObject({ output: { answered: false, cause: "invalid" } });
+    }
+  });
+
+  test("with an invalid schema asks no one", async () => {
+    const shown: PersonRequest[] = [];
+    const live = session({ model: noModel, interactors: [answering({ kind: "value", value: 1 }, shown)] });
+    const invalid = asks(async (scope) =>
+      completed(json(await scope.ask({ name: "x", question: { question: "?", answer: { type: "nonsense" } } }))),
+    );
+    expect(await live.run(invalid, {})).toMatchObject({ output: { answered: false, cause: "invalid" } });
+    expect(shown).toEqual([]);
+  });
+
+  test("twice under one name stops the run, so that no answer counts for another question", async () => {
+    const live = session({ model: noModel, interactors: [answering({ kind: "value", value: "red" })] });
+    const twice = asks(async (scope) => {
+      await asking(scope, null);
+      return await asking(scope, null);
+    });
+    await expect(live.run(twice, {})).rejects.toMatchObject({ code: "request_repeated" });
+  });
+
+  test("does not count the time it waits, and holds no slot", async () => {
+    const live = session({ model: noModel, wait: true, maxParallel: 1 });
+    const slow = pipeline({
+      id: "slow",
+      input,
+      stages: { only: work({ act: asking, limits: { timeoutMs: 1_000 } }) },
+      initial: "only",
+      transitions: [{ from: "only", on: "success", to: output }],
+    });
+    const run = live.start(slow, {});
+    await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+    live.clock.turn(60_000);
+    const [request] = await live.host.requests(run.runId);
+    await live.answer(request ?? expect.fail(), { kind: "value", value: "blue" }, "person");
+    expect(await run).toMatchObject({ status: "completed", output: { value: "blue" } });
+  });
+
+  test("is cancelled while it waits, in order", async () => {
+    const live = session({ model: noModel, wait: true });
+    let told: Json = null;
+    const run = live.start(
+      asks(async (scope) => {
+        told = json(await scope.ask({ name: "color", question }));
+        return completed(told);
+      }),
+      {},
+    );
+    await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+    await run.cancel("enough");
+    expect(await run).toMatchObject({ status: "cancelled", error: { message: "enough" } });
+    expect(told).toMatchObject({ answered: false, cause: "cancelled" });
+    expect(await live.host.requests(run.runId)).toEqual([]);
+    await eventsOf(live.host, run.runId);
+    await quiet();
+  });
+
+  test("comes to the same end after a kill at any record", async () => {
+    const make = (): KilledRun => ({
+      pipeline: asks(),
+      input: {},
+      options: { interactors: [answering({ kind: "value", value: "red" })] },
+    });
+    const { whole, killed } = await killedEverywhere(make);
+    expect(killed.length).toBeGreaterThan(4);
+    for (const facts of killed) expect(facts).toEqual(whole);
+  });
+});
+
+describe("a pause", () => {
+  /** Asks where a row leads on, and completes at once with what it has where it was answered before. */
+  const pausing: Act = async (scope) => {
+    const before = Reflect.get(Object(scope.ctx.input), "answer");
+    if (before !== undefined) return completed(json({ visit: scope.ctx.visit, before }));
+    const asked = await scope.ask({ name: "color", question });
+    const { turns, usage } = completed(null);
+    return asked.answered && scope.pauses
+      ? { turns, usage, status: "paused", request: { answer: asked.value, done: ["step 1"] } }
+      : completed(json(asked));
+  };
+  const paused = (row?: "ask" | "other"): ReturnType<typeof asks> =>
+    pipeline({
+      id: "paused",
+      input,
+      stages: {
+        ask: work<Json>({ act: pausing }),
+        other: work<Json>({ act: ({ ctx }) => completed(json({ other: ctx.input })) }),
+        over: final("completed"),
+      },
+      initial: "ask",
+      transitions: [
+        ...(row === undefined ? [] : [{ from: "ask", on: "pause", to: row } as const]),
+        { from: "ask", on: "failure", to: "other" },
+        { from: "ask", on: "success", to: output },
+        { from: "other", on: "success", to: output },
+        { from: "other", on: "failure", to: "over" },
+      ],
+    });
+  const options = () => ({ interactors: [answering({ kind: "value", value: "blue" })] });
+
+  test("leads to the state of its row, whose input is the answer", async () => {
+    const live = session({ model: noModel, ...options() });
+    const result = await live.run(paused("other"), {});
+    expect(result).toMatchObject({ output: { other: { answer: "blue", done: ["step 1"] } } });
+    expect(result.stages.map(({ executionId, status }) => [executionId, status])).toEqual([
+      ["ask#1", "paused"],
+      ["other#1", "completed"],
+    ]);
+  });
+
+  test("that leads to its own state is a new visit with the answer", async () => {
+    const live = session({ model: noModel, ...options() });
+    expect(await live.run(paused("ask"), {})).toMatchObject({ output: { visit: 2, before: "blue" } });
+  });
+
+  test("without a row is none: the state continues in the same execution", async () => {
+    const live = session({ model: noModel, ...options() });
+    const result = await live.run(paused(), {});
+    expect(result).toMatchObject({ output: { answered: true, value: "blue" } });
+    expect(result.stages).toHaveLength(1);
+  });
+
+  test.each([["other"], ["ask"], [undefined]] as const)(
+    "to %s comes to the same end after a kill at any record",
+    async (row) => {
+      const make = (): KilledRun => ({ pipeline: paused(row), input: {}, options: options() });
+      const { whole, killed } = await killedEverywhere(make);
+      for (const facts of killed) expect(facts).toEqual(whole);
+    },
+  );
+});

@@ -1,0 +1,406 @@
+import { join } from "node:path";
+import {
+  type ActOutcome,
+  type ActScope,
+  backToInterrupted,
+  done,
+  final,
+  type Json,
+  pipeline,
+  type State,
+  type Subject,
+  type Tool,
+  type ToolSpec,
+} from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
+import { describe, expect, test } from "vitest";
+import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
+import {
+  completed,
+  dataOf,
+  eventsOf,
+  eventually,
+  failed,
+  json,
+  noModel,
+  session,
+  tool,
+  type WorkOptions,
+  work,
+} from "../support/run-kit.ts";
+import { failingAt } from "../support/stopped-runs.ts";
+
+// A changed file that an interrupt names suspends the execution that changed it, and another state handles it.
+
+const input = { type: "object" } as const;
+const output = { stages: [], execution: "sequential" } as const;
+const cwd = import.meta.dirname;
+type Act = NonNullable<WorkOptions["act"]>;
+
+/** A writing tool whose calls write the paths of their input, as its subjects say. */
+const changeSpec: Partial<ToolSpec> = {
+  subjects: (given) =>
+    pathsOf(given).map((path): Subject => ({ kind: "path", real: join(cwd, path), access: "write" })),
+  prepare: () => null,
+  // A call of a killed process had not begun, so it runs again.
+  recover: () => "not_started",
+  execute: async () => ({ ok: true, output: "changed" }),
+};
+/** `report` says what changed instead. */
+function changing(report?: () => readonly string[]): Tool {
+  if (report === undefined) return tool("Change", changeSpec);
+  const execute = async () => ({ ok: true, output: "changed", changed: report() });
+  return tool("Change", { ...changeSpec, subjects: () => [], execute });
+}
+function pathsOf(given: Json): readonly string[] {
+  const paths: unknown = Reflect.get(Object(given), "paths");
+  return Array.isArray(paths) ? paths.map(String) : [];
+}
+/** Calls `Change` once for each list of paths, all in one turn, and completes with the outcomes. */
+const changes =
+  (...calls: readonly (readonly string[])[]): Act =>
+  async (scope) => {
+    const outcomes = await turn(scope, 1, calls);
+    if (scope.signal.aborted) return cancelled();
+    return completed(json(outcomes));
+  };
+function turn(scope: ActScope, number: number, calls: readonly (readonly string[])[]) {
+  const requests = calls.map((paths, index) => ({
+    id: `t${number}.c${index}`,
+    tool: "Change",
+    input: { paths: [...paths] },
+  }));
+  return scope.calls(number, requests);
+}
+function cancelled(): ActOutcome {
+  return { turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, status: "cancelled", reason: "aborted" };
+}
+
+interface Scene {
+  readonly work?: Act;
+  readonly review?: Act;
+  readonly audit?: Act;
+  readonly exit?: (state: string) => void;
+}
+/** `work` changes files; `review` handles those of src, `audit` those of the lock file. */
+function interrupted({ work: act = changes(["src/a.ts"]), review, audit, exit = () => undefined }: Scene = {}) {
+  const handler = (own: Act | undefined, name: string): State<Json, unknown> =>
+    work<Json, unknown>({
+      act: own ?? (({ ctx }) => completed(json({ handled: ctx.input, by: name }))),
+      exit: () => exit(name),
+    });
+  return pipeline({
+    id: "detours",
+    input,
+    context: {},
+    interrupts: {
+      REVIEW: { files: "src/**", target: "review" },
+      AUDIT: { files: "*.lock", target: "audit" },
+    },
+    stages: {
+      work: work<Json, unknown>({ act, exit: () => exit("work") }),
+      review: handler(review, "review"),
+      audit: handler(audit, "audit"),
+      elsewhere: work<Json, unknown>({ act: ({ ctx }) => completed(json({ elsewhere: ctx.context })) }),
+      stopped: final("failed"),
+    },
+    initial: "work",
+    transitions: [
+      { from: "work", on: "success", to: output },
+      { from: "work", on: "failure", to: "stopped" },
+      {
+        from: "review",
+        on: "success",
+        when: (result) => outputOf(result) === "leave",
+        to: { kind: "to", state: "elsewhere", input: null, context: { left: true } },
+      },
+      { from: "review", on: "success", when: (result) => outputOf(result) === "over", to: done("over") },
+      { from: "review", on: "success", to: backToInterrupted() },
+      { from: "review", on: "failure", to: "stopped" },
+      { from: "audit", on: "success", when: (result) => outputOf(result) === "leave", to: "elsewhere" },
+      { from: "audit", on: "success", to: backToInterrupted() },
+      { from: "elsewhere", on: "success", to: output },
+    ],
+  });
+}
+const outputOf = (result: object): unknown => Reflect.get(result, "output");
+const options = (tools: readonly Tool[] = [changing()]) => ({
+  model: noModel,
+  cwd,
+  mode: "yolo" as const,
+  tools: [...tools],
+});
+const executionsOf = (stages: readonly { readonly executionId: string; readonly status: string }[]) =>
+  stages.map(({ executionId, status }) => `${executionId} ${status}`);
+
+describe("a changed file of an interrupt", () => {
+  test("runs its handler, and the same execution continues with what it returned", async () => {
+    const live = session(options());
+    const run = live.start(interrupted({ work: changes(["src/a.ts", "src/b.ts"], ["other"]) }), {});
+    const result = await run;
+    expect(result).toMatchObject({
+      status: "completed",
+      output: [
+        {
+          id: "t1.c0",
+          ok: true,
+          output: "changed",
+          interrupts: [
+            {
+              interrupt: "REVIEW",
+              files: ["src/a.ts", "src/b.ts"],
+              by: "review#1",
+              output: { handled: { interrupt: "REVIEW", files: ["src/a.ts", "src/b.ts"] }, by: "review" },
+            },
+          ],
+        },
+        { id: "t1.c1", ok: false, output: { code: "interrupted" } },
+      ],
+    });
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "work#1 completed"]);
+    const events = await eventsOf(live.host, run.runId);
+    expect(dataOf(events, "interrupt.started")).toEqual([
+      { interrupt: "REVIEW", files: ["src/a.ts", "src/b.ts"], to: "review" },
+    ]);
+    expect(dataOf(events, "interrupt.returned")).toEqual([{ interrupt: "REVIEW", by: "review#1" }]);
+  });
+
+  test("is one that its tool reports, or one that the call was allowed to write", async () => {
+    for (const [report, expected] of [
+      [() => ["src/deep/a.ts"], ["src/deep/a.ts"]],
+      [() => [], undefined],
+    ] as const) {
+      const live = session(options([changing(report)]));
+      const run = live.start(interrupted(), {});
+      expect(await run).toMatchObject({ status: "completed" });
+      const files = dataOf(await eventsOf(live.host, run.runId), "interrupt.started").map((data) => data.files);
+      expect(files).toEqual(expected === undefined ? [] : [expected]);
+    }
+  });
+
+  test("of another path, or a call that was denied, interrupts nothing", async () => {
+    const live = session({ ...options(), mode: "ask" });
+    const run = live.start(interrupted({ work: changes(["docs/a.md"]) }), {});
+    await run;
+    expect(dataOf(await eventsOf(live.host, run.runId), "interrupt.started")).toEqual([]);
+    const denied = live.start(interrupted(), {});
+    await denied;
+    const events = await eventsOf(live.host, denied.runId);
+    expect(dataOf(events, "call.decided")).toMatchObject([{ verdict: "refused" }]);
+    expect(dataOf(events, "interrupt.started")).toEqual([]);
+  });
+
+  test("of several interrupts queues their handlers", async () => {
+    const live = session(options());
+    const result = await live.run(interrupted({ work: changes(["src/a.ts", "x.lock"]) }), {});
+    expect(result).toMatchObject({
+      output: [
+        {
+          interrupts: [
+            { interrupt: "REVIEW", by: "review#1" },
+            { interrupt: "AUDIT", by: "audit#1" },
+          ],
+        },
+      ],
+    });
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "audit#1 completed", "work#1 completed"]);
+  });
+
+  test("that the handler changes does not interrupt it again, and another one does", async () => {
+    const live = session(options());
+    const result = await live.run(
+      interrupted({ review: changes(["src/b.ts", "x.lock"]), audit: changes(["src/c.ts", "y.lock"]) }),
+      {},
+    );
+    expect(result).toMatchObject({
+      status: "completed",
+      output: [{ interrupts: [{ interrupt: "REVIEW", output: [{ interrupts: [{ interrupt: "AUDIT" }] }] }] }],
+    });
+    expect(executionsOf(result.stages)).toEqual(["audit#1 completed", "review#1 completed", "work#1 completed"]);
+  });
+
+  test("interrupts each turn again, and the handler's visits count", async () => {
+    const live = session(options());
+    const twice: Act = async (scope) =>
+      completed(json([await turn(scope, 1, [["src/a.ts"]]), await turn(scope, 2, [["src/b.ts"]])]));
+    const result = await live.run(interrupted({ work: twice }), {});
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "review#2 completed", "work#1 completed"]);
+  });
+
+  test("needs no second slot, and the wait is outside the time cap of the execution", async () => {
+    const live = session({ ...options(), maxParallel: 1 });
+    const slow: Act = async () => {
+      live.clock.turn(60_000);
+      return completed("slow");
+    };
+    const pipelineOf = interrupted({ review: slow });
+    expect(await live.run(pipelineOf, {})).toMatchObject({ status: "completed" });
+  });
+});
+
+describe("a writing call that a killed process began", () => {
+  test.each([
+    ["took effect", "done", "recovered"],
+    ["may have taken effect", "unknown", "outcome_unknown"],
+  ] as const)("and that %s interrupts, too", async (_name, answer, outcome) => {
+    const memory = createMemoryJournals();
+    const process = (store: JournalStore) =>
+      session({ ...options([tool("Change", { ...changeSpec, recover: () => answer })]), host: createHost(store) });
+    const before = process(failingAt(memory.connect(), /#1\/a1\/turn\/1\/0\/call$/, "done"));
+    const defined = interrupted();
+    const run = before.start(defined, {});
+    await expect(run).rejects.toMatchObject({ code: "store_io" });
+    const after = process(memory.connect());
+    const result = await after.resume(defined, run.runId);
+    expect(executionsOf(result.stages)).toEqual(["review#1 completed", "work#1 completed"]);
+    expect(dataOf(await eventsOf(after.host, run.runId), "call.finished")[0]).toMatchObject({ outcome });
+  });
+});
+
+test("an execution can do nothing else while a handler works", async () => {
+  const live = session(options());
+  const greedy: Act = async (scope) => {
+    const changed = turn(scope, 1, [["src/a.ts"]]);
+    await eventually(() => handling);
+    await expect(scope.steps.run("beside", () => null)).rejects.toMatchObject({ code: "step_overlap" });
+    release();
+    return completed(json(await changed));
+  };
+  let handling = false;
+  let release = (): void => undefined;
+  const slow: Act = async () => {
+    handling = true;
+    await new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    return completed("slow");
+  };
+  expect(await live.run(interrupted({ work: greedy, review: slow }), {})).toMatchObject({ status: "completed" });
+});
+
+describe("a handler that does not return", () => {
+  test("leaves the suspended executions, innermost first, with their exit hooks, and its own move follows", async () => {
+    const exits: string[] = [];
+    const live = session(options());
+    const run = live.start(
+      interrupted({
+        review: changes(["x.lock"]),
+        audit: () => completed("leave"),
+        exit: (state) => exits.push(state),
+      }),
+      {},
+    );
+    const result = await run;
+    expect(result).toMatchObject({ status: "completed", output: { elsewhere: {} } });
+    expect(executionsOf(result.stages)).toEqual([
+      "audit#1 completed",
+      "review#1 cancelled",
+      "work#1 cancelled",
+      "elsewhere#1 completed",
+    ]);
+    expect(exits).toEqual(["audit", "review", "work"]);
+  });
+
+  test("aborts the signal of the suspended execution, and nothing that it does later counts", async () => {
+    let held: ActScope | undefined;
+    const reasons: unknown[] = [];
+    const live = session(options());
+    const stubborn: Act = async (scope) => {
+      held = scope;
+      await turn(scope, 1, [["src/a.ts"]]);
+      reasons.push(scope.signal.aborted);
+      // An executor that ignores the abort.
+      await expect(scope.steps.run("more", () => null)).rejects.toMatchObject({ code: "attempt_over" });
+      return completed("ignored");
+    };
+    const result = await live.run(interrupted({ work: stubborn, review: () => completed("leave") }), {});
+    expect(result).toMatchObject({ status: "completed", output: { elsewhere: { left: true } } });
+    expect(reasons).toEqual([true]);
+    await expect(held?.accept({ turn: 2, event: "X", data: {} })).rejects.toMatchObject({ code: "attempt_over" });
+  });
+
+  test("may end the run, or fail it", async () => {
+    const live = session(options());
+    expect(await live.run(interrupted({ review: () => completed("over") }), {})).toMatchObject({
+      status: "completed",
+      output: "over",
+      stages: [{ executionId: "review#1" }, { executionId: "work#1", status: "cancelled" }],
+    });
+    expect(await live.run(interrupted({ review: () => failed("no") }), {})).toMatchObject({
+      status: "failed",
+      state: "stopped",
+    });
+  });
+
+  test("in a sibling fails that sibling, which has no other way on", async () => {
+    const live = session(options());
+    const inFanOut = pipeline({
+      id: "siblings",
+      input,
+      interrupts: { REVIEW: { files: "src/**", target: "review" } },
+      stages: {
+        start: work<Json, unknown>({}),
+        one: work<Json, unknown>({ act: changes(["src/a.ts"]) }),
+        two: work<Json, unknown>({ act: changes(["docs/a.md"]) }),
+        review: work<Json, unknown>({ act: ({ ctx }) => completed(json(ctx.run.input)) }),
+        join: work<Json, unknown>({ act: ({ ctx }) => completed(json(ctx.fork)) }),
+      },
+      initial: "start",
+      transitions: [
+        {
+          from: "start",
+          on: "success",
+          to: { kind: "fanOut", siblings: ["one", "two"], join: "join", onFailure: "settle" },
+        },
+        {
+          from: "review",
+          on: "success",
+          when: (result) => Reflect.get(Object(outputOf(result)), "leave") === true,
+          to: "join",
+        },
+        { from: "review", on: "success", to: backToInterrupted() },
+        { from: "join", on: "success", to: output },
+      ],
+    });
+    expect(await live.run(inFanOut, { leave: true })).toMatchObject({
+      output: { one: { status: "failed", code: "interrupted" }, two: { status: "completed" } },
+    });
+    const returned = await live.run(inFanOut, { leave: false });
+    expect(returned).toMatchObject({ output: { one: { status: "completed" }, two: { status: "completed" } } });
+    expect(executionsOf(returned.stages)).toContain("review#1 completed");
+  });
+});
+
+test("a run that is cancelled while a handler works ends all of it as cancelled, in order", async () => {
+  const live = session(options());
+  const exits: string[] = [];
+  let working = false;
+  const waiting: Act = async (scope) => {
+    working = true;
+    await scope.wait("wait", Number.MAX_SAFE_INTEGER);
+    return cancelled();
+  };
+  const run = live.start(interrupted({ review: waiting, exit: (state) => exits.push(state) }), {});
+  await eventually(() => working && live.clock.waiting() > 0);
+  await run.cancel("enough");
+  const result = await run;
+  expect(result).toMatchObject({ status: "cancelled", error: { code: "cancelled" } });
+  expect(executionsOf(result.stages)).toEqual(["review#1 cancelled", "work#1 cancelled"]);
+  expect(exits).toEqual(["review", "work"]);
+});
+
+describe("an interrupted run that is killed before any record", () => {
+  test.each<[string, Scene]>([
+    ["whose handler returns", { work: changes(["src/a.ts"], ["other"]) }],
+    ["with handlers in handlers", { review: changes(["x.lock"]), audit: changes(["src/c.ts"]) }],
+    ["with queued handlers", { work: changes(["src/a.ts", "x.lock"]) }],
+    ["whose handler leaves", { review: changes(["x.lock"]), audit: () => completed("leave") }],
+    ["whose handler ends the run", { review: () => completed("over") }],
+    ["whose handler fails", { review: () => failed("no") }],
+  ])("comes to the same end: %s", async (_name, scene) => {
+    const make = (): KilledRun => ({ pipeline: interrupted(scene), input: {}, options: options() });
+    const { whole, killed } = await killedEverywhere(make);
+    expect(killed.length).toBeGreaterThan(5);
+    for (const facts of killed) expect(facts).toEqual(whole);
+  });
+});
