@@ -1,3 +1,4 @@
+import { isJsonObject, type Json } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
 import { expect } from "vitest";
 import type { Observation } from "./machine-runs.ts";
@@ -47,7 +48,11 @@ function unmarked({ events, entered, asked }: Trace): Trace {
 
 /** A state may ask for the same event again, where nothing changed. */
 function distinct(asked: readonly Asked[]): readonly Asked[] {
-  return [...new Map(asked.map((one) => [textOf(one), one])).values()];
+  return asked.filter((one, index) => !isEvent(one.result) || asked.findIndex((other) => isSame(other, one)) === index);
+}
+
+function isEvent(result: Json): boolean {
+  return isJsonObject(result) && isJsonObject(result.output) && "event" in result.output;
 }
 
 /** Siblings end in any order; the order of the others is that of the root's own events. */

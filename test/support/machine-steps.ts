@@ -112,12 +112,6 @@ async function* stepsSeen(
     const { effect } = taken;
     if (effect.kind === "approve") question = { effect, of: input };
     if (happened.kind !== "answer") isFor = rowsFor(machine, happened);
-    // Nothing tells the machine the id of the execution that an event is from.
-    for (const [key, one] of play.asked)
-      if (one.execution === "" && isJsonObject(one.result)) {
-        const execution = `${before.at?.state}#${before.at?.visit}`;
-        play.asked.set(key, { ...one, execution, result: { ...one.result, executionId: execution } });
-      }
     yield stepSeen(state, taken, play, isFor);
   }
 }

@@ -26,7 +26,7 @@ const FINALS = ["finished", "failed", "gone"] as const;
 /** Events that rows name; `*` is for those that none names. */
 const EVENTS = ["GO", "BACK", "toString", "*"] as const;
 /** What an agent may ask for. */
-const SAID = [...EVENTS, "END", "go", "__proto__", "constructor", "hasOwnProperty", "$return"] as const;
+const SAID = [...EVENTS, "END", "GO ", "go", "", "__proto__", "constructor", "hasOwnProperty", "$return"] as const;
 const PATHS = ["db/a.sql", "db/b.js", "notes.md", "src/x.ts"] as const;
 const GLOBS = ["db/**", "**/*.sql", "notes.md"] as const;
 

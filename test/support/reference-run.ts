@@ -49,7 +49,7 @@ export function interpret(machine: Machine): Expectation {
 
 /** Branches that fork again come to more child runs than a test has time for. */
 class TooLarge extends Error {}
-const MOST_RUNS = 40;
+const MOST_RUNS = 1_000;
 
 /** An execution that works, or waits until its interrupt is handled. */
 interface Execution {
@@ -60,6 +60,8 @@ interface Execution {
   done: number;
   /** The interrupts that its last change asks for, with the file. */
   readonly queue: { readonly name: string; readonly path: string }[];
+  /** The last of these. */
+  interrupt?: string;
 }
 interface Walk {
   readonly machine: Machine;
@@ -93,7 +95,7 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
   };
   const finish = (end: End): Walked => {
     const { status } = end;
-    const why = end.status === "completed" ? {} : { code: end.code, ...messageOf(end) };
+    const why = end.status === "completed" || isSingle ? {} : { code: end.code, ...messageOf(end) };
     events.push({ type: "run.finished", status, ...why });
     runs.set(path, { events, entered, asked, raced: false });
     return { end, isOpen };
@@ -122,18 +124,13 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
       case "end": {
         if (decision?.by === "interrupt" && from !== undefined) {
           // Its handler may not be entered any more.
-          const interrupt = machine.interrupts?.find(
-            ({ target }) => decision.choice.kind === "to" && target === decision.choice.state,
-          );
-          events.push({
-            type: "interrupt.started",
-            execution: from.id,
-            interrupt: interrupt?.name ?? "",
-            other: interrupt?.target ?? "",
-          });
+          const other = decision.choice.kind === "to" ? decision.choice.state : "";
+          events.push({ type: "interrupt.started", execution: from.id, interrupt: from.interrupt ?? "", other });
           waiting.push(from);
         }
         unwind();
+        // The handler of an interrupt that goes elsewhere leaves nothing for a single execution to end with.
+        if (isSingle) return finish({ status: "failed", code: "failed" });
         if (effect.limit !== undefined) events.push({ type: "limit.reached", limit: effect.limit });
         const isStray = machine.terminal !== undefined && effect.state !== machine.terminal;
         return finish(isStray && effect.end.status === "completed" ? STRAYED : effect.end);
@@ -227,7 +224,10 @@ function executionOf(machine: Machine, place: Place): Execution {
 function nextOf(machine: Machine, execution: Execution, { suspended }: RunState): Happened {
   for (;;) {
     const asked = execution.queue.shift();
-    if (asked !== undefined) return { kind: "interrupt", ...asked };
+    if (asked !== undefined) {
+      execution.interrupt = asked.name;
+      return { kind: "interrupt", ...asked };
+    }
     const act = execution.acts[execution.done];
     if (act === undefined) return { kind: "result", outcome: execution.outcome };
     execution.done += 1;

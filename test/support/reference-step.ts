@@ -249,6 +249,11 @@ function follow(
   const context = recordOf([...Object.entries(before.context), ...Object.entries(merged)]);
   const left: RunState = { ...before, upstream, context };
   const how = { decision, ...(hasMerged ? { merged } : {}) };
+  // What an event brings merges when the machine moves, and at a cap it does not.
+  const stopped = (limit: "maxHops" | "maxVisits"): Step =>
+    data === undefined
+      ? { ...capped(left, limit, asked), ...how }
+      : { ...capped({ ...before, upstream }, limit, asked), decision };
   if (choice.kind === "done") return { ...ended(left, { status: "completed", output: choice.output }, asked), ...how };
   if (choice.kind === "fail" || choice.kind === "cancel") {
     const status = choice.kind === "fail" ? "failed" : "cancelled";
@@ -259,7 +264,7 @@ function follow(
     return { ...final(machine, left, choice.state, output, asked), ...how };
   const { maxHops = 10 * machine.states.length } = machine.limits;
   const hops = before.hops + 1;
-  if (hops > maxHops) return { ...capped({ ...left, hops }, "maxHops", asked), ...how };
+  if (hops > maxHops) return stopped("maxHops");
   const moved: RunState = { ...left, hops };
   if (choice.kind === "return") {
     const back = before.suspended.at(-1);
@@ -270,6 +275,7 @@ function follow(
   const unwound: RunState = { ...moved, suspended: [] };
   if (choice.kind === "to") {
     const { state, input } = choice;
+    if (visitsOf(before, state) >= maxVisitsOf(machine)) return stopped("maxVisits");
     return { ...entering(machine, unwound, { state, input, also: {} }, asked), ...how };
   }
 
@@ -283,8 +289,7 @@ function follow(
     };
   }
   const states = [...new Set(children.flatMap((child) => (child.kind === "invoke" ? [] : [child.state])))];
-  if (states.some((state) => visitsOf(before, state) >= maxVisitsOf(machine)))
-    return { ...capped(unwound, "maxVisits", asked), ...how };
+  if (states.some((state) => visitsOf(before, state) >= maxVisitsOf(machine))) return stopped("maxVisits");
   const visits = new Map(before.visits);
   for (const state of states) visits.set(state, visitsOf(before, state) + 1);
   return {
