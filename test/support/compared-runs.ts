@@ -2,7 +2,7 @@ import { isJsonObject, type Json } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
 import { expect } from "vitest";
 import type { Observation } from "./machine-runs.ts";
-import type { Asked, Entered, Expectation, Machine, RunTrace, Sight, TraceEvent } from "./reference-machine.ts";
+import type { Asked, Ended, Entered, Expectation, Machine, RunTrace, Sight, TraceEvent } from "./reference-machine.ts";
 import { interpret } from "./reference-run.ts";
 
 // What a run showed and what the reference expects, made alike in what only time or Sluice's words decide.
@@ -38,7 +38,7 @@ function unmarked({ events, entered, asked }: Trace): Trace {
   return {
     events: events.map((event): TraceEvent => {
       if (event.type !== "fanOut.joined") return event;
-      const { raced: _raced, ...joined } = event;
+      const { raced: _raced, deciding: _deciding, ...joined } = event;
       return joined;
     }),
     entered: entered.map(({ raced: _raced, ...one }) => one),
@@ -66,6 +66,9 @@ function isRaced(execution: string, { stages }: Expectation): boolean {
 
 function isCancelled(event: TraceEvent): boolean {
   if (event.type === "attempt.finished") return event.outcome === "cancelled";
+  // An event is refused then.
+  if (event.type === "transition.rejected") return true;
+  if (event.type === "route.decided") return event.by === "default" && event.choice === "cancel";
   return event.type === "fanOut.joined" && event.outcomes.some(({ status }) => status === "cancelled");
 }
 
@@ -93,16 +96,13 @@ function settled(trace: Trace, whole: Trace): Trace {
     const outcomes = event.outcomes.map((outcome, at) =>
       outcome.status === "cancelled" ? { ...outcome, status: like.outcomes[at]?.status ?? "none" } : outcome,
     );
-    // Another child must have failed first.
+    // One that decides must have ended first.
     const isFirst = event.outcomes.some(
-      ({ status }, at) => status !== "completed" && status === like.outcomes[at]?.status,
+      ({ name, status }, at) => like.deciding?.includes(name) === true && status === like.outcomes[at]?.status,
     );
     return isFirst ? { ...event, outcomes } : event;
   });
-  const entered = trace.entered.map((one, index) => ({
-    ...one,
-    sight: unworded(one.sight, whole.entered[index]?.sight),
-  }));
+  const entered = trace.entered.map((one, index) => settledSight(one, whole.entered[index]));
   const asked = trace.asked.map((one, index) => settledSight(one, whole.asked[index]));
   return { events, entered, asked };
 }
@@ -130,16 +130,23 @@ function settledSight<T extends Asked | Entered>(one: T, like: T | undefined): T
   };
 }
 
-/** Without the words of Sluice about the branches that ended before their terminal. */
+/** Without the words of Sluice about children that ended before what they should end with. */
 function unworded(sight: Sight, like: Sight | undefined): Sight {
-  const { fork } = sight;
-  if (fork === undefined) return sight;
-  const ends = Object.entries(fork).map(([key, end]) => {
-    const wanted = like?.fork?.[key];
-    const isWorded = "message" in end && wanted !== undefined && "message" in wanted && wanted.message === "";
-    return [key, isWorded ? { ...end, message: "" } : end];
-  });
-  return { ...sight, fork: Object.fromEntries(ends) };
+  const { fork, items } = sight;
+  const plain = <T extends Ended>(end: T, wanted: Ended | undefined): T =>
+    "message" in end && wanted !== undefined && "message" in wanted && wanted.message === ""
+      ? { ...end, message: "" }
+      : end;
+  const forks = Object.entries(fork ?? {}).map(([key, end]) => [key, plain(end, like?.fork?.[key])]);
+  const lists = Object.entries(items ?? {}).map(([list, ends]) => [
+    list,
+    ends.map((end, at) => plain(end, like?.items?.[list]?.[at])),
+  ]);
+  return {
+    ...sight,
+    ...(fork === undefined ? {} : { fork: Object.fromEntries(forks) }),
+    ...(items === undefined ? {} : { items: Object.fromEntries(lists) }),
+  };
 }
 
 export function expectSame(seen: Observation, machine: Machine, what: string): void {

@@ -245,6 +245,8 @@ export type TraceEvent =
       readonly fanOut: string;
       readonly outcomes: readonly { readonly name: string; readonly status: string }[];
       readonly raced?: readonly string[];
+      /** Those of which the first to end cancels the others. */
+      readonly deciding?: readonly string[];
     }
   | { readonly type: "run.finished"; readonly status: string; readonly code?: string; readonly message?: string };
 export interface RouteDecided {

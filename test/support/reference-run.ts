@@ -50,6 +50,7 @@ export function interpret(machine: Machine): Expectation {
 /** Branches that fork again come to more child runs than a test has time for. */
 class TooLarge extends Error {}
 const MOST_RUNS = 1_000;
+const DEEPEST = 17;
 
 /** An execution that works, or waits until its interrupt is handled. */
 interface Execution {
@@ -62,6 +63,8 @@ interface Execution {
   readonly queue: { readonly name: string; readonly path: string }[];
   /** The last of these. */
   interrupt?: string;
+  /** The children of whose ends it reads what time decides. */
+  readonly raced?: readonly string[];
 }
 interface Walk {
   readonly machine: Machine;
@@ -104,6 +107,16 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
     for (const execution of waiting.splice(0).reverse())
       close(execution, { status: "cancelled", reason: "its interrupt did not return" });
   };
+  /** A handler that goes elsewhere leaves a single execution no way on: it has failed. */
+  const strand = (): Walked => {
+    const [only] = waiting;
+    unwind();
+    if (only !== undefined) {
+      stages.pop();
+      stages.push({ execution: only.id, status: "failed", code: "interrupted", raced: false });
+    }
+    return finish({ status: "failed", code: "interrupted" });
+  };
 
   let next = first;
   let before = first.after;
@@ -111,7 +124,8 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
   let sent: { readonly event: string; readonly data: JsonObject; readonly turn: number } | undefined;
   for (;;) {
     const { effect, after, decision, merged } = next;
-    asked.push(...next.asked.map((one) => (racing.length > 0 ? { ...one, raced: racing } : one)));
+    const unsure = racing.length > 0 ? racing : (current?.raced ?? []);
+    asked.push(...next.asked.map((one) => (unsure.length > 0 ? { ...one, raced: unsure } : one)));
     const from = current;
     const isDecided = effect.kind !== "approve" && effect.kind !== "stay" && decision?.by !== "interrupt";
     if (decision !== undefined && from !== undefined && isDecided) {
@@ -119,6 +133,8 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
       events.push(decided(from.id, from.place.state, decision));
       if (merged !== undefined) events.push({ type: "context.changed", execution: from.id, patch: merged });
     }
+    if (isSingle && waiting.length > 0 && isDecided && decision !== undefined && effect.kind !== "return")
+      return strand();
     let happened: Happened | undefined;
     switch (effect.kind) {
       case "end": {
@@ -129,11 +145,9 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
           waiting.push(from);
         }
         unwind();
-        // The handler of an interrupt that goes elsewhere leaves nothing for a single execution to end with.
-        if (isSingle) return finish({ status: "failed", code: "failed" });
         if (effect.limit !== undefined) events.push({ type: "limit.reached", limit: effect.limit });
         const isStray = machine.terminal !== undefined && effect.state !== machine.terminal;
-        return finish(isStray && effect.end.status === "completed" ? STRAYED : effect.end);
+        return finish(isStray && effect.end.status !== "failed" ? STRAYED : effect.end);
       }
       case "enter": {
         const place = after.at;
@@ -143,7 +157,7 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
           events.push({ type: "interrupt.started", execution: from.id, interrupt, other: effect.state });
           waiting.push(from);
         } else unwind();
-        current = executionOf(machine, place);
+        current = { ...executionOf(machine, place), raced: racing };
         entered.push({
           execution: current.id,
           sight: sightOf(after, place),
@@ -259,6 +273,7 @@ function fanOut(
   const { pending } = after;
   if (pending === undefined) throw new Error("the children of no fan-out");
   const name = `fan-${after.fanOuts}`;
+  if (path.split("/").length > DEEPEST) throw new TooLarge();
   const own = { runs: new Map<string, RunTrace>(), stages: [] as StageEnd[] };
   const each = children.map((child) =>
     childRun({ machine, path: `${path}/${name}/${child.key}`, ...own }, after, child),
@@ -271,6 +286,8 @@ function fanOut(
   stages.push(...own.stages.map((stage) => (isRaced ? { ...stage, raced: true } : stage)));
   if (runs.size > MOST_RUNS) throw new TooLarge();
   const ended = each.map((child) => child.ended);
+  const isGood = ({ status }: ChildEnded): boolean => status === "completed" || status === "skipped";
+  const deciding = ended.filter((child) => isGood(child) === (policy === "any")).map(({ key }) => key);
   const racing = isRaced ? ended.map(({ key }) => key) : [];
   return {
     ended,
@@ -285,7 +302,7 @@ function fanOut(
           name: key,
           status: status === "skipped" ? "completed" : status,
         })),
-        ...(isRaced ? { raced: racing } : {}),
+        ...(isRaced ? { raced: racing, deciding } : {}),
       },
     ],
   };
@@ -302,8 +319,8 @@ function childRun({ machine, path, runs, stages }: Omit<Walk, "first">, after: R
   if (child.kind !== "invoke") {
     const visit = after.visits.get(child.state) ?? 1;
     const at: Place = { state: child.state, visit, input, also: {} };
-    const { visits, hops } = after;
-    const state: RunState = { suspended: [], visits, hops, upstream, context, fanOuts: 0, at };
+    const visits = new Map([[child.state, visit]]);
+    const state: RunState = { suspended: [], visits, hops: 0, upstream, context, fanOuts: 0, at };
     const first: Step = { effect: { kind: "enter", state: child.state, input }, after: state, asked: [] };
     const terminal = child.kind === "branch" ? { terminal: child.terminal } : {};
     const isSingle = child.kind === "sibling";
@@ -318,7 +335,8 @@ function childRun({ machine, path, runs, stages }: Omit<Walk, "first">, after: R
   const state = { ...begun, context: recordOf([...Object.entries(begun.context), ...own]) };
   const task = ["task", machine.input.task ?? ""] as const;
   const first = step({ ...invoked, input: recordOf([task, ...own]) }, state, { kind: "start" });
-  const { end, isOpen } = walk({ ...common, machine: invoked, first });
+  // Its stages are those of another pipeline, and not among the results of this one.
+  const { end, isOpen } = walk({ ...common, stages: [], machine: invoked, first });
   return { ended: childEnd(key, end), isOpen };
 }
 
