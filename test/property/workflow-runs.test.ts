@@ -57,7 +57,8 @@ test(
       { numRuns: MACHINES },
     );
     for (const what of REACHED) expect(seen.get(what) ?? 0, what).toBeGreaterThanOrEqual(Math.floor(MACHINES / 250));
-    if (process.env.SLUICE_TEST_MACHINES !== undefined) console.log(Object.fromEntries([...seen].toSorted(([a], [b]) => (a < b ? -1 : 1))));
+    if (process.env.SLUICE_TEST_MACHINES !== undefined)
+      console.log(Object.fromEntries([...seen].toSorted(([a], [b]) => (a < b ? -1 : 1))));
   },
   TIMEOUT,
 );
