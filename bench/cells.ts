@@ -244,6 +244,31 @@ export const cells: readonly Cell[] = [
     judge: (rounds) => overBare(rounds, "bare-transitions", "transitions", "transition", 40),
   },
   {
+    name: "workflow-files",
+    about:
+      "a hop over a hundred guarded branches, one over a hundred conditions in CEL, and loading a file of 200 states",
+    workloads: ["plain-event-hops", "guarded-hops", "plain-table-hops", "cel-hops", "long-file"],
+    rounds: 7,
+    judge: (rounds) => {
+      const [guarded = Number.NaN, cel = Number.NaN] = ["guarded-hops", "cel-hops"].map((name) =>
+        medianCost(rounds, name),
+      );
+      return [
+        { what: "a hop of an event with one branch", value: medianCost(rounds, "plain-event-hops"), unit: "µs/hop" },
+        { what: "of a hundred guarded branches", value: guarded, unit: "µs/hop", atMost: 50 },
+        { what: "a hop of a table with one row", value: medianCost(rounds, "plain-table-hops"), unit: "µs/hop" },
+        { what: "of a hundred conditions in CEL", value: cel, unit: "µs/hop", atMost: 50 },
+        { what: "rows in its trace", value: fact(rounds, "cel-hops", "traced"), unit: "rows", atMost: 20 },
+        {
+          what: "loading a file of 200 states",
+          value: medianCost(rounds, "long-file") / 1000,
+          unit: "ms",
+          atMost: 100,
+        },
+      ];
+    },
+  },
+  {
     name: "disk",
     about: "disk space of a stage, in runs of a thousand and of ten thousand records",
     workloads: ["disk-of-1000", "disk-of-10000"],

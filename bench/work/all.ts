@@ -19,6 +19,7 @@ import { bareTransitions, tableTransitions } from "./transition.ts";
 import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
 import { waitingRuns } from "./waiting.ts";
 import { walledCommands } from "./walls.ts";
+import { celHops, guardedHops, longFile, plainEventHops, plainTableHops } from "./workflow-files.ts";
 
 /** The workloads, by name. */
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
@@ -58,6 +59,11 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["in-flight", heapOfRunsInFlight],
   ["bare-transitions", bareTransitions],
   ["transitions", tableTransitions],
+  ["guarded-hops", guardedHops],
+  ["plain-event-hops", plainEventHops],
+  ["cel-hops", celHops],
+  ["plain-table-hops", plainTableHops],
+  ["long-file", longFile],
   ["disk-of-1000", bytesOnDisk(1_000)],
   ["disk-of-10000", bytesOnDisk(10_000)],
   ["waiting", waitingRuns],

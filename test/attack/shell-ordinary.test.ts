@@ -30,6 +30,8 @@ type Mode = "try" | "off";
 
 /** How many of a hundred have to run without a grant. */
 const ENOUGH: Readonly<Record<Mode, number>> = { try: 99, off: 85 };
+/** What people expect first of a stage that may run some commands: these run in every mode. */
+const ALWAYS = ["git status", "npm test 2>&1 | head", "pytest -v tests/ | tail -20", "cat README.md | head -20"];
 const READING = ["Read", "Grep", "Glob", "Bash"];
 
 /** Fixtures are no part of the tests' project, so they are loaded by their paths. */
@@ -152,6 +154,8 @@ test.each(["off", "try"] as const)(
     console.log(`sandbox ${mode}: ${counts} ran as in plain bash; these did not:\n${kept.join("\n")}`);
     expect(came).toHaveLength(ORDINARY.length);
     expect(share).toBeGreaterThanOrEqual(ENOUGH[mode]);
+    expect(ORDINARY.map(({ line }) => line)).toEqual(expect.arrayContaining(ALWAYS));
+    expect(not.filter(({ command }) => ALWAYS.includes(command.line))).toEqual([]);
     expect(readFileSync(join(root, "package.json"), "utf8")).toBe(before);
   },
   300_000,

@@ -2,10 +2,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   type Answer,
+  backToInterrupted,
   callbackInteractor,
   done,
   EVENT_TYPES,
   fanOut,
+  final,
   type GuardHook,
   pipeline,
   type SluiceEvent,
@@ -71,6 +73,27 @@ const script = scriptedModel({
   },
 });
 
+/** Moves by events, and checks what it wrote on the way. */
+const moving = pipeline({
+  id: "moving",
+  input,
+  stages: {
+    building: stage({ prompt: "Build.", allowedTools: ["Write(notes/**)"], turnCap: 4 }),
+    checking: stage({ prompt: "Check.", allowedTools: [], turnCap: 2 }),
+    complete: final("completed"),
+  },
+  initial: "building",
+  interrupts: { notes: { files: "notes/**", target: "checking" } },
+  transitions: [
+    { from: "building", on: { event: "DONE" }, to: "complete" },
+    { from: "checking", on: { event: "VALID" }, to: backToInterrupted() },
+  ],
+});
+const send = (event: string) => ({ calls: [{ tool: "transition", input: { event } }] });
+const moves = scriptedModel({
+  stages: { building: [{ calls: [write("notes/b.md")] }, send("SHIP"), send("DONE")], checking: [send("VALID")] },
+});
+
 const people = callbackInteractor("test", ({ kind, body }): Answer => {
   if (kind === "askUser") return { kind: "value", value: "blue" };
   return JSON.stringify(body).includes("granted.md") ? { kind: "approve" } : { kind: "deny", reason: "not this one" };
@@ -126,13 +149,18 @@ test("every event of runs in which everything happens fits the exported schemas,
   await until(forked.events, "run.forked");
   await forked.cancel("enough");
 
+  const mover = createSession({ model: moves, cwd: folder.root });
+  const moved = await mover.run(moving, { task: "move" });
+  expect(moved.status).toBe("completed");
+
   const events = [
+    ...(await eventsOf(mover, moved.runId)),
     ...(await eventsOf(attended, full.runId)),
     ...(await eventsOf(attended, forked.runId)),
     ...(await eventsOf(waiting, first.runId)),
     ...(await eventsOf(asking, second.runId)),
   ];
-  await Promise.all([attended.close(), waiting.close(), asking.close()]);
+  await Promise.all([mover.close(), attended.close(), waiting.close(), asking.close()]);
 
   const misfits = events.flatMap((event) => {
     const parsed = eventSchema.safeParse(event);

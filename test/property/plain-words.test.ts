@@ -169,6 +169,7 @@ function readWords(text: string): readonly string[] | undefined {
   const scene: ExpansionScene = {
     cwd: folder,
     env: ENV,
+    unrecorded: [],
     changed: new Set(),
     seen: { entries: 0, folders: 0 },
     listed: () => undefined,

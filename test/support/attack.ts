@@ -24,6 +24,8 @@ import {
   type JsonObject,
   pipeline,
   type SluiceEvent,
+  type StateEnvironment,
+  type StateLimits,
   stage,
 } from "@sluice/core";
 import type { ResolvedModel, RunResult } from "@sluice/stages";
@@ -94,6 +96,9 @@ export interface Attack extends Omit<TestSessionOptions, "model" | "cwd"> {
   readonly calls?: readonly Call[];
   readonly turns?: readonly Turn[];
   readonly stageHook?: GuardHook;
+  readonly limits?: StateLimits;
+  /** The variables of the stage's processes. */
+  readonly variables?: StateEnvironment;
   readonly task?: string;
   /** The workspace's own files that may differ afterwards. */
   readonly mayWrite?: readonly string[];
@@ -127,6 +132,8 @@ export async function attack(place: Scene, given: Attack): Promise<Attacked> {
     calls = [],
     turns = calls.map((call) => [call]),
     stageHook,
+    limits,
+    variables,
     task = "work",
     mayWrite = [],
     status = "completed",
@@ -148,6 +155,8 @@ export async function attack(place: Scene, given: Attack): Promise<Attacked> {
     completionSchema: z.object({ text: z.string() }),
     turnCap: turns.length + 1,
     ...(stageHook === undefined ? {} : { onCall: stageHook }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(variables === undefined ? {} : { env: variables }),
   });
   const attacked = pipeline({
     id: "attacked",

@@ -1,4 +1,13 @@
-import { type AllowedTool, done, type Json, type Pipeline, pipeline, SluiceError, stage } from "@sluice/core";
+import {
+  type AllowedTool,
+  done,
+  type Json,
+  type Pipeline,
+  pipeline,
+  SluiceError,
+  type StateLimits,
+  stage,
+} from "@sluice/core";
 import type { JournalStore } from "@sluice/core/host";
 import type { ResolvedModel } from "@sluice/stages";
 import { z } from "zod";
@@ -12,17 +21,20 @@ export interface WorkOptions {
   /** Left out, the session's mode decides. */
   readonly allowedTools?: readonly AllowedTool[] | undefined;
   readonly maxTokens?: number | undefined;
+  /** Of the stage. */
+  readonly limits?: StateLimits;
 }
 
 /** A pipeline of one stage, `work`, that gives its text. */
 export function working(options: WorkOptions = {}): Pipeline<{ task: string }, string> {
-  const { id = "working", prompt = "Work.", allowedTools, maxTokens } = options;
+  const { id = "working", prompt = "Work.", allowedTools, maxTokens, limits } = options;
   const work = stage({
     prompt,
     ...(allowedTools === undefined ? {} : { allowedTools }),
     completionTool: "finish",
     completionSchema: z.object({ text: z.string() }),
     turnCap: 9,
+    ...(limits === undefined ? {} : { limits }),
   });
   return pipeline({
     id,

@@ -22,14 +22,17 @@ export function watched(
   onRecord: (runId: string, record: JournalRecord) => void,
 ): Watched {
   let sleepsNext: string | undefined;
-  const around = <T>(what: string, commit: () => T): T => {
+  const around = <T>(what: string, commit: () => Promise<T> | T): Promise<T> | T => {
     points.at(`before ${what}`);
+    const after = (done: T): T => {
+      points.at(`after ${what}`);
+      return done;
+    };
     const done = commit();
-    // A store that is busy commits later; whoever dies then dies before or after it.
-    if (!(done instanceof Promise)) points.at(`after ${what}`);
-    return done;
+    // A store that is busy commits later: the places of a run are the same however busy its store is.
+    return done instanceof Promise ? done.then(after) : after(done);
   };
-  const recorded = <T>(runId: string, record: JournalRecord, commit: () => T): T => {
+  const recorded = <T>(runId: string, record: JournalRecord, commit: () => Promise<T> | T): Promise<T> | T => {
     const { phase, stepId } = record;
     const done = around(`${placeOf(runId)} ${phase} ${stepId}`, commit);
     // A sleep follows the record of the time it counts from.

@@ -6,15 +6,14 @@ import {
   type Authorization,
   authorizeCall,
   type CallScope,
-  countCall,
   type EarlierVerdict,
-  NO_CALLS,
   type Policy,
   type PromptedCall,
   SealedCall,
 } from "../../packages/core/src/gate/authorize-call.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
 import type { Tool } from "../../packages/core/src/gate/tool.ts";
+import { countCall, NO_CALLS } from "../../packages/core/src/gate/usage.ts";
 import { echoTool, path, policyOf, scopeOf, sealed, toolCall } from "../support/gate.ts";
 
 /** A tool that keeps what it ran with. */
@@ -360,7 +359,7 @@ describe("a call that does not get as far as its tool", () => {
       sealed({
         inputFault: { code: "invalid_tool_input", message: "not JSON", ...(raw === undefined ? {} : { raw }) },
       });
-    const times = (...calls: readonly SealedCall[]) => calls.reduce(countCall, NO_CALLS).times;
+    const times = (...calls: readonly SealedCall[]) => calls.reduce((usage, call) => countCall(usage, call), NO_CALLS).times;
     expect(times(unreadable("{a"), unreadable("{a"))).toBe(2);
     expect(times(unreadable("{a"), unreadable("{b"))).toBe(1);
   });
@@ -379,7 +378,7 @@ describe("a call that an earlier process decided about", () => {
     await authorizeCall(sealed({ input: {} }), policyOf(tool, policy), earlier);
 
   test("may run as it was recorded where nothing changed, however often it was repeated", async () => {
-    const usage = { last: "", times: 9 };
+    const usage = { ...NO_CALLS, times: 9 };
     const allowed = await again(touching(file).tool, before, { ...scoped("Echo(src/**)"), usage, late: "over" });
     expect(allowed).toMatchObject({ kind: "allow", by: "envelope", subjects: [file] });
   });

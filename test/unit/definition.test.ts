@@ -54,7 +54,7 @@ test("a stage leaves what the run loop and its executor read", () => {
   });
   expect(spec).not.toHaveProperty("problems");
   expect(agent.prompt({ ...CONTEXT, input: { focus: "auth" }, setup: { files: 3 } })).toBe("Review auth with 3 files.");
-  expect(agent.completionSchema.jsonSchema).toMatchObject({
+  expect(agent.completionSchema?.jsonSchema).toMatchObject({
     properties: { verdict: { enum: ["approve", "reject"] } },
   });
 });

@@ -40,6 +40,7 @@ test("the tools a coding agent's user knows are there, each with its effect", ()
     "Write write",
     "Bash write",
     "AskUser ask",
+    "ReadSkill read",
   ]);
 });
 

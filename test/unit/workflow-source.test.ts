@@ -70,7 +70,7 @@ test("a repeated part is read where it is repeated", () => {
   expect(source?.at(["b"])).toEqual({ line: 2, column: 4, length: 6 });
 });
 
-const letters = "bcdefghijklmnopq".split("");
+const letters = "bcdef".split("");
 const bomb = ["a: &a [x,x,x,x,x,x,x,x,x]"];
 for (const [index, letter] of letters.entries()) {
   const before = index === 0 ? "a" : (letters[index - 1] ?? "");
@@ -97,8 +97,8 @@ const hostile: Readonly<Record<string, readonly [text: string, rule: string]>> =
   "130,000 strings without a comma": ['"'.repeat(260_000), "file-size"],
   "a NUL": ["a: \0", "control-character"],
   "an escape sequence": ["a: \u001b[2J", "control-character"],
-  __proto__: ['{"a":{"__proto__":{"x":1}}}', "prototype-key"],
-  constructor: ["constructor: {prototype: {x: 1}}", "prototype-key"],
+  "the key __proto__": ['{"a":{"__proto__":{"x":1}}}', "prototype-key"],
+  "the key constructor": ["constructor: {prototype: {x: 1}}", "prototype-key"],
   "a key that is there twice": ['{"a":1,"b":2,"a":3}', "duplicate-key"],
   "a tag of a language": ['a: !!js/function "x"', "yaml-tag"],
   "binary data": ["a: !!binary aGk=", "yaml-tag"],

@@ -11,6 +11,7 @@ interface SubcommandOptions {
 const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<SubcommandOptions>]>> = {
   run: ["run a pipeline", () => import("./commands/run/options.ts")],
   demo: ["run codeReview on a sample repository, offline", () => import("./commands/demo/options.ts")],
+  check: ["check workflow files", () => import("./commands/check/options.ts")],
   runs: ["list the runs of this folder", () => import("./commands/runs/options.ts")],
   show: ["show one run", () => import("./commands/show/options.ts")],
   resume: ["resume a suspended run", () => import("./commands/resume/options.ts")],

@@ -7,12 +7,9 @@ export {
   type Authorization,
   authorizeCall,
   type CallScope,
-  type CallUsage,
-  countCall,
   type DeniedCall,
   type EarlierVerdict,
   type GrantAnswer,
-  NO_CALLS,
   type Policy,
   type PromptedCall,
   SealedCall,
@@ -32,5 +29,6 @@ export { type GuardOptions, type GuardVerdict, type NamedGuard, runGuardHooks } 
 export type { HardLimits } from "./gate/hard-limits.ts";
 export { argsSummary } from "./gate/summary.ts";
 export { type Bound, type BoundInput, defineTool, type Question, type Tool } from "./gate/tool.ts";
+export { type CallUsage, countAllowed, countCall, countResult, type MeasuredEdits, NO_CALLS } from "./gate/usage.ts";
 export { sealWithCode } from "./people/answer-proof.ts";
 export { createAnswerRule, startedUnsandboxed } from "./run/tool-calls/answer-rule.ts";

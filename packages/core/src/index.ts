@@ -1,5 +1,12 @@
 export { type Clock, systemClock } from "./base/clock.ts";
-export { type ErrorClass, type ErrorForModel, isSluiceError, type Problem, SluiceError } from "./base/errors.ts";
+export {
+  type ErrorClass,
+  type ErrorForModel,
+  isSluiceError,
+  type Problem,
+  SluiceError,
+  type TextPlace,
+} from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
@@ -39,13 +46,17 @@ export { type PipelineShape, pipelineShape, type StateShape } from "./definition
 export type { ToolPattern } from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type {
+  Additions,
+  Arrival,
   Cancelled,
   Completed,
   Failed,
   FailureCode,
   ListItem,
   Paused,
+  ProjectFacts,
   SiblingOutcome,
+  SkillFacts,
   Skipped,
   StageContext,
   StageResult,
@@ -76,6 +87,7 @@ export type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
   Veto,
@@ -104,6 +116,8 @@ export type {
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
   CallScene,
+  FileEdit,
+  MeasureScene,
   Reach,
   RecoverAnswer,
   Subject,
@@ -114,6 +128,7 @@ export type {
   Workspace,
 } from "./gate/subjects.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
+export type { CallUsage } from "./gate/usage.ts";
 export type { CheckedChain } from "./journal/audit/verify.ts";
 export type { ExportReport } from "./journal/audit/verify-export.ts";
 export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
@@ -154,6 +169,7 @@ export type {
   TreeRun,
   WaitOptions,
 } from "./journal/seam.ts";
+export type { LegalEvent } from "./machine/legal-events.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,
@@ -163,14 +179,17 @@ export {
   type Resolution,
 } from "./people/interactor.ts";
 export type {
+  Acceptance,
   ActOutcome,
   ActScope,
   ActUsage,
   AvailableTool,
   AvailableTools,
   CallOutcome,
+  HandledInterrupt,
   ScopedSteps,
   StateExecutor,
+  StatePlace,
 } from "./run/executor.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

@@ -2,7 +2,7 @@
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
-export { deepFreeze, isObject, jsonFault, parseStoredJson } from "./base/json.ts";
+export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { checkSession } from "./definition/check/check.ts";
@@ -10,7 +10,7 @@ export { type PipelineParts, pipelineParts, type StateParts } from "./definition
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
-export { readTemplate } from "./definition/template.ts";
+export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { decodeValue } from "./journal/record.ts";
 export {
@@ -43,6 +43,7 @@ export {
   type RequestQueueOptions,
 } from "./people/request-queue.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
+export { eventWords } from "./run/event-words.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export {
   addUsage,

@@ -193,10 +193,17 @@ const data = {
     issues: z.array(z.object({ path: z.string(), message: z.string() })),
   }),
   /** An event of a stage that completes by events; `to` is where it leads, in words. */
-  "transition.accepted": z.looseObject({ turn: z.int(), event: z.string(), to: z.string() }),
+  "transition.accepted": z.looseObject({
+    turn: z.int(),
+    /** Of an agent: the call that sent the event. */
+    callId: z.string().optional(),
+    event: z.string(),
+    to: z.string(),
+  }),
   /** `rows` are those of the event that did not fire: the first 20. */
   "transition.rejected": z.looseObject({
     turn: z.int(),
+    callId: z.string().optional(),
     event: z.string(),
     reason: z.string(),
     rows: z.array(

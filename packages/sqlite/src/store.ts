@@ -1,5 +1,5 @@
 import { type Clock, type RunHost, systemClock } from "@sluice/core";
-import { createHost, type JournalStore } from "@sluice/core/host";
+import { createHost, type JournalStore, type StoreChange } from "@sluice/core/host";
 import { backUp } from "./backup.ts";
 import { createBlobs } from "./blobs.ts";
 import { isStoreFault, storeError, storeFault } from "./faults.ts";
@@ -74,15 +74,15 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
       guard();
       return work();
     });
-  const writing = <T>(prepare: () => () => T): T | Promise<T> => {
+  const writing = <T>(prepare: () => () => T, what: StoreChange = "any"): T | Promise<T> => {
     guard();
     if (readOnly)
       throw storeError("store_read_only", `the run store ${folder.root} was opened for reading only`, {
         path: folder.root,
       });
     const done = attempt(prepare());
-    if (done instanceof Promise) return done.finally(watch.changed);
-    watch.changed();
+    if (done instanceof Promise) return done.finally(() => watch.changed(what));
+    watch.changed(what);
     return done;
   };
 
@@ -94,7 +94,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     claim: (rootId) => writing(() => () => writer.claim(rootId)),
     // A closed store owns nothing.
     release: (rootId) => (closed ? undefined : writing(() => () => writer.release(rootId))),
-    append: (commit) => writing(() => writer.append(commit)),
+    append: (commit) => writing(() => writer.append(commit), "records"),
     run: (runId) => attempt(() => reader.run(runId)),
     runs: (rootId, limit) => attempt(() => reader.runs(rootId, limit)),
     records: (runId, from, limit) => attempt(() => reader.records(runId, from, limit)),

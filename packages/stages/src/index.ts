@@ -12,6 +12,15 @@ export {
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
 export {
+  type AskStep,
+  type ContextPath,
+  type RunStep,
+  type SavedOutput,
+  type Step,
+  type StepsOptions,
+  stepsState,
+} from "./kinds/steps-state.ts";
+export {
   type PlaybackModel,
   type PlaybackModelOptions,
   type PlaybackOptions,

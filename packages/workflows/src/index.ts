@@ -1,2 +1,13 @@
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
+export type { WorkflowFiles } from "./files.ts";
+export { diskFiles } from "./files.ts";
+export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
+export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";
+export { type LoadedFile, type LoadedWorkflow, type LoadWorkflowOptions, loadWorkflow } from "./load.ts";
 export { readSource, type SourceFile, type SourceReading } from "./read/source.ts";
+export { renderJson } from "./report/json.ts";
+export { RULES } from "./report/rules.ts";
+export { renderSarif } from "./report/sarif.ts";
+export { renderText } from "./report/text.ts";
+export type { WorkflowInput } from "./run-input.ts";
+export { statewrightJsonSchema } from "./statewright/json-schema.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { FileDigest } from "@sluice/stages";
@@ -16,6 +16,10 @@ export interface ProjectCode {
   /** The folder of the project's pipelines, which may not exist. */
   readonly pipelinesFolder: string;
   readonly pipelines: readonly string[];
+  /** The folder of the project's workflow files, which may not exist. */
+  readonly workflowsFolder: string;
+  /** Workflow files, and folders of Markdown stages. */
+  readonly workflows: readonly string[];
 }
 
 /** What trust covers: the SHA-256 of each file when it was read, by absolute path. */
@@ -27,6 +31,9 @@ export function fileDigests(digests: CodeDigests): readonly FileDigest[] {
 }
 
 export const CODE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
+export const WORKFLOW_EXTENSIONS = [".json", ".yaml", ".yml"];
+/** The file that makes a folder a workflow. */
+const FOLDER_ENTRIES = WORKFLOW_EXTENSIONS.map((extension) => `pipeline${extension}`);
 const CONFIG = /^sluice\.config\.m?[jt]s$/;
 const OTHER_CONFIG = /^sluice\.config\.(?:c[jt]s|[jt]sx|json[c5]?|ya?ml|toml)$/i;
 
@@ -41,13 +48,31 @@ export function findCode(root: string): ProjectCode {
     .map(({ name }) => name)
     .sort();
   const pipelinesFolder = join(root, ".sluice", "pipelines");
+  const workflowsFolder = join(root, ".sluice", "workflows");
   return {
     root,
     configs: names.filter(isConfigName).map((name) => join(root, name)),
     unread: names.filter((name) => OTHER_CONFIG.test(name)).map((name) => join(root, name)),
     pipelinesFolder,
     pipelines: pipelineFiles(pipelinesFolder),
+    workflowsFolder,
+    workflows: workflowFiles(workflowsFolder),
   };
+}
+
+function workflowFiles(folder: string): readonly string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .map((name) => join(folder, name))
+    .filter(isWorkflow)
+    .sort();
+}
+
+/** Whether a path is that of a workflow: a file by its name, a folder by what it holds. */
+export function isWorkflow(path: string): boolean {
+  if (WORKFLOW_EXTENSIONS.includes(extname(path))) return true;
+  const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isFolder && FOLDER_ENTRIES.some((name) => existsSync(join(path, name)));
 }
 
 function pipelineFiles(folder: string): readonly string[] {
@@ -59,22 +84,22 @@ function pipelineFiles(folder: string): readonly string[] {
 }
 
 /**
- * Reads everything that trust covers: configs, and every file below the pipelines' folder, since pipelines import from it.
+ * Reads everything that trust covers: configs, and every file below the folders of pipelines and workflows, since they load from there.
  * Throws Validation `folder_untrusted` for a link, whose target could change unnoticed.
  */
-export function digestCode({ configs, pipelinesFolder }: ProjectCode): CodeDigests {
+export function digestCode({ configs, pipelinesFolder, workflowsFolder }: ProjectCode): CodeDigests {
   const digests = new Map<string, string>();
   for (const config of configs) {
     if (lstatSync(config).isSymbolicLink()) throw isLink(config);
     digests.set(realpathSync(config), digestOf(config));
   }
-  if (!existsSync(pipelinesFolder)) return digests;
-  const real = realpathSync(pipelinesFolder);
-  const entries = readdirSync(real, { recursive: true, withFileTypes: true });
-  for (const entry of entries) {
-    const path = join(entry.parentPath, entry.name);
-    if (entry.isSymbolicLink()) throw isLink(path);
-    if (entry.isFile()) digests.set(path, digestOf(path));
+  for (const folder of [pipelinesFolder, workflowsFolder].filter((path) => existsSync(path))) {
+    const entries = readdirSync(realpathSync(folder), { recursive: true, withFileTypes: true });
+    for (const entry of entries) {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.isSymbolicLink()) throw isLink(path);
+      if (entry.isFile()) digests.set(path, digestOf(path));
+    }
   }
   return digests;
 }
@@ -108,7 +133,7 @@ export function asTrusted(trusted: CodeDigests, root: string): Admit {
     if (known === digest) return;
     throw untrustedFolder(
       known === undefined
-        ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or into an installed package`
+        ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or .sluice/workflows/, or into an installed package`
         : `${inLine(file)} changed after it was trusted; review it, then use --trust`,
     );
   };

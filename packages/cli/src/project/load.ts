@@ -11,8 +11,10 @@ export interface LoadedModule extends Pick<WatchedModules, "files" | "deciding">
 }
 
 export interface LoadedFile extends Pick<WatchedModules, "files" | "deciding"> {
-  /** By export name. */
+  /** By export name; the one of a workflow file by its id. */
   readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
+  /** What may not be meant in a workflow file, for the user. */
+  readonly warnings?: string;
 }
 
 /** Limits a top-level await; only a signal ends code that blocks the event loop. */

@@ -10,7 +10,7 @@ type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
 type Load = NonNullable<Hooks["load"]>;
 
-const OURS = /^@sluice\/(?:core|stages|sqlite|view|tui|cli)(?:\/[a-z-]+)?$/;
+const OURS = /^@sluice\/(?:core|stages|sqlite|view|workflows|tui|cli)(?:\/[a-z-]+)?$/;
 
 /** A file of a pipeline's or a config's own code; files of installed packages do not count. */
 export interface ModuleFile {

@@ -1,10 +1,19 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { basename, resolve, sep } from "node:path";
+import { basename, extname, resolve, sep } from "node:path";
 import { type JsonObject, SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
-import { asTrusted, CODE_EXTENSIONS, type CodeDigests, fileDigests, fileStem, type ProjectCode } from "./code.ts";
-import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
+import {
+  asTrusted,
+  CODE_EXTENSIONS,
+  type CodeDigests,
+  fileDigests,
+  fileStem,
+  isWorkflow,
+  type ProjectCode,
+  WORKFLOW_EXTENSIONS,
+} from "./code.ts";
+import { isPipeline, type LoadedFile, type LoadedPipeline, loadFile } from "./load.ts";
 import type { LoadedConfig } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
 import { realPath } from "./project-paths.ts";
@@ -42,7 +51,13 @@ const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
 
 /** The names of the project's pipelines, in files and in its config. */
 export function projectPipelines({ code, config }: Pick<Finding, "code" | "config">): readonly string[] {
-  return [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])];
+  return [...[...code.pipelines, ...code.workflows].map(fileStem), ...(config?.settings.pipelines.keys() ?? [])];
+}
+
+/** The project's workflow of a name, which another one may invoke; undefined if there is none, or several. */
+export function workflowNamed(name: string, { workflows }: ProjectCode): string | undefined {
+  const found = workflows.filter((path) => fileStem(path) === name);
+  return found.length === 1 ? found[0] : undefined;
 }
 
 /** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
@@ -54,11 +69,15 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
   const { code, here, config } = finding;
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
   if (file !== undefined) return await fromNamed(name, existing(resolve(here, file)), wanted, finding);
-  if (name.includes("/") || name.includes(sep)) {
-    throw notFound(`${name} is not a pipeline file; those end in ${CODE_EXTENSIONS.join(", ")}`);
+  const isPath = name.includes("/") || name.includes(sep);
+  if ((isPath || WORKFLOW_EXTENSIONS.includes(extname(name))) && isWorkflow(resolve(here, name)))
+    return await fromNamed(name, existing(resolve(here, name)), undefined, finding);
+  if (isPath) {
+    const endings = [...CODE_EXTENSIONS, ...WORKFLOW_EXTENSIONS].join(", ");
+    throw notFound(`${name} is not a pipeline file; those end in ${endings}, or are folders with a pipeline.yaml`);
   }
   const [stem = "", exported] = name.split("#", 2);
-  const files = code.pipelines.filter((path) => fileStem(path) === stem);
+  const files = [...code.pipelines, ...code.workflows].filter((path) => fileStem(path) === stem);
   const configured = config?.settings.pipelines.get(name);
   const origins = [...files, ...(config === undefined || configured === undefined ? [] : [config.file])];
   if (origins.length > 1) {
@@ -73,7 +92,10 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
   const found =
     config !== undefined && configured !== undefined
       ? fromConfig(name, configured, config)
-      : await fromFile(name, realpathSync(origin), exported, asTrusted(await finding.requireTrust(), code.root));
+      : await fromFile(name, realpathSync(origin), exported, {
+          admit: asTrusted(await finding.requireTrust(), code.root),
+          code,
+        });
   if (!bundledPipelines().has(name)) return found;
   return { ...found, note: `${name} is the project's pipeline (${origin}), not the bundled one` };
 }
@@ -115,15 +137,17 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
     }
     case "file": {
       const file = existing(source.file, finding.orElse);
-      if (file.startsWith(realPath(code.pipelinesFolder) + sep))
-        return await fromFile(source.file, file, source.export, asTrusted(await finding.requireTrust(), code.root));
+      if ([code.pipelinesFolder, code.workflowsFolder].some((folder) => file.startsWith(realPath(folder) + sep))) {
+        const admit = asTrusted(await finding.requireTrust(), code.root);
+        return await fromFile(source.file, file, source.export, { admit, code });
+      }
       if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
       // A store can come from elsewhere and refer to any file.
       if (!finding.named.holds(file, source.files))
         throw untrustedFile(
           `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
         );
-      return await fromFile(source.file, file, source.export, asRecorded(source, runId, orElse));
+      return await fromFile(source.file, file, source.export, { admit: asRecorded(source, runId, orElse), code });
     }
   }
 }
@@ -166,8 +190,8 @@ function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
   };
 }
 
-async function fromNamed(name: string, file: string, wanted: string | undefined, { named }: Finding) {
-  const found = await fromFile(name, file, wanted, asNamed);
+async function fromNamed(name: string, file: string, wanted: string | undefined, { named, code }: Finding) {
+  const found = await fromFile(name, file, wanted, { admit: asNamed, code });
   named.remember(file, found.source.files);
   return found;
 }
@@ -176,15 +200,15 @@ async function fromFile(
   name: string,
   file: string,
   wanted: string | undefined,
-  admit: Admit,
+  { admit, code }: { readonly admit: Admit; readonly code: ProjectCode },
 ): Promise<FoundPipeline & { readonly source: FileSource }> {
-  const { pipelines, files, deciding } = await loadFile(file, admit);
+  const { pipelines, files, deciding, warnings } = await loadPipelines(file, admit, code);
   const names = [...pipelines.keys()];
   const exported = wanted ?? (names.length === 1 ? names[0] : undefined);
   const pipeline = exported === undefined ? undefined : pipelines.get(exported);
   if (pipeline !== undefined && exported !== undefined) {
     const source = { kind: "file", file, export: exported, files: fileDigests(files) } as const;
-    return { name, pipeline, source, code: [...deciding] };
+    return { name, pipeline, source, code: [...deciding], ...(warnings === undefined ? {} : { note: warnings }) };
   }
   if (names.length === 0) throw notFound(`${file} exports no pipeline; export the result of pipeline({ … })`);
   const choice = names.map((one) => `${file}#${one}`).join(", ");
@@ -192,8 +216,15 @@ async function fromFile(
   throw notFound(`${file} ${why}; use one of ${choice}`);
 }
 
+/** Workflow files need their reader, which other commands do not load. */
+async function loadPipelines(file: string, admit: Admit, code: ProjectCode): Promise<LoadedFile> {
+  if (!isWorkflow(file)) return await loadFile(file, admit);
+  const { loadWorkflowFile } = await import("./load-workflow.ts");
+  return await loadWorkflowFile(file, admit, (name) => workflowNamed(name, code));
+}
+
 function existing(path: string, orElse?: string): string {
-  if (existsSync(path) && statSync(path).isFile()) return realpathSync(path);
+  if (existsSync(path) && (statSync(path).isFile() || isWorkflow(path))) return realpathSync(path);
   const fix = orElse === undefined ? "" : `; ${orElse} to load another`;
   throw notFound(`there is no pipeline file ${path}${fix}`);
 }

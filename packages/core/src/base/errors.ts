@@ -64,7 +64,11 @@ export interface Problem {
   readonly message: string;
   /** How to fix it, if known. */
   readonly suggestion?: string;
+  /** The part of the text at `path` that it is about. */
+  readonly place?: TextPlace;
 }
+/** A part of a text, in UTF-16 code units. */
+export type TextPlace = { readonly offset: number; readonly length: number };
 
 /** One error that lists all problems. */
 export function problemsError(code: string, headline: string, problems: readonly Problem[]): SluiceError {
@@ -72,6 +76,6 @@ export function problemsError(code: string, headline: string, problems: readonly
     (problem) =>
       `  ${problem.path}: ${problem.message}${problem.suggestion === undefined ? "" : ` (${problem.suggestion})`}`,
   );
-  const detail: Json = problems.map((problem) => ({ ...problem }));
+  const detail: Json = problems.map(({ place: _inFiles, ...problem }) => problem);
   return new SluiceError("Validation", code, [headline, ...lines].join("\n"), { detail: { problems: detail } });
 }

@@ -62,45 +62,52 @@ interface Fault {
   readonly steps: string[];
 }
 
-/** The first fault in a value. Scalar members are checked in place, since most members are scalars. */
+/** The first fault in a value. Members that cannot be faulty are not visited: every record is checked, and most of its members are such. */
 function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undefined {
-  const isScalar = typeof value !== "object" || value === null;
-  const isList = Array.isArray(value);
-  if (!isScalar && depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
-  const prototype: unknown = isScalar || isList ? null : Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) return { reason: NOT_PLAIN, steps: [] };
-  // By index, since other iterations skip holes, which are not JSON.
-  const members: readonly unknown[] = isScalar ? [value] : isList ? value : Object.values(value);
-  const keys = isScalar || isList || !rules.unicode ? undefined : Object.keys(value);
-  for (let index = 0; index < members.length; index += 1) {
-    const member = members[index];
-    let reason: string | undefined;
-    let fault: Fault | undefined;
-    switch (typeof member) {
-      case "string":
-        if (rules.unicode && !member.isWellFormed()) reason = NO_UNICODE;
-        break;
-      case "number":
-        if (!Number.isFinite(member)) reason = `${member} is not a JSON number`;
-        break;
-      case "object":
-        if (member !== null) fault = faultOf(member, depth + 1, rules);
-        break;
-      case "boolean":
-        break;
-      default:
-        if (member !== undefined || isScalar || isList || !rules.optional) reason = `${typeof member} is not JSON`;
+  if (typeof value !== "object" || value === null) return scalarFault(value, rules);
+  if (depth >= MAX_DEPTH) return { reason: TOO_DEEP, steps: [] };
+  if (Array.isArray(value)) {
+    // By index, since other iterations skip holes, which are not JSON.
+    for (let index = 0; index < value.length; index += 1) {
+      const item: unknown = value[index];
+      if (typeof item === "string" && !rules.unicode) continue;
+      const fault = faultOf(item, depth + 1, rules);
+      if (fault !== undefined) return inside(fault, `[${index}]`);
     }
-    if (keys?.[index]?.isWellFormed() === false) reason = NO_UNICODE;
-    if (reason !== undefined) fault = { reason, steps: [] };
-    if (fault === undefined) continue;
-    if (!isScalar) fault.steps.push(isList ? `[${index}]` : `.${Object.keys(value)[index]}`);
-    return fault;
+    return undefined;
+  }
+  if (!isPlainObject(value)) return { reason: "only plain objects are JSON", steps: [] };
+  for (const key in value) {
+    const member = value[key];
+    if (rules.unicode && !key.isWellFormed()) return { reason: NO_UNICODE, steps: [`.${key}`] };
+    if (typeof member === "string" && (!rules.unicode || member.isWellFormed())) continue;
+    if (member === null || typeof member === "boolean" || Number.isFinite(member)) continue;
+    if (member === undefined && rules.optional) continue;
+    const fault = faultOf(member, depth + 1, rules);
+    if (fault !== undefined) return inside(fault, `.${key}`);
   }
   return undefined;
 }
 
-const NOT_PLAIN = "only plain objects are JSON";
+function scalarFault(value: unknown, { unicode }: JsonRules): Fault | undefined {
+  switch (typeof value) {
+    case "string":
+      return unicode && !value.isWellFormed() ? { reason: NO_UNICODE, steps: [] } : undefined;
+    case "number":
+      return Number.isFinite(value) ? undefined : { reason: `${value} is not a JSON number`, steps: [] };
+    case "boolean":
+    case "object":
+      return undefined;
+    default:
+      return { reason: `${typeof value} is not JSON`, steps: [] };
+  }
+}
+
+function inside(fault: Fault, step: string): Fault {
+  fault.steps.push(step);
+  return fault;
+}
+
 const NO_UNICODE = "a lone surrogate is not valid Unicode";
 
 /** An object literal or an object without a prototype. Callers handle arrays first. */

@@ -1,9 +1,9 @@
-import type { Problem } from "./errors.ts";
+import type { Problem, TextPlace } from "./errors.ts";
 
 /** Collects problems, so that all are reported at once. */
 export interface Report {
   readonly problems: readonly Problem[];
-  add(path: string, message: string, suggestion?: string): void;
+  add(path: string, message: string, suggestion?: string, place?: TextPlace): void;
   /** Adds another report's problems, under a path. */
   include(path: string, problems: readonly Problem[]): void;
   /** Reports unknown keys, each with the closest known one. */
@@ -12,8 +12,9 @@ export interface Report {
 
 export function createReport(): Report {
   const problems: Problem[] = [];
-  const add = (path: string, message: string, suggestion?: string): void => {
-    problems.push({ path, message, ...(suggestion === undefined ? {} : { suggestion }) });
+  const add: Report["add"] = (path, message, suggestion, place) => {
+    const hint = suggestion === undefined ? {} : { suggestion };
+    problems.push({ path, message, ...hint, ...(place === undefined ? {} : { place }) });
   };
   return {
     problems,

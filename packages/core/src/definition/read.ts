@@ -28,7 +28,7 @@ interface RoutesByStatus {
 }
 /** A condition with erased types. A method type, as above. */
 type WhenFunction = { when(result: StageResult<unknown>, ctx: StageContext): boolean }["when"];
-interface RowOptions extends Pick<RowSpec, "from" | "on" | "approval" | "label"> {
+interface RowOptions extends Pick<RowSpec, "from" | "on" | "input" | "approval" | "label"> {
   readonly when?: WhenFunction | Guard;
   readonly to: string | AnyChoice;
 }
@@ -52,7 +52,7 @@ const PIPELINE_KEYS = [
   "pipelines",
 ];
 const STATUSES = ["completed", "failed", "skipped"] as const;
-const ROW_KEYS = ["from", "on", "when", "to", "approval", "label"];
+const ROW_KEYS = ["from", "on", "when", "to", "input", "approval", "label"];
 const ROW_RESULTS = ["success", "failure", "skipped", "pause"];
 
 /** Converts a definition to a spec and reports problems of its form; `checkSpec` reports the others. */
@@ -170,6 +170,12 @@ function withTargets(routes: RoutesByStatus): StateRoutes {
   return { ...routes, targets: [...new Set(declared.flatMap((targets) => targets ?? []))] };
 }
 
+function checkRowInput(report: Report, path: string, input: unknown, target: AnyChoice): void {
+  if (typeof input !== "function") report.add(path, "is a function", "write the input into the choice: to(…, input)");
+  else if ("stages" in target || target.kind !== "to" || target.input !== undefined)
+    report.add(path, "is for a row that leads to one state and gives it no other input");
+}
+
 function readRows(report: Report, transitions: readonly RowOptions[]): readonly RowSpec[] {
   if (!Array.isArray(transitions)) {
     report.add("transitions", "is a list of rows");
@@ -183,15 +189,18 @@ function readRows(report: Report, transitions: readonly RowOptions[]): readonly 
     }
     report.unknownKeys(path, row, ROW_KEYS);
     checkTrigger(report, `${path}.on`, row.on);
-    const { from, on, label } = row;
+    const { from, on, input, label } = row;
     const when = readGuard(report, `${path}.when`, row.when);
     const approval = readApproval(report, `${path}.approval`, row.approval);
+    const target = typeof row.to === "string" ? to(row.to) : row.to;
+    if (input !== undefined) checkRowInput(report, `${path}.input`, input, target);
     if (label !== undefined && typeof label !== "string") report.add(`${path}.label`, "is a text");
     return [
       {
         from,
         on: typeof on === "object" && on !== null ? { event: on.event } : on,
-        to: typeof row.to === "string" ? to(row.to) : row.to,
+        to: target,
+        ...(input === undefined ? {} : { input }),
         ...(when === undefined ? {} : { when }),
         ...(approval === undefined ? {} : { approval }),
         ...(label === undefined ? {} : { label }),

@@ -28,6 +28,7 @@ export type FailureCode =
   | "timeout"
   | "hook"
   | "fan_out"
+  | "unanswered" // a person was asked and gave no answer
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
@@ -43,7 +44,18 @@ type ResultBase = {
   /** Milliseconds from entering to leaving the state by the recorded clock, including waits. */
   readonly ms: number;
 };
-export type Completed<O> = ResultBase & { readonly status: "completed"; readonly output: O };
+export type Completed<O> = ResultBase & {
+  readonly status: "completed";
+  readonly output: O;
+  readonly adds?: Additions;
+};
+/** What a completed state adds to the run beside its output. */
+export type Additions = {
+  /** Merged into the context; what the route merges comes on top. */
+  readonly context?: JsonObject;
+  /** Outputs of its parts, by names of their own. */
+  readonly upstream?: JsonObject;
+};
 export type Failed = ResultBase & {
   readonly status: "failed";
   readonly code: FailureCode;
@@ -73,6 +85,26 @@ export interface ListItem<O = unknown> {
   readonly message?: string;
 }
 
+/** How an event led to a state. A type alias, because it is part of a patch. */
+export type Arrival = {
+  readonly event: string;
+  /** `rationale` of the event's data. */
+  readonly rationale?: string;
+};
+/** What a run read of its project's files when it started. Untrusted: it says what the authors of those files wrote. */
+export type ProjectFacts = {
+  /** The text of AGENTS.md between two lines that label it. There if a prompt of the pipeline reads it. */
+  readonly agents?: string;
+  /** The project's skills. There if a state may call ReadSkill. */
+  readonly skills?: readonly SkillFacts[];
+};
+export type SkillFacts = {
+  readonly name: string;
+  readonly description: string;
+  /** Its folder with links resolved, relative to the workspace. */
+  readonly path: string;
+};
+
 /** What prompts, hooks and routes read. Frozen. */
 export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
   readonly runId: string;
@@ -87,8 +119,12 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly upstream: Up;
   /** The run's shared object, which only routes change. */
   readonly context: JsonObject;
+  /** What the run read of its project's files when it started; absent if nothing in the pipeline reads it. */
+  readonly project?: ProjectFacts;
   /** The result of the `setup` hook. */
   readonly setup: Json;
+  /** The event that led here, and the reason that the state before it gave. */
+  readonly arrivedBy?: Arrival;
   /** From 1. */
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */

@@ -1,7 +1,6 @@
 import type { Problem } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
-import type { TemplatePath } from "../schema/schema-path.ts";
 import type { AnyChoice } from "./choice.ts";
 import type { ToolPattern } from "./patterns/tool-pattern.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
@@ -12,9 +11,11 @@ import type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
+import type { TemplateReference } from "./template.ts";
 
 // What stage() and pipeline() produce for the run loop and executors. Hooks are methods, so that functions of narrower contexts
 // fit: the loop calls them only with their own state's context.
@@ -25,16 +26,20 @@ export interface KindFacts {
   readonly options?: unknown;
   /** The schema of its output. */
   readonly output?: CompiledSchema<unknown>;
+  /** The names of the outputs of its parts, which are upstream beside those of states. */
+  readonly adds?: readonly string[];
   /** Whether the executor checks the output; otherwise the run loop does, in a step. */
   readonly checksOutput?: true;
   /** The tool with which a model completes the state. The executor handles its calls, and denials name it. */
   readonly completionTool?: string;
+  /** Its executor's other tools, whose calls it handles too. */
+  readonly ownTools?: readonly string[];
   /** The state completes by an event of a table's row instead of an output of its own. */
   readonly completesByEvents?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */
   readonly visibility?: "allowed" | "session";
   /** The context paths that its templates read, by the option that holds them. */
-  readonly templates?: Readonly<Record<string, readonly TemplatePath[]>>;
+  readonly templates?: Readonly<Record<string, readonly TemplateReference[]>>;
   /** What the recorded graph shows of it, such as a cap. */
   readonly shape?: JsonObject & { readonly [K in "id" | "kind" | "targets"]?: never };
   /** What the fingerprint covers of its options and output. Default: both, as a whole. */
@@ -58,6 +63,7 @@ export interface StateSpec extends KindFacts {
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
   readonly sandbox?: StateSandbox;
+  readonly env?: StateEnvironment;
   readonly onCall?: GuardHook;
   /** Problems of its options, with paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];
@@ -106,6 +112,8 @@ export interface RowSpec {
   readonly on: RowTrigger;
   readonly when?: Guard;
   readonly to: AnyChoice;
+  /** The input of the state that `to` names, in place of the one of the choice. */
+  input?(result: StageResult<unknown>, ctx: StageContext): unknown;
   /** A person has to approve the move. */
   readonly approval?: { readonly message?: string };
   /** Names the row for people, such as `DEPLOY[0]`. */

@@ -77,6 +77,9 @@ interface Completion {
   readonly parts: NonNullable<KindFacts["parts"]>;
 }
 
+/** The tools of a stage that completes by events: one sends an event, one reads where the stage is. */
+const BY_EVENTS: KindFacts = { completesByEvents: true, completionTool: "transition", ownTools: ["get_state"] };
+
 /** How the stage completes: with a tool of its own, or, without one, by an event. */
 function readCompletion(
   report: Report,
@@ -85,7 +88,7 @@ function readCompletion(
   common: CommonOptions,
 ): Completion {
   if (completionTool === undefined && completionSchema === undefined)
-    return { options: {}, facts: { completesByEvents: true }, parts: { completes: "by events" } };
+    return { options: {}, facts: BY_EVENTS, parts: { completes: "by events" } };
   if (completionTool === undefined)
     report.add("completionTool", "is missing: completionSchema describes its arguments");
   else checkCompletionTool(report, completionTool, common);
@@ -113,12 +116,12 @@ function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: bo
   if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
   const reading = readTemplate(prompt);
   if (!reading.ok) {
-    for (const { message, suggestion } of reading.faults) report.add("prompt", message, suggestion);
+    for (const { message, suggestion, place } of reading.faults) report.add("prompt", message, suggestion, place);
     return { references: [], render: () => prompt };
   }
-  if (!hasSetup && reading.value.references.some((path) => path[0] === "setup")) {
-    report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none");
-  }
+  const setup = reading.value.references.find(({ path }) => path[0] === "setup");
+  if (!hasSetup && setup !== undefined)
+    report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none", undefined, setup.place);
   return reading.value;
 }
 

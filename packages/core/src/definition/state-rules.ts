@@ -11,7 +11,7 @@ export interface RetryPolicy {
 }
 
 /** Caps of one state or one run. Reaching one is a failure, never a silent success. */
-export interface StateLimits {
+export interface Caps {
   /** Input plus output tokens. Failure code `budget`. */
   readonly maxTokens?: number;
   /** US dollars by the session's prices; every model in its scope needs a price. Failure code `budget`. */
@@ -19,7 +19,23 @@ export interface StateLimits {
   /** Working time in milliseconds, without waits for answers. Failure code `timeout`. */
   readonly timeoutMs?: number;
 }
-export interface RunLimits extends StateLimits {
+/**
+ * Caps of a state, and hard limits of its tool calls. The hard limits count over one execution with all its attempts. A call beyond
+ * one is denied with cause `limit`, and no grant lifts it.
+ */
+export interface StateLimits extends Caps {
+  /** Calls that run. */
+  readonly maxToolCalls?: number;
+  /** Lines that all calls together may edit: of each edited file the larger number of removed and added lines. */
+  readonly maxEditLines?: number;
+  /** Lines that one call may edit. */
+  readonly maxLinesPerEdit?: number;
+  /** Different files that calls may edit, by their real paths. */
+  readonly maxFiles?: number;
+  /** Bytes of UTF-8 that the results of calls may have together. Results beyond are cut and say so. */
+  readonly maxResultBytes?: number;
+}
+export interface RunLimits extends Caps {
   /** Visits of one state. Default: 10. */
   readonly maxVisits?: number;
   /** Routes taken in one run. Default: 10 times the number of states. */
@@ -55,8 +71,17 @@ export type StateSandbox = {
   readonly scratch?: readonly string[];
 };
 
-const STATE_LIMITS = ["maxTokens", "maxCostUsd", "timeoutMs"];
-const RUN_LIMITS = [...STATE_LIMITS, "maxVisits", "maxHops", "maxItems"];
+/** The variables of the processes that a state's calls start, instead of the session's. */
+export type StateEnvironment = {
+  /** Variables with the values that processes get. A model sees the names only. */
+  readonly set?: Readonly<Record<string, string>>;
+  /** Names of variables that processes do not get. */
+  readonly block?: readonly string[];
+};
+
+const CAPS = ["maxTokens", "maxCostUsd", "timeoutMs"];
+const STATE_LIMITS = [...CAPS, "maxToolCalls", "maxEditLines", "maxLinesPerEdit", "maxFiles", "maxResultBytes"];
+const RUN_LIMITS = [...CAPS, "maxVisits", "maxHops", "maxItems"];
 
 /** Caps are positive: whole numbers, or an amount of dollars. */
 export function checkLimits(report: Report, path: string, limits: unknown, of: "state" | "run"): void {
@@ -72,6 +97,66 @@ export function checkLimits(report: Report, path: string, limits: unknown, of: "
     const fits = name === "maxCostUsd" ? isAmount(value) : isCount(value);
     if (!fits) report.add(`${path}.${name}`, wanted, "omit it for no limit");
   }
+}
+
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+/** Shells and loaders obey these, or Sluice sets them itself, so a value from elsewhere would change what was checked. */
+const NOT_SETTABLE =
+  /^(?:_|PWD|OLDPWD|IFS|ENV|PS4|PROMPT_COMMAND|CDPATH|GLOBIGNORE|EXECIGNORE|POSIXLY_CORRECT|SHELLOPTS|BASH\w*|LD_\w+|DYLD_\w+|SLUICE_\w+)$/;
+/** Characters of one value. */
+const LONGEST_VALUE = 32_768;
+
+/** A checked copy; undefined if there is none, or if it has a problem. */
+export function readEnvironment(report: Report, path: string, env: unknown): StateEnvironment | undefined {
+  if (env === undefined) return undefined;
+  if (typeof env !== "object" || env === null || Array.isArray(env)) {
+    report.add(path, 'is an object: { set: { NODE_ENV: "test" }, block: ["DATABASE_URL"] }');
+    return undefined;
+  }
+  const before = report.problems.length;
+  report.unknownKeys(path, env, ["set", "block"]);
+  const block = "block" in env ? readBlocked(report, `${path}.block`, env.block) : undefined;
+  const set = "set" in env ? readVariables(report, `${path}.set`, env.set, block ?? []) : undefined;
+  if (report.problems.length > before) return undefined;
+  return { ...(set === undefined ? {} : { set }), ...(block === undefined ? {} : { block }) };
+}
+
+function readBlocked(report: Report, path: string, block: unknown): readonly string[] | undefined {
+  if (block === undefined) return undefined;
+  const names: readonly unknown[] = Array.isArray(block) ? block : [undefined];
+  const found = names.filter((name) => typeof name === "string" && isVariable(name));
+  if (found.length === names.length) return found.map(String);
+  report.add(path, "is a list of names of variables", '["DATABASE_URL"]');
+  return undefined;
+}
+
+function readVariables(
+  report: Report,
+  path: string,
+  set: unknown,
+  blocked: readonly string[],
+): Readonly<Record<string, string>> | undefined {
+  if (set === undefined) return undefined;
+  if (typeof set !== "object" || set === null || Array.isArray(set)) {
+    report.add(path, "is an object of variables with their values", '{ NODE_ENV: "test" }');
+    return undefined;
+  }
+  const entries = Object.entries(set).map(([name, value]: [string, unknown]) => {
+    const at = `${path}.${name}`;
+    if (!isVariable(name)) report.add(path, `${JSON.stringify(name)} is not the name of a variable`);
+    else if (NOT_SETTABLE.test(name)) report.add(at, "changes how shells and loaders work, so a state cannot set it");
+    else if (blocked.includes(name)) report.add(at, "is also blocked", "list it in set or in block");
+    if (typeof value === "string" && value.length <= LONGEST_VALUE && value.isWellFormed() && !value.includes("\0"))
+      return [name, value] as const;
+    // Without the value, which may be secret.
+    report.add(at, `is a text of at most ${LONGEST_VALUE} characters, without NUL`);
+    return [name, ""] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function isVariable(name: string): boolean {
+  return VARIABLE.test(name);
 }
 
 /** A whole number from 1. */

@@ -5,13 +5,15 @@ import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { readPattern, type ToolPattern } from "./patterns/tool-pattern.ts";
 import type { FinalOutcome, KindFacts, StateSpec } from "./spec.ts";
-import { type AllowedTool, checkLimits, isCount } from "./state-rules.ts";
+import { type AllowedTool, checkLimits, isCount, readEnvironment } from "./state-rules.ts";
 import type { AnyState, AnyStates, State, StateOptions } from "./types.ts";
 
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "exit">;
 
 /** StateCommon with erased types. */
-export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox"> {
+export interface CommonOptions
+  extends Hooks,
+    Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox" | "env"> {
   readonly inputSchema?: Schema<unknown>;
 }
 /** What a kind gives for its own options. */
@@ -22,7 +24,7 @@ export interface KindDefinition extends KindFacts {
 }
 
 const HOOKS = ["setup", "precondition", "assert", "exit", "onCall"] as const;
-const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", ...HOOKS];
+const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", "env", ...HOOKS];
 
 /**
  * Makes a state of a kind from the options that all kinds share and what the kind gives for its own. Never throws: `pipeline()`
@@ -37,13 +39,14 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
   const isData = own.parts === undefined && own.options !== undefined;
   const dataFault = isData ? jsonFault(own.options, "options") : undefined;
   if (dataFault !== undefined) report.add("options", `is not JSON: ${dataFault}`, "put functions into the executor");
-  const { inputSchema, allowedTools, retryPolicy, limits, sandbox, ...hooks } = common;
+  const { inputSchema, allowedTools, retryPolicy, limits, sandbox, env, ...hooks } = common;
   report.unknownKeys("", common, [...COMMON_KEYS, ...keys]);
   const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
   const patterns = readEnvelope(report, allowedTools);
   checkRetryPolicy(report, retryPolicy);
   checkLimits(report, "limits", limits, "state");
   checkSandbox(report, sandbox);
+  const environment = readEnvironment(report, "env", env);
   for (const hook of HOOKS) {
     if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
   }
@@ -58,6 +61,7 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
     ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
+    ...(environment === undefined ? {} : { env: environment }),
     ...(report.problems.length === 0 ? {} : { problems: report.problems }),
   };
 }

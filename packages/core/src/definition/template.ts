@@ -1,4 +1,4 @@
-import { SluiceError } from "../base/errors.ts";
+import { SluiceError, type TextPlace } from "../base/errors.ts";
 import type { TemplatePath } from "../schema/schema-path.ts";
 import type { StageContext } from "./result.ts";
 
@@ -6,21 +6,29 @@ import type { StageContext } from "./result.ts";
 export interface CompiledTemplate {
   /** Its distinct paths, such as `ctx.upstream.plan.steps[0]`. */
   readonly paths: readonly string[];
-  /** The same as pieces, without `ctx`. */
-  readonly references: readonly TemplatePath[];
+  /** Every one of them as it is written, in order. */
+  readonly references: readonly TemplateReference[];
   /** The text with every path replaced. Throws Validation `prompt_unresolved` for a path that does not exist. */
   render(ctx: object): string;
+}
+/** A path in a template. */
+export interface TemplateReference {
+  /** Its pieces, without `ctx`. */
+  readonly path: TemplatePath;
+  /** The characters of the template, braces included. */
+  readonly place: TextPlace;
 }
 export interface TemplateFault {
   readonly message: string;
   readonly suggestion?: string;
+  readonly place: TextPlace;
 }
 export type ParsedTemplate =
   | { readonly ok: true; readonly value: CompiledTemplate }
   | { readonly ok: false; readonly faults: readonly TemplateFault[] };
 
 /** The fields of a context that a template may use. */
-const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
+export const TEMPLATE_ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "runId",
   "workspace",
   "task",
@@ -28,6 +36,7 @@ const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "input",
   "upstream",
   "context",
+  "project",
   "setup",
   "attempt",
   "visit",
@@ -41,7 +50,7 @@ const PIECE = /\.([A-Za-z_$][A-Za-z0-9_$-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"
  * anything else as JSON. Inserted text is never read as a template. `\{{` is two braces. Returns all faults.
  */
 export function readTemplate(text: string): ParsedTemplate {
-  const parts: (string | TemplatePath)[] = [];
+  const parts: (string | TemplateReference)[] = [];
   const faults: TemplateFault[] = [];
   let literal = "";
   let at = 0;
@@ -59,14 +68,16 @@ export function readTemplate(text: string): ParsedTemplate {
       faults.push({
         message: `"${excerpt(text.slice(open))}" is never closed`,
         suggestion: "write \\{{ for two braces",
+        place: { offset: open, length: 2 },
       });
       at = text.length;
       break;
     }
     const reading = readPath(text.slice(open + 2, close));
-    if ("message" in reading) faults.push(reading);
+    const place = { offset: open, length: close + 2 - open };
+    if ("message" in reading) faults.push({ ...reading, place });
     else {
-      parts.push(literal, reading.path);
+      parts.push(literal, { path: reading.path, place });
       literal = "";
     }
     at = close + 2;
@@ -76,20 +87,22 @@ export function readTemplate(text: string): ParsedTemplate {
   return { ok: true, value: compiled(parts) };
 }
 
-function compiled(parts: readonly (string | TemplatePath)[]): CompiledTemplate {
+function compiled(parts: readonly (string | TemplateReference)[]): CompiledTemplate {
   const references = parts.filter((part) => typeof part !== "string");
   return {
-    paths: [...new Set(references.map((path) => pathText(path)))],
+    paths: [...new Set(references.map(({ path }) => pathText(path)))],
     references,
-    render: (ctx) => parts.map((part) => (typeof part === "string" ? part : textAt(ctx, part))).join(""),
+    render: (ctx) => parts.map((part) => (typeof part === "string" ? part : textAt(ctx, part.path))).join(""),
   };
 }
 
-function readPath(inside: string): { readonly path: TemplatePath } | TemplateFault {
+type PathFault = Omit<TemplateFault, "place">;
+
+function readPath(inside: string): { readonly path: TemplatePath } | PathFault {
   const source = inside.trim();
   const shown = `{{${excerpt(inside)}}}`;
   const root = /^[A-Za-z_$][A-Za-z0-9_$]*/.exec(source)?.[0];
-  if (root !== undefined && root !== "ctx" && ROOTS.has(root)) {
+  if (root !== undefined && root !== "ctx" && TEMPLATE_ROOTS.has(root)) {
     return { message: `${shown} does not start with ctx`, suggestion: `write {{ctx.${source}}}` };
   }
   if (root !== "ctx") {
@@ -114,7 +127,7 @@ function readPath(inside: string): { readonly path: TemplatePath } | TemplateFau
   return rootFault(path, shown) ?? { path };
 }
 
-function rootFault(path: TemplatePath, shown: string): TemplateFault | undefined {
+function rootFault(path: TemplatePath, shown: string): PathFault | undefined {
   const root = path[0];
   if (root === undefined)
     return { message: `${shown} names no field`, suggestion: "write {{ctx.task}}, {{ctx.input.…}} or another" };
@@ -124,8 +137,11 @@ function rootFault(path: TemplatePath, shown: string): TemplateFault | undefined
       suggestion: "remove it: feedback is added to the first message automatically",
     };
   }
-  if (typeof root === "string" && ROOTS.has(root)) return undefined;
-  return { message: `${shown}: ctx has no ${JSON.stringify(root)}`, suggestion: `ctx has ${[...ROOTS].join(", ")}` };
+  if (typeof root === "string" && TEMPLATE_ROOTS.has(root)) return undefined;
+  return {
+    message: `${shown}: ctx has no ${JSON.stringify(root)}`,
+    suggestion: `ctx has ${[...TEMPLATE_ROOTS].join(", ")}`,
+  };
 }
 
 function unquoted(inside: string): string | undefined {

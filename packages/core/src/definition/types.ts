@@ -10,6 +10,7 @@ import type {
   PreconditionAnswer,
   RetryPolicy,
   RunLimits,
+  StateEnvironment,
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
@@ -45,6 +46,8 @@ export interface StateCommon<Up, I, O> {
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
   readonly sandbox?: StateSandbox;
+  /** The variables of the processes that its calls start. */
+  readonly env?: StateEnvironment;
 }
 type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
@@ -123,6 +126,8 @@ export interface Row<S, R> {
   /** An error counts as no match and is reported. */
   readonly when?: ((result: StageResult<unknown>, ctx: StageContext<Up<S>, unknown, R>) => boolean) | Guard;
   readonly to: (keyof S & string) | Choice<S>;
+  /** The input of the state that `to` names. An error is a failure of the run. */
+  readonly input?: (result: StageResult<unknown>, ctx: StageContext<Up<S>, unknown, R>) => unknown;
   /** A person has to approve the move. The message is part of the question. */
   readonly approval?: { readonly message?: string };
   /** Names the row for people, such as `DEPLOY[0]`. */

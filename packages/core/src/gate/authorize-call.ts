@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { canonicalJson, digestOf, sha256 } from "../base/canonical.ts";
 import { isSluiceError, SluiceError } from "../base/errors.ts";
 import { cloneJson, deepFreeze, type Json, type JsonObject } from "../base/json.ts";
-import type { GuardedCall } from "../definition/state-rules.ts";
+import type { GuardedCall, StateLimits } from "../definition/state-rules.ts";
 import { type DeniedVerdict, decide, type SecurityMode, type Verdict } from "./decide.ts";
 import {
   type Alternatives,
@@ -17,9 +17,10 @@ import {
 import type { Envelope } from "./envelope.ts";
 import type { GuardVerdict } from "./guard-hooks.ts";
 import type { HardLimits } from "./hard-limits.ts";
-import type { CallScene, Subject, ToolCall, ToolResult } from "./subjects.ts";
+import type { CallScene, FileEdit, Subject, ToolCall, ToolResult } from "./subjects.ts";
 import { argsSummary, grantRequestBody } from "./summary.ts";
 import type { BoundInput, Question, Tool } from "./tool.ts";
+import { type CallUsage, limitsEdits, type MeasuredEdits, NO_CALLS } from "./usage.ts";
 
 /** Where calls are made: one attempt of one execution of one run. What was approved in it ends with it. */
 export interface CallScope {
@@ -93,19 +94,6 @@ export class SealedCall {
   }
 }
 
-/** How often the last call was made in a row. `countCall` updates it, in call order. */
-export interface CallUsage {
-  /** The `key` of the last call. */
-  readonly last: string;
-  /** How often it was made in a row. */
-  readonly times: number;
-}
-export const NO_CALLS: CallUsage = { last: "", times: 0 };
-
-export function countCall({ last, times }: CallUsage, { key }: SealedCall): CallUsage {
-  return { last: key, times: key === last ? times + 1 : 1 };
-}
-
 /** A call repeated this often is not run. */
 const REPEATED = 3;
 /** A call repeated this often fails its state. */
@@ -126,8 +114,12 @@ export interface Policy extends HardLimits {
   readonly alternatives: Alternatives;
   /** Checks every allowed call; see `runGuardHooks`. */
   readonly hooks?: (call: GuardedCall) => Promise<GuardVerdict>;
-  /** Includes this call. Without it, repeated calls are not counted. */
+  /** The hard limits of the stage that count, besides those on paths and commands. */
+  readonly limits?: StateLimits | undefined;
+  /** Of the calls before this one; its repeats include this call. Without it, nothing counts. */
   readonly usage?: CallUsage;
+  /** As in `ToolCall`, for tools that measure their calls. */
+  readonly notes?: ToolCall["notes"];
   /** Why no call may begin any more, if a time cap has passed. */
   readonly late?: string | undefined;
   /** Masks secrets in reasons, which may quote patterns, tools and hooks. */
@@ -136,13 +128,20 @@ export interface Policy extends HardLimits {
   readonly redact?: (input: Json) => Json;
   /** Used instead of what the tool reports, for replays. */
   readonly subjects?: readonly Subject[] | undefined;
+  /** Used instead of what the tool measures, for replays. */
+  readonly edits?: readonly FileEdit[] | undefined;
 }
 
 /** What an earlier process recorded about a call that did not begin. It allows nothing: the call can only be narrowed. */
 export type EarlierVerdict =
-  | { readonly kind: "allow"; readonly by: "envelope" | "mode"; readonly subjects: readonly Subject[] }
+  | ({ readonly kind: "allow"; readonly by: "envelope" | "mode" } & EarlierFacts)
   /** `body` is what the person was shown. */
-  | { readonly kind: "prompt"; readonly body: JsonObject; readonly subjects: readonly Subject[] };
+  | ({ readonly kind: "prompt"; readonly body: JsonObject } & EarlierFacts);
+interface EarlierFacts {
+  readonly subjects: readonly Subject[];
+  /** What the call was counted to edit, if that was measured. */
+  readonly edits?: readonly FileEdit[] | undefined;
+}
 
 export type ApprovedBy = "envelope" | "grant" | "mode";
 export type Authorization = AllowedCall | PromptedCall | DeniedCall;
@@ -152,6 +151,8 @@ export interface AllowedCall {
   readonly by: ApprovedBy;
   /** What the call may touch. */
   readonly subjects: readonly Subject[];
+  /** What the call may edit, if that is limited; see `countAllowed`. */
+  readonly edits?: readonly FileEdit[];
   /** For tools of effect `ask`. */
   readonly question: Question | undefined;
   /** Makes the intent to record before a writing call runs; absent when the tool has none. */
@@ -167,6 +168,8 @@ export interface PromptedCall {
   /** What an approval has to name. */
   readonly digest: string;
   readonly subjects: readonly Subject[];
+  /** What the call may edit, if that is limited. */
+  readonly edits?: readonly FileEdit[];
   /** What the person is shown. */
   readonly body: JsonObject;
   /**
@@ -214,19 +217,19 @@ export async function authorizeCall(
   if (earlier !== undefined) return await authorizeAgain(call, policy, earlier);
   const unstarted = whyNotStarted(call, policy);
   if (unstarted !== undefined) return unstarted;
-  const { refused, verdict, subjects, bound } = await checked(call, policy);
+  const { refused, verdict, subjects, edits, bound } = await checked(call, policy);
   if (refused !== undefined) return refusal(call, policy, refused, subjects);
-  const known: CheckedCall = { call, policy, bound, subjects };
+  const known: CheckedCall = { call, policy, bound, subjects, edits };
   return verdict.kind === "allow" ? await allowed(known, verdict.by) : prompted(known, verdict.why);
 }
 
 /** Since the earlier verdict, the pipeline, its tools and the session may have changed. */
 async function authorizeAgain(call: SealedCall, policy: Policy, earlier: EarlierVerdict): Promise<Authorization> {
-  const { refused, verdict, subjects: now, bound } = await checked(call, policy, earlier.subjects);
+  const { refused, verdict, subjects: now, edits, bound } = await checked(call, policy, earlier);
   const { subjects } = earlier;
   const stale = (why: string): DeniedCall => denied(call, policy, "limit", `${STALE}${why}`, subjects);
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
-  const known: CheckedCall = { call, policy, bound, subjects };
+  const known: CheckedCall = { call, policy, bound, subjects, edits };
   if (earlier.kind === "allow") return verdict.kind === "allow" ? await allowed(known, earlier.by) : stale(verdict.why);
   const changed = whyNotShown(known, earlier.body);
   if (changed !== undefined) return stale(changed);
@@ -244,24 +247,44 @@ interface CheckedCall {
   readonly policy: Policy;
   readonly bound: BoundInput;
   readonly subjects: readonly Subject[];
+  readonly edits: readonly FileEdit[] | undefined;
 }
-type Checked = { readonly subjects: readonly Subject[] } & (
+type Checked = { readonly subjects: readonly Subject[]; readonly edits?: readonly FileEdit[] | undefined } & (
   | { readonly refused: DeniedVerdict; readonly verdict?: undefined; readonly bound?: undefined }
   | { readonly refused?: undefined; readonly verdict: Exclude<Verdict, DeniedVerdict>; readonly bound: BoundInput }
 );
 
 /** The verdict on what the call would touch now and on what it touched `before`. */
-async function checked(call: SealedCall, policy: Policy, before?: readonly Subject[]): Promise<Checked> {
+async function checked(call: SealedCall, policy: Policy, earlier?: EarlierFacts): Promise<Checked> {
+  const before = earlier?.subjects;
   const tool = policy.tools.get(call.tool);
   const bound = tool === undefined || call.input === undefined ? undefined : await tool.bind(call.input);
   const builtin = policy.builtins.has(call.tool);
   // Built-in tools open only the paths that were checked, even if links have changed.
   const subjects = bound?.ok !== true || (builtin && before !== undefined) ? NOTHING : subjectsOf(call, policy, bound);
   const fits = bound?.ok === true ? { ok: true as const, subjects: [...(before ?? NOTHING), ...subjects] } : bound;
-  const live = tool && { effect: tool.effect, builtin, ...(fits === undefined ? {} : { bound: fits }) };
+  const edits = policy.edits ?? earlier?.edits;
+  const measured =
+    bound?.ok === true && policy.limits !== undefined
+      ? await measuredEdits(bound, policy, [...(before ?? NOTHING), ...subjects], edits)
+      : undefined;
+  const live = tool && { effect: tool.effect, builtin, ...(fits === undefined ? {} : { bound: fits }), measured };
   const verdict = decide(call, policy.envelope, { ...policy, tool: live });
   if (verdict.kind === "deny") return { refused: verdict, subjects };
-  return bound?.ok === true ? { verdict, bound, subjects } : { refused: UNCHECKED, subjects };
+  if (bound?.ok !== true) return { refused: UNCHECKED, subjects };
+  return { verdict, bound, subjects, edits: measured?.ok === true ? measured.edits : undefined };
+}
+
+/** Recorded edits stand, because the tool is held to them when it runs. */
+async function measuredEdits(
+  { measure }: BoundInput,
+  { limits, workspace, notes = {} }: Policy,
+  judged: readonly Subject[],
+  recorded: readonly FileEdit[] | undefined,
+): Promise<MeasuredEdits | undefined> {
+  if (!limitsEdits(limits)) return undefined;
+  if (recorded !== undefined) return { ok: true, edits: recorded };
+  return await measure?.({ workspace, notes, judged });
 }
 
 const NOTHING: readonly Subject[] = [];
@@ -282,7 +305,7 @@ function subjectsOf({ tool }: SealedCall, policy: Policy, bound: BoundInput): re
 
 /** An allowed call, unless a guard hook vetoes it. */
 async function allowed(
-  { call, policy, bound, subjects }: CheckedCall,
+  { call, policy, bound, subjects, edits }: CheckedCall,
   by: ApprovedBy,
 ): Promise<AllowedCall | DeniedCall> {
   const { scope, id, tool, argsDigest } = call;
@@ -300,10 +323,11 @@ async function allowed(
     ran = true;
     return await bound.execute(context);
   };
-  return Object.freeze({ kind: "allow", by, subjects, question, ...(prepare && { prepare }), execute });
+  const counted = edits === undefined ? {} : { edits };
+  return Object.freeze({ kind: "allow", by, subjects, ...counted, question, ...(prepare && { prepare }), execute });
 }
 
-function prompted({ call, policy, bound, subjects }: CheckedCall, reason: string): PromptedCall {
+function prompted({ call, policy, bound, subjects, edits }: CheckedCall, reason: string): PromptedCall {
   const { mask = unchanged, redact = unchanged } = policy;
   const { scope, id, tool, argsDigest } = call;
   const { executionId, attempt } = scope;
@@ -321,9 +345,10 @@ function prompted({ call, policy, bound, subjects }: CheckedCall, reason: string
     if (approve !== true) return denied(call, policy, "denied", "the request was not approved");
     const changed = whyNotShown({ call, bound }, recordedBody);
     if (changed !== undefined) return denied(call, policy, "limit", `${STALE}${changed}`, subjects);
-    return await allowed({ call, policy, bound, subjects }, "grant");
+    return await allowed({ call, policy, bound, subjects, edits }, "grant");
   };
-  return Object.freeze({ kind: "prompt", why, digest: argsDigest, subjects, body, granted });
+  const counted = edits === undefined ? {} : { edits };
+  return Object.freeze({ kind: "prompt", why, digest: argsDigest, subjects, ...counted, body, granted });
 }
 
 const OTHER_ARGUMENTS = "the approval was for different arguments and does not cover this call";

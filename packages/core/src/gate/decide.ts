@@ -1,7 +1,9 @@
+import type { StateLimits } from "../definition/state-rules.ts";
 import type { Issue } from "../schema/schema.ts";
 import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
 import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
+import { type CallUsage, type MeasuredEdits, whyBeyond } from "./usage.ts";
 
 /** How calls of a stage without an envelope are decided: by a person, by the session's list, or always approved. */
 export type SecurityMode = "ask" | "allowlist" | "yolo";
@@ -22,6 +24,8 @@ export interface LiveTool {
   readonly bound?:
     | { readonly ok: true; readonly subjects: readonly Subject[] }
     | { readonly ok: false; readonly issues: readonly Issue[] };
+  /** What the call would edit. Only needed where edits are limited. */
+  readonly measured?: MeasuredEdits | undefined;
 }
 
 /** What the gate checks a call against, besides the envelope. */
@@ -31,6 +35,10 @@ export interface GateState extends HardLimits {
   readonly mode: SecurityMode;
   /** The session's list for mode `allowlist`. */
   readonly allow: Envelope;
+  /** The hard limits of the stage that count. */
+  readonly limits?: StateLimits | undefined;
+  /** Of the calls before this one. */
+  readonly usage?: CallUsage | undefined;
 }
 
 export type Verdict =
@@ -72,6 +80,10 @@ export function decide(call: NamedCall, envelope: Envelope | undefined, state: G
     const reason = hardLimitOn(subject, state);
     if (reason !== undefined) return { kind: "deny", cause: "limit", reason };
   }
+  const beyond =
+    state.limits &&
+    whyBeyond({ tool: name, effect: tool.effect, subjects, measured: tool.measured }, state.limits, state.usage);
+  if (beyond !== undefined) return { kind: "deny", cause: "limit", reason: beyond };
 
   if (envelope === undefined) return byMode(name, tool, subjects, state);
   const why = whyOutside(envelope, name, subjects, state.workspace);

@@ -10,6 +10,8 @@ export interface Alternatives {
   /** The envelope's patterns; the names of the live tools where there is no envelope. */
   readonly allowedTools: readonly string[];
   readonly completionTool: string;
+  /** Of a state that completes by events: each event with its targets and conditions, in words. */
+  readonly events?: readonly string[];
 }
 
 /** A valid call that was refused. A type, since only those count as JSON to the compiler. */
@@ -66,6 +68,6 @@ function shortName(tool: string): string {
   return tool.length <= LONGEST_NAME ? tool : `${tool.slice(0, LONGEST_NAME)}…`;
 }
 
-function copyOf({ allowedTools, completionTool }: Alternatives): Readonly<Alternatives> {
-  return { allowedTools: [...allowedTools], completionTool };
+function copyOf({ allowedTools, completionTool, events }: Alternatives): Readonly<Alternatives> {
+  return { allowedTools: [...allowedTools], completionTool, ...(events === undefined ? {} : { events: [...events] }) };
 }

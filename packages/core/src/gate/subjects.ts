@@ -39,6 +39,14 @@ export type Subject =
   /** The call runs inside this OS sandbox or not at all. */
   | { readonly kind: "sandboxed"; readonly by: string };
 
+/** What a call changes in one file. A type, because it is recorded, and only types count as JSON to the compiler. */
+export type FileEdit = {
+  /** Absolute, links resolved. */
+  readonly real: string;
+  readonly removed: number;
+  readonly added: number;
+};
+
 export type ToolEffect = "read" | "write" | "ask";
 
 /** The project folder of a session. */
@@ -55,6 +63,8 @@ export interface CallScene {
   readonly env: Readonly<Record<string, string>>;
   /** As in `ToolCall`. */
   readonly mayWrite: boolean;
+  /** Variables in `env` whose values must not become part of a subject, because subjects are recorded. */
+  readonly unrecorded?: readonly string[];
 }
 
 /**
@@ -83,9 +93,11 @@ export interface ToolCall {
   readonly signal: AbortSignal;
   /** Environment for child processes, without the session's keys and named secrets. */
   readonly env: Readonly<Record<string, string>>;
+  /** As in `CallScene`. */
+  readonly unrecorded?: readonly string[];
   /** Notes of earlier calls of this attempt, such as hashes of files that were read. Rebuilt on resume from `notes` of results. */
   readonly notes: Readonly<Record<string, Json>>;
-  /** Whether the stage's envelope has a tool that writes files. */
+  /** Whether the processes of the stage may write files: its envelope has a tool that does, and it has no limit on edits. */
   readonly mayWrite: boolean;
   /** The files a process of this call may touch. A granted call may write the workspace. */
   readonly reach: Reach;
@@ -102,9 +114,14 @@ export interface ToolCall {
   readonly startsUnwalled: () => void;
   /** The subjects that the gate approved. Open only these paths; one that now resolves differently is `path_changed`. */
   readonly judged: readonly Subject[];
+  /** What `measure` returned, in stages that limit edits. The call must not change another file or more lines. */
+  readonly edits?: readonly FileEdit[];
   /** The return value of `prepare` for this call. */
   readonly intent?: Json;
 }
+
+/** What a tool may use to measure a call. */
+export type MeasureScene = Pick<ToolCall, "workspace" | "notes" | "judged">;
 
 /** The result of a call, for the transcript and the record. Expected failures are values. */
 export interface ToolResult {
@@ -135,6 +152,11 @@ export interface ToolSpec<I = Json> {
   readonly subjects: (input: I, workspace: Workspace, scene: CallScene) => readonly Subject[];
   /** Awaited before `subjects` is called, for asynchronous preparation. */
   readonly ready?: () => Promise<void>;
+  /**
+   * What this call would change now; [] if it would fail. Called in stages that limit edits, before the call is decided. A throw
+   * counts as a hard limit. Without it, such a stage denies the calls of a writing tool.
+   */
+  readonly measure?: (input: I, scene: MeasureScene) => readonly FileEdit[] | Promise<readonly FileEdit[]>;
   /** The intent recorded before a writing call runs, for recovery (hashes before and after). */
   readonly prepare?: (input: I, call: ToolCall) => Json | Promise<Json>;
   readonly execute: (input: I, call: ToolCall) => Promise<ToolResult>;

@@ -1,9 +1,12 @@
+import { isAbsolute } from "node:path";
 import { messageOf, type Problem, problemsError } from "../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import { compileSchema } from "../schema/compile-schema.ts";
 import type { Issue } from "../schema/schema.ts";
 import type {
   CallScene,
+  FileEdit,
+  MeasureScene,
   RecoverAnswer,
   Subject,
   ToolCall,
@@ -12,6 +15,7 @@ import type {
   ToolSpec,
   Workspace,
 } from "./subjects.ts";
+import type { MeasuredEdits } from "./usage.ts";
 
 /** A tool without its input type: `bind` checks every input against the schema. */
 export interface Tool {
@@ -37,6 +41,8 @@ export interface BoundInput {
   readonly question: Question | undefined;
   /** What the call would touch. If the tool throws, the call is refused. */
   subjects(workspace: Workspace, scene?: CallScene): readonly Subject[];
+  /** What the call would edit. Absent when the tool does not measure its calls. */
+  readonly measure?: (scene: MeasureScene) => Promise<MeasuredEdits>;
   /** Absent when the tool records no intent. */
   readonly prepare?: (call: ToolCall) => Promise<Json>;
   readonly execute: (call: ToolCall) => Promise<ToolResult>;
@@ -68,7 +74,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
     } catch (thrown) {
       return { ok: false, issues: [{ path: "$", message: `the question could not be made: ${messageOf(thrown)}` }] };
     }
-    const { prepare } = spec;
+    const { prepare, measure } = spec;
     return Object.freeze({
       ok: true,
       input: deepFreeze(value),
@@ -81,6 +87,9 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
           return [{ kind: "refused", reason }];
         }
       },
+      ...(measure === undefined
+        ? {}
+        : { measure: async (scene: MeasureScene) => await measured(name, () => measure(value, scene)) }),
       ...(prepare === undefined ? {} : { prepare: async (call: ToolCall) => prepare(value, call) }),
       execute: async (call: ToolCall) => spec.execute(value, call),
     });
@@ -95,6 +104,27 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
     bind,
     ...(recover === undefined ? {} : { recover: async (intent: Json, call: ToolCall) => recover(intent, call) }),
   });
+}
+
+/** What a tool measures of one of its calls. Its code is not Sluice's, so anything but a list of edits is a failure. */
+async function measured(
+  tool: string,
+  measure: () => readonly FileEdit[] | Promise<readonly FileEdit[]>,
+): Promise<MeasuredEdits> {
+  try {
+    const edits = await measure();
+    if (Array.isArray(edits) && edits.every(isEdit)) {
+      return { ok: true, edits: edits.map(({ real, removed, added }) => ({ real, removed, added })) };
+    }
+    return { ok: false, reason: `${tool} did not report what this call would change as a list of edits` };
+  } catch (thrown) {
+    return { ok: false, reason: `${tool} failed to determine what this call would change: ${messageOf(thrown)}` };
+  }
+}
+
+function isEdit(edit: FileEdit): boolean {
+  const isLines = (lines: number): boolean => Number.isSafeInteger(lines) && lines >= 0;
+  return typeof edit?.real === "string" && isAbsolute(edit.real) && isLines(edit.removed) && isLines(edit.added);
 }
 
 function problemsOf<I>(spec: ToolSpec<I>): readonly Problem[] {

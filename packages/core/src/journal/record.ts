@@ -188,11 +188,13 @@ export function hashDigested(
   record: Omit<UnhashedRecord, "value">,
   valueDigest: string,
 ): string {
-  const { seq, ordinal, stepId, phase, incarnation, events } = record;
-  const place = [previous, runId, String(seq), String(ordinal)];
-  let hashed = "";
-  for (const text of [...place, stepId, phase, incarnation, valueDigest, events]) hashed += `${text.length}:${text}`;
-  return hash("sha256", hashed);
+  const { stepId, phase, incarnation, events } = record;
+  const seq = String(record.seq);
+  const ordinal = String(record.ordinal);
+  // Written out, since every record is hashed.
+  const place = `${previous.length}:${previous}${runId.length}:${runId}${seq.length}:${seq}${ordinal.length}:${ordinal}`;
+  const step = `${stepId.length}:${stepId}${phase.length}:${phase}${incarnation.length}:${incarnation}`;
+  return hash("sha256", `${place}${step}${valueDigest.length}:${valueDigest}${events.length}:${events}`);
 }
 
 /** A value's part in its record's hash: SHA-256 in hex, or empty if there is no value. */

@@ -3,7 +3,7 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 
 // The grammar of step ids:
 //
-//   id        = "initial" | fan-out [ "/failed" | "/approval" [ "/answer" ] ] | "wait/" signal | children
+//   id        = "project" | "initial" | fan-out [ "/failed" | "/approval" [ "/answer" ] ] | "wait/" signal | children
 //             | execution "/a" attempt "/" name
 //   fan-out   = "fan-" number, as the machine names it
 //   children  = execution ":a" attempt ":" key, without a slash, since ids of runs hold it
@@ -15,6 +15,8 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 //             | a name that the state's executor chose
 
 export const stepIds = {
+  /** What the run reads of its project's files. */
+  project: "project",
   initial: "initial",
   failedFanOut: (fanOut: string): string => `${fanOut}/failed`,
   /** A person is asked about the route that follows a failed fan-out; also the request's id. */
@@ -88,7 +90,7 @@ type StepNameRef =
   | { readonly kind: "custom"; readonly name: string };
 
 export type StepRef =
-  | { readonly kind: "initial" }
+  | { readonly kind: "project" | "initial" }
   | { readonly kind: "fanOut" | "failedFanOut" | "fanOutApproval"; readonly fanOut: string }
   /** The child runs that an executor started, by the name it gave them. */
   | (AttemptRef & { readonly kind: "children"; readonly name: string })
@@ -101,7 +103,7 @@ export type StepRef =
 export function parseStepId(text: string): StepRef {
   const inAttempt = parseAttemptStep(text);
   if (inAttempt !== undefined) return inAttempt;
-  if (text === stepIds.initial) return { kind: "initial" };
+  if (text === stepIds.project || text === stepIds.initial) return { kind: text };
   if (text.startsWith("wait/")) return { kind: "wait", signal: text.slice("wait/".length) };
   const [, fanOut, after] = FAN_OUT.exec(text) ?? [];
   if (fanOut === undefined) return parseChildrenStep(text) ?? { kind: "unknown" };

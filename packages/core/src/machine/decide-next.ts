@@ -107,7 +107,7 @@ async function byTable(rows: readonly RowSpec[], question: Question, ctx: StageC
   const found = await firstRow(rows, state, { result, ctx }, { includes: () => true, wrong });
   if (found.rule !== undefined) {
     const ledBy = result.status === "paused" && isJson(result.request) ? { request: result.request } : {};
-    return await byRow({ ...question, ...ledBy }, { by: "table", ...found.trace }, found.row, found.rule);
+    return await byRow({ ...question, ...ledBy }, { by: "table", ...found.trace }, found, ctx);
   }
   const { rejectedRows = [], moreRejectedRows: more = 0 } = found.trace;
   const listed = rejectedRows.map(rejectedText).join("; ") || `no row is for ${state}`;
@@ -168,12 +168,7 @@ export async function decideEvent(
     ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
     ...found.trace,
   } as const;
-  const decision = await byRow(
-    { spec, state, result, mayReturn, ...(isNamed ? { event } : {}) },
-    trace,
-    found.row,
-    found.rule,
-  );
+  const decision = await byRow({ spec, state, result, mayReturn, ...(isNamed ? { event } : {}) }, trace, found, ctx);
   const { choice, rejected } = decision;
   return choice.kind === "fail" && rejected === NOTHING_SUSPENDED ? refused(rejected, found.trace) : decision;
 }
@@ -256,12 +251,16 @@ async function whyNot(rule: RowSpec, scope: GuardScope): Promise<string | undefi
 type Trace = Omit<NextDecision, "choice">;
 
 /** The choice of a row that fires. It waits for an approval if the row asks for one. */
-async function byRow(question: Question, by: Trace, row: number, { to, approval }: RowSpec): Promise<NextDecision> {
-  const decision = await decisionOf(
-    question,
-    { ...by, row },
-    { name: `row ${row}`, targets: undefined, ask: () => to },
-  );
+async function byRow(
+  question: Question,
+  by: Trace,
+  { rule, row }: { readonly rule: RowSpec; readonly row: number },
+  ctx: StageContext,
+): Promise<NextDecision> {
+  const { to, approval } = rule;
+  const { result } = question;
+  const ask = (): unknown => (rule.input === undefined ? to : { ...to, input: rule.input(result, ctx) });
+  const decision = await decisionOf(question, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
   // A choice that cannot be followed fails the run, which needs no approval.
   if (approval === undefined || decision.rejected !== undefined) return decision;
   return { ...decision, approval: { ...approval, row } };

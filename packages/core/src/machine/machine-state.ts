@@ -1,5 +1,12 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
-import type { ListItem, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type {
+  Arrival,
+  ListItem,
+  ProjectFacts,
+  SiblingOutcome,
+  StageContext,
+  StageResult,
+} from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { type OutputChange, Outputs } from "./outputs.ts";
 import type { FanOutChoice } from "./resolve-choice.ts";
@@ -53,6 +60,8 @@ export interface RunFacts {
   /** The absolute path of the run's folder. */
   readonly workspace: string;
   readonly input: Json;
+  /** What it read of its project's files; absent if nothing reads it. */
+  readonly project?: ProjectFacts | undefined;
 }
 export interface StateCount {
   readonly visits: number;
@@ -64,6 +73,8 @@ export interface Entered {
   readonly input: Json;
   /** Counted from 1. */
   readonly visit: number;
+  /** The event that led here, if one did. */
+  readonly arrivedBy?: Arrival;
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -89,7 +100,7 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: { readonly state: string; readonly input: Json; readonly joined?: Joined };
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy"> & { readonly joined?: Joined };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
   /** Before `enter`: the execution of the state that was entered last waits. */
@@ -105,9 +116,14 @@ export function initialState(
   spec: PipelineSpec,
   run: Pick<RunFacts, "input"> & Partial<Omit<RunFacts, "input">>,
 ): MachineState {
-  const { id = "", workspace = "", input } = run;
+  const { id = "", workspace = "", input, project } = run;
   return {
-    run: { id, workspace, input: deepFreeze(input) },
+    run: {
+      id,
+      workspace,
+      input: deepFreeze(input),
+      ...(project === undefined ? {} : { project: deepFreeze(project) }),
+    },
     context: deepFreeze(spec.context),
     outputs: Outputs.of({}),
     hops: 0,
@@ -171,7 +187,8 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    state.at = { state: enter.state, input: deepFreeze(enter.input), visit };
+    const arrived = enter.arrivedBy === undefined ? {} : { arrivedBy: deepFreeze(enter.arrivedBy) };
+    state.at = { state: enter.state, input: deepFreeze(enter.input), visit, ...arrived };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }
@@ -221,6 +238,7 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   const { setup = null, attempt = 1, feedback } = facts;
   const { run, outputs, context, at } = view;
   const task = field(run.input, "task");
+  const arrived = at?.arrivedBy === undefined ? {} : { arrivedBy: at.arrivedBy };
   const ctx = {
     runId: run.id,
     workspace: run.workspace,
@@ -234,7 +252,13 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   };
   addUpstream(ctx, outputs);
   // A spread of `ctx` would read its outputs.
-  return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
+  const { project } = run;
+  const sometimes = {
+    ...arrived,
+    ...(project === undefined ? {} : { project }),
+    ...(feedback === undefined ? {} : { feedback }),
+  };
+  return Object.freeze(Object.assign(ctx, sometimes, deepFreeze(joined)));
 }
 
 /** Where a context keeps the outputs that its `upstream` reads. */

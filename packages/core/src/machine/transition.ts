@@ -236,11 +236,16 @@ interface Move {
   readonly failure: Failed | undefined;
 }
 
+/** What a completed state merges into the context. */
+function addedContext(input: MachineInput): JsonObject | undefined {
+  return input.kind === "result" && input.result.status === "completed" ? input.result.adds?.context : undefined;
+}
+
 function moveOf(view: MachineView, input: MachineInput, trace: NextDecision): Move {
   const failure = input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
   const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
   const isRoute = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
-  const { context } = trace;
+  const { context = addedContext(input) } = trace;
   const patch: Patch = {
     ...countsOf(view, input),
     ...(context === undefined ? {} : { context }),
@@ -292,7 +297,14 @@ function enter(
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const entered = { state, input, ...(joined === undefined ? {} : { joined }) };
+  const { event, rationale } = trace;
+  const arrivedBy = event === undefined ? undefined : { event, ...(rationale === undefined ? {} : { rationale }) };
+  const entered = {
+    state,
+    input,
+    ...(joined === undefined ? {} : { joined }),
+    ...(arrivedBy === undefined ? {} : { arrivedBy }),
+  };
   return { effect: { kind: "enter", state, input }, patch: { ...patch, enter: entered }, trace };
 }
 
@@ -415,7 +427,9 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
       const { result } = input;
       const state = enteredOf(view).state;
       const turns = [{ state, turns: result.turns }];
-      return result.status === "completed" ? { turns, outputs: [{ state, output: result.output }] } : { turns };
+      if (result.status !== "completed") return { turns };
+      const parts = Object.entries(result.adds?.upstream ?? {}).map(([part, output]) => ({ state: part, output }));
+      return { turns, outputs: [...parts, { state, output: result.output }] };
     }
     case "children": {
       const { siblings } = pendingOf(view).choice;

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
+import { type CallUsage, NO_CALLS } from "../gate/usage.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
@@ -19,6 +20,8 @@ interface SharedByAttempts {
   readonly slot: ConcurrencySlot;
   /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
+  /** What the calls of all attempts have used; after a resume, also what is recorded of them. */
+  readonly used: { calls: CallUsage };
 }
 
 /** An event that an attempt leaves by, if it completes. */
@@ -37,6 +40,7 @@ export class Attempt implements SharedByAttempts {
   readonly limits: ExecutionLimits;
   readonly slot: ConcurrencySlot;
   readonly denied: Denied[];
+  readonly used: { calls: CallUsage };
   /** From 1. */
   readonly number: number;
   /** From the assert hook of the previous attempt. */
@@ -47,12 +51,13 @@ export class Attempt implements SharedByAttempts {
   #ctx: StageContext | undefined;
 
   constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
-    const { execution, executionId, limits, slot, denied } = shared;
+    const { execution, executionId, limits, slot, denied, used } = shared;
     this.execution = execution;
     this.executionId = executionId;
     this.limits = limits;
     this.slot = slot;
     this.denied = denied;
+    this.used = used;
     this.number = number;
     this.feedback = feedback;
     this.journal = new AttemptJournal(execution.steps, executionId, number, limits);
@@ -80,7 +85,7 @@ export function firstAttempt(execution: Execution): Attempt {
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const watches = [watch, ...metersAround(meter).map(({ work }) => work)];
   const slot = new ConcurrencySlot(deps.slots, watches, detours.signal);
-  return new Attempt({ execution, executionId, limits, slot, denied: [] });
+  return new Attempt({ execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } });
 }
 
 /** Options of a step that only decides: replay runs it again instead of reading its record. */

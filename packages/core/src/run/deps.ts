@@ -1,4 +1,5 @@
 import type { Clock } from "../base/clock.ts";
+import type { ProjectFacts } from "../definition/result.ts";
 import type { GuardHook } from "../definition/state-rules.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
@@ -26,6 +27,8 @@ export interface RunDeps {
   /** The session's guard hook, called before those of the pipeline and the state. */
   readonly onCall?: GuardHook;
   readonly workspace: Workspace;
+  /** Reads what the pipeline needs of its project's files; absent if it needs nothing. */
+  readonly project?: ProjectReader;
   /** Environment of child processes, without the session's secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: SecretFilter;
@@ -41,6 +44,12 @@ export interface RunDeps {
   endSurvivors?(idempotencyKey: string): Promise<void>;
   /** Wraps every approved call, to run it inside a trace for example. */
   readonly around?: CallAround;
+}
+
+export interface ProjectReader {
+  read(): Promise<ProjectFacts>;
+  /** Whether this run's journal begins with the step that records it. Without it, a run that continues with a changed pipeline reads again. */
+  readonly recorded: boolean;
 }
 
 /** Has to call `work` once, synchronously, and return its result. */

@@ -62,6 +62,8 @@ export interface Execution extends PreparedState {
   readonly view: MachineView;
   readonly steps: StepRunner;
   readonly deps: RunDeps;
+  /** The variables of the processes that its calls start. */
+  readonly env: RunDeps["env"];
   readonly meter: RunMeter;
   /** False for a child, which has no route: its parent's join follows. */
   readonly routed: boolean;

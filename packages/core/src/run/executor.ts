@@ -1,8 +1,9 @@
 import type { Json, JsonObject } from "../base/json.ts";
-import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
+import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
+import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
@@ -13,15 +14,22 @@ import type { Budget, Deadline } from "./limits/limits.ts";
 export interface StateExecutor {
   readonly kind: string;
   /** Renders what act needs from the context. The value is recorded; a throw fails the state with code `hook`. */
-  init?(state: StateSpec, ctx: StageContext, offer: AvailableTools): Json;
+  init?(state: StateSpec, ctx: StageContext, offer: AvailableTools, place: StatePlace): Json;
   /** Does the work. Runs steps only through the scope, and returns failures as values. */
   act(init: Json, scope: ActScope): Promise<ActOutcome>;
+}
+
+/** Where a state stands in its pipeline. */
+export interface StatePlace {
+  readonly stateId: string;
+  /** The events that leave the state; [] for a state that completes without them. */
+  readonly events: readonly LegalEvent[];
 }
 
 /** How act ended. The run loop adds execution id, attempts and time. */
 export type ActOutcome = ActUsage &
   (
-    | { readonly status: "completed"; readonly output: Json }
+    | { readonly status: "completed"; readonly output: Json; readonly adds?: Additions }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
     | { readonly status: "cancelled"; readonly reason: string }
     /** A row of the state leads to another one, which gets the request as its input: the `answer` of a person, and whatever it needs. */
@@ -96,10 +104,12 @@ export interface ChildPipeline {
   readonly pipeline: string;
   /** The run's input. */
   readonly input: Json;
+  /** Merged into its initial context. */
+  readonly context?: JsonObject;
 }
 /** How such a child ended. */
-export type ChildOutcome = { readonly key: string } & (
-  | { readonly status: "completed"; readonly output: Json }
+export type ChildOutcome = { readonly key: string } /** `context` is the one that it ended with. */ & (
+  | { readonly status: "completed"; readonly output: Json; readonly context: JsonObject }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
 
@@ -113,10 +123,9 @@ export interface ScopedSteps {
   heard(): boolean;
 }
 
-export interface ActScope {
+export interface ActScope extends StatePlace {
   readonly steps: ScopedSteps;
   readonly state: StateSpec;
-  readonly stateId: string;
   readonly executionId: string;
   readonly ctx: StageContext;
   /** Turns of this state in earlier attempts and visits. */
@@ -126,15 +135,21 @@ export interface ActScope {
   readonly deadline: Deadline;
   /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
+  /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
+  used(): CallUsage;
   /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
-  /** The events that rows of this state name, with where they lead. Empty for a state without such rows. */
-  readonly events: readonly LegalEvent[];
   /**
    * Asks the machine to move by an event, and a person where the row wants that. Once an event is accepted, complete with its
    * output: any other outcome drops it. Rejects after the attempt has ended, and once an event was accepted.
    */
-  accept(candidate: { readonly turn: number; readonly event: string; readonly data: JsonObject }): Promise<Acceptance>;
+  accept(candidate: {
+    readonly turn: number;
+    /** The model's call, if there is one, for readers of the events. */
+    readonly callId?: string;
+    readonly event: string;
+    readonly data: JsonObject;
+  }): Promise<Acceptance>;
   /**
    * Asks a person, without a concurrency slot and outside every timeout. `name` is unique in the attempt. `question` is what they
    * see: its `question` is text, and its `answer` the JSON Schema of the answer.

@@ -1,7 +1,8 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, textField } from "../base/json.ts";
-import type { StageResult } from "../definition/result.ts";
+import type { ProjectFacts, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
+import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { parseSiblingId, stepIds } from "../journal/step-id.ts";
 import { apply, enteredOf, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
@@ -61,7 +62,8 @@ function inRun(
 
 async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json): Promise<ProgramEnd> {
   const { spec, deps } = pipeline;
-  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input });
+  const project = await readProject(pipeline, steps);
+  const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
   return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
 }
 
@@ -71,6 +73,14 @@ function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState)
 
 async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
   return runEndOf(walk.account, await walkToEnd(walk, moveOf(walk, start)));
+}
+
+/** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
+async function readProject({ deps }: PipelineInRun, steps: StepRunner): Promise<ProjectFacts | undefined> {
+  const { project, secrets } = deps;
+  if (project === undefined) return undefined;
+  const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(), secrets);
+  return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
 
 /** Recorded only where a schema reads the run's input. */
@@ -155,15 +165,21 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
   const own = inRun(spec, { deps, meter, running, prepare });
   const { run, context } = startOfOther(child);
-  const { state, start } = await checkedStart(own, steps, run);
+  const { state, start } = await checkedStart(own, child, run);
   apply(state, { context });
-  return await runFromStart(walkOf(own, steps, state), start);
+  const end = await runFromStart(walkOf(own, steps, state), start);
+  const isRead = textField(input, "kind") === "run" && end.status === "completed" && isJsonObject(end.value);
+  return isRead ? { ...end, value: { ...end.value, context: state.context } } : end;
 }
 
 /** The run's input of another pipeline, and what is merged into its context. An invoked one has the task of its parent. */
 function startOfOther({ input, parent }: StartedChild): { readonly run: Json; readonly context: JsonObject } {
   const given = field(input, "input") ?? null;
-  if (textField(input, "kind") === "run" || !isJsonObject(given)) return { run: given, context: {} };
+  if (textField(input, "kind") === "run") {
+    const context = field(input, "context");
+    return { run: given, context: isJsonObject(context) ? context : {} };
+  }
+  if (!isJsonObject(given)) return { run: given, context: {} };
   const task = textField(parent.run.input, "task");
   return { run: { ...(task === undefined ? {} : { task }), ...given }, context: given };
 }
@@ -171,12 +187,11 @@ function startOfOther({ input, parent }: StartedChild): { readonly run: Json; re
 /** The input of a child was not checked when the child was started, unlike that of a root. */
 async function checkedStart(
   { spec, deps }: PipelineInRun,
-  steps: StepRunner,
+  { steps, parent }: StartedChild,
   given: Json,
 ): Promise<{ readonly state: MachineState; readonly start: Decided }> {
   const input: MachineInput = { kind: "start" };
-  const stateOf = (run: Json): MachineState =>
-    initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input: run });
+  const stateOf = (run: Json): MachineState => initialState(spec, { ...parent.run, id: steps.runId, input: run });
   const check = async (): Promise<StartOfOther> => {
     const checked = await raceAbort(steps.signal, Promise.resolve(spec.input.check(given)));
     if (checked === undefined) return { ok: false, reason: cancelReason(steps.signal) ?? "cancelled", run: given };

@@ -3,6 +3,7 @@ import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
 import { sharedData } from "../journal/redaction.ts";
+import { type LegalEvent, legalEvents, routesPause } from "../machine/legal-events.ts";
 import type { AvailableTools } from "./executor.ts";
 
 /** A state as every execution of it in a session finds it. */
@@ -11,6 +12,9 @@ export interface PreparedState {
   /** Undefined for a state without allowedTools. */
   readonly envelope: Envelope | undefined;
   readonly offer: AvailableTools;
+  readonly events: readonly LegalEvent[];
+  /** Whether a row of its table routes a pause. */
+  readonly pauses: boolean;
   /** Data of the event after Setup: the resolved tools. */
   readonly leftSetup: JsonObject;
 }
@@ -24,7 +28,17 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
       const envelope = state.patterns === undefined ? compileEnvelope(state.allowedTools) : envelopeOf(state.patterns);
       const offer = availableTools(envelope, tools);
       const names = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
-      return [id, { state, envelope, offer, leftSetup: sharedData({ phase: "left", tools: names }) }];
+      return [
+        id,
+        {
+          state,
+          envelope,
+          offer,
+          events: legalEvents(spec, id),
+          pauses: routesPause(spec, id),
+          leftSetup: sharedData({ phase: "left", tools: names }),
+        },
+      ];
     }),
   );
 }

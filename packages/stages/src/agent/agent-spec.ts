@@ -9,8 +9,9 @@ export interface AgentSpec {
   readonly model?: string;
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
-  readonly completionTool: string;
-  readonly completionSchema: CompiledSchema<unknown>;
+  /** Without it and its schema, the state completes by events. */
+  readonly completionTool?: string;
+  readonly completionSchema?: CompiledSchema<unknown>;
   readonly turnCap: number;
 }
 
@@ -39,10 +40,13 @@ function isAgentSpec(options: unknown): options is AgentSpec {
     typeof prompt === "function" &&
     (visibility === "allowed" || visibility === "session") &&
     (model === undefined || typeof model === "string") &&
-    typeof completionTool === "string" &&
-    isObject(completionSchema) &&
-    typeof completionSchema.check === "function" &&
-    isObject(completionSchema.jsonSchema) &&
+    (completionTool === undefined
+      ? completionSchema === undefined
+      : typeof completionTool === "string" && isCompiledSchema(completionSchema)) &&
     [temperature ?? 0, maxOutputTokens ?? 1, turnCap].every((number) => typeof number === "number")
   );
+}
+
+function isCompiledSchema(schema: unknown): boolean {
+  return isObject(schema) && typeof schema.check === "function" && isObject(schema.jsonSchema);
 }

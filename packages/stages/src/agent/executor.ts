@@ -3,10 +3,10 @@ import {
   type ActOutcome,
   type ActScope,
   type AvailableTools,
-  type FailureCode,
   field,
   type Json,
   type StateExecutor,
+  type StatePlace,
   type StateSpec,
   type Usage,
 } from "@sluice/core";
@@ -17,12 +17,16 @@ import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
-import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
+import { completionByEvents } from "./completion/by-events.ts";
+import { completionByTool } from "./completion/by-tool.ts";
+import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
+import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
+import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
-import { callId, Transcript } from "./transcript.ts";
+import { type CallAnswer, callId, Transcript } from "./transcript.ts";
 
 /**
  * Runs agent states: one transcript per attempt, turn by turn, until a completion is valid or a limit is reached. `caller`
@@ -41,44 +45,54 @@ export function agentExecutor(
     return known;
   };
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
-  const prepare = (state: StateSpec, offer: AvailableTools): PreparedStage => {
+  const prepare = (state: StateSpec, offer: AvailableTools, place: StatePlace): PreparedStage => {
     const agent = readAgent(state);
     const known = prepared.get(offer);
     if (known?.agent === agent) return known;
-    const completion = completionTool(agent);
-    const tools = [...offeredTools(offer, agent), completion];
+    const completion = completionOf(agent, place);
+    const tools = [...offeredTools(offer, agent), ...completion.besides, completion.tool];
     const stage = {
       agent,
-      system: systemMessages(contract(agent, offer)),
+      completion,
+      system: systemMessages(contract(completion, state, agent.turnCap, offer)),
       tools,
       toolsSize: JSON.stringify(tools).length,
-      lastTurnTools: [completion],
     };
     prepared.set(offer, stage);
     return stage;
   };
   return {
     kind: "agent",
-    init: (state, ctx, offer) => {
-      const { agent, system } = prepare(state, offer);
-      return { system: system(agent.prompt(ctx)), first: firstMessage(ctx) };
+    init: (state, ctx, offer, place) => {
+      const { agent, completion, system } = prepare(state, offer, place);
+      return {
+        system: system(withSkills(agent.prompt(ctx), state, ctx), completion.about(ctx)),
+        first: completion.first(ctx),
+      };
     },
     act: (init, scope) => {
-      const stage = prepare(scope.state, scope.offer);
+      const stage = prepare(scope.state, scope.offer, scope);
       return act(init, scope, stage, stageModelOf(stage.agent));
     },
   };
 }
 
+function completionOf(agent: AgentSpec, place: StatePlace): Completion {
+  const { completionTool, completionSchema } = agent;
+  return completionTool === undefined || completionSchema === undefined
+    ? completionByEvents(agent, place)
+    : completionByTool({ ...agent, completionTool, completionSchema });
+}
+
 /** What is the same each time a state is entered. */
 interface PreparedStage {
   readonly agent: AgentSpec;
+  readonly completion: Completion;
   /** Adds the contract to a prompt. */
-  readonly system: (prompt: string) => string;
+  readonly system: (prompt: string, about: string) => string;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** In characters; every prompt includes the tools. */
   readonly toolsSize: number;
-  readonly lastTurnTools: readonly LanguageModelV4FunctionTool[];
 }
 
 interface StageModel {
@@ -91,17 +105,20 @@ interface StageModel {
 interface AgentState {
   readonly scope: ActScope;
   readonly agent: AgentSpec;
+  readonly completion: Completion;
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
   usage: Usage;
   /** Whether `limit.near` was reported for the context window. */
   nearReported: boolean;
-  /** Whether the model completed, but never with valid arguments. */
-  onlyInvalid: boolean;
+  /** Turns since the stage's tool calls were used up. */
+  decidingTurns: number;
+  /** The last completion that was rejected. */
+  rejected: Rejected | undefined;
 }
 
 async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
-  const { agent } = prepared;
+  const { agent, completion } = prepared;
   const { facts } = stageModel;
   // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
@@ -109,16 +126,21 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
   const state: AgentState = {
     scope,
     agent,
+    completion,
     facts,
     transcript,
     usage: NO_USAGE,
     nearReported: false,
-    onlyInvalid: false,
+    decidingTurns: 0,
+    rejected: undefined,
   };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(state, turn - 1);
-    const tools = turn === agent.turnCap ? prepared.lastTurnTools : prepared.tools;
-    const answer = await modelTurn(scope, { turn, agent, ...stageModel, transcript, tools });
+    const isOutOfCalls = outOfCalls(scope);
+    if (isOutOfCalls && state.decidingTurns === DECIDING_TURNS) return undecided(state, turn - 1);
+    if (isOutOfCalls) announceDeciding(state);
+    const tools = isOutOfCalls || turn === agent.turnCap ? [completion.tool] : prepared.tools;
+    const answer = await modelTurn(scope, { turn, agent, completion, ...stageModel, transcript, tools });
     const outcome = await handleAnswer(state, turn, answer);
     if (outcome !== undefined) return outcome;
   }
@@ -127,7 +149,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
 
 /** Appends an answer to the transcript and executes its calls. Returns the outcome if the attempt ends with this turn. */
 async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer): Promise<ActOutcome | undefined> {
-  const { scope, agent, transcript } = state;
+  const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
   if (answer.kind === "cancelled") return cancelled(state, turn);
@@ -147,7 +169,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   transcript.assistant(reply);
   reportNearWindow(state);
 
-  const others = reply.calls.filter((call) => call.tool !== agent.completionTool);
+  const others = reply.calls.filter((call) => !isOwnCall(completion, call));
   const outcomes =
     others.length === 0
       ? []
@@ -167,30 +189,77 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   }
   if (scope.signal.aborted) return cancelled(state, turn);
 
-  const completions = others.length === 0 ? answer.completions : await lateCompletions(scope, turn, reply, agent);
-  const accepted = completions.find((check) => check.ok);
-  if (accepted?.ok === true) {
-    scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
-    return { status: "completed", output: accepted.output, ...totals };
+  const settled = outcomes.some(({ interrupts = [] }) => interrupts.length > 0)
+    ? { answers: interruptedCalls(state, turn, reply) }
+    : await settleOwnCalls(state, turn, reply, others.length === 0 ? answer.completions : undefined);
+  if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
+  if (scope.signal.aborted) return cancelled(state, turn);
+  if (reply.calls.length === 0) transcript.user(nudge(completion, turnsLeft(state, turn)));
+  else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
+  for (const { interrupts = [] } of outcomes) {
+    for (const handled of interrupts) transcript.user(scope.secrets.text(interruptNotice(scope.stateId, handled)));
   }
-  for (const check of completions) noteRejected(scope, turn, check);
-  state.onlyInvalid ||= completions.length > 0;
-  if (reply.calls.length === 0) transcript.user(nudge(agent.completionTool, agent.turnCap - turn));
-  else transcript.results(reply.calls, outcomes, completions, turn);
   return undefined;
+}
+
+/** Settles the calls of the state's own tools in order, up to the one that completes it. `checked` are their checks, if made. */
+async function settleOwnCalls(
+  state: AgentState,
+  turn: number,
+  reply: Reply,
+  checked: readonly CompletionCheck[] | undefined,
+): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
+  const { scope, completion } = state;
+  const own = reply.calls.filter((call) => isOwnCall(completion, call));
+  const answers: CallAnswer[] = [];
+  const checks = checked ?? (own.length === 0 ? [] : await lateChecks(state, turn, reply));
+  for (const call of own) {
+    const check = checks.find(({ index }) => index === call.index);
+    const settled = await completion.settle(call, check, turn, scope);
+    const { kind, output } = settled;
+    if (kind === "completed") return { completed: output };
+    if (kind === "rejected") state.rejected = settled;
+    answers.push({ id: callId(turn, call.index), ok: kind === "answered", output });
+  }
+  return { answers };
 }
 
 function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {
   return { status: "cancelled", reason: reasonOf(scope.signal), turns, usage };
 }
 
-function outOfTurns({ scope, agent, onlyInvalid, usage }: AgentState): ActOutcome {
-  const code: FailureCode = onlyInvalid ? "schema" : "turn_cap";
+function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): ActOutcome {
   scope.note({ type: "limit.reached", data: { limit: "turnCap", message: `${agent.turnCap} turns` } });
-  const message = onlyInvalid
-    ? `no ${agent.completionTool} call matched its schema within ${agent.turnCap} turns`
-    : `${agent.completionTool} was not called within ${agent.turnCap} turns`;
-  return { status: "failed", code, message, turns: agent.turnCap, usage };
+  const failure = completion.notCompleted(`within ${agent.turnCap} turns`, rejected);
+  return { status: "failed", ...failure, turns: agent.turnCap, usage };
+}
+
+/** Whether the calls that the stage may run are used up. */
+function outOfCalls({ state, used }: ActScope): boolean {
+  return used().calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
+}
+
+/** Counts a turn that can only complete the state; before the first one, the model reads why. */
+function announceDeciding(state: AgentState): void {
+  const { scope, completion, transcript } = state;
+  state.decidingTurns += 1;
+  if (state.decidingTurns > 1) return;
+  transcript.user(
+    `This stage has used its ${scope.used().calls} tool calls. Only ${completion.tool.name} is available now, for ${DECIDING_TURNS} turns: ${completion.advice}.`,
+  );
+}
+
+/** The turns after this one in which the model may complete the state. */
+function turnsLeft({ scope, agent, decidingTurns }: AgentState, turn: number): number {
+  const left = agent.turnCap - turn;
+  return outOfCalls(scope) ? Math.min(left, DECIDING_TURNS - decidingTurns) : left;
+}
+
+/** The failure of an attempt that used its last tool call and did not complete in the turns that were left. */
+function undecided({ scope, completion, rejected, usage }: AgentState, turns: number): ActOutcome {
+  const after = `${DECIDING_TURNS} turns after the last of ${scope.used().calls} tool calls`;
+  scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
+  return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }
 
 /** Reports once per attempt that the transcript is close to filling the model's context window. */
@@ -206,25 +275,23 @@ function lengthOf(text: string): number {
   return text.length;
 }
 
-/** Completions beside other calls are checked after those have run. */
-async function lateCompletions(
-  scope: ActScope,
-  turn: number,
-  reply: Reply,
-  agent: AgentSpec,
-): Promise<readonly CompletionCheck[]> {
-  if (!reply.calls.some((call) => call.tool === agent.completionTool)) return [];
-  return await scope.steps.run(completionStepName(turn), () => checkCompletions(reply, agent), {
-    decides: () => true,
-  });
+/** The model did not know of the interrupt when it made these calls, so it has to decide again. */
+function interruptedCalls({ completion }: AgentState, turn: number, reply: Reply): readonly CallAnswer[] {
+  const message =
+    "a call of this turn started an interrupt, so this call was not run; make it again if it is still right";
+  return reply.calls
+    .filter((call) => isOwnCall(completion, call))
+    .map(({ index }) => ({ id: callId(turn, index), ok: false, output: { code: "interrupted", message } }));
 }
 
-function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): void {
-  if (check.ok) return;
-  const issues = check.issues.map((issue) => ({ ...issue }));
-  scope.note({
-    type: "completion.rejected",
-    data: { turn, callId: callId(turn, check.index), code: "completion_schema_invalid", issues },
+/** Own calls beside others are checked after those have run. */
+async function lateChecks(
+  { scope, completion }: AgentState,
+  turn: number,
+  reply: Reply,
+): Promise<readonly CompletionCheck[]> {
+  return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
+    decides: () => true,
   });
 }
 
@@ -244,22 +311,6 @@ function offeredTools(
   return tools
     .filter((tool) => all || tool.allowed)
     .map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema));
-}
-
-function completionTool(agent: AgentSpec): LanguageModelV4FunctionTool {
-  return functionTool(
-    agent.completionTool,
-    "Submits the result of this stage and finishes it.",
-    agent.completionSchema.jsonSchema,
-  );
-}
-
-function functionTool(
-  name: string,
-  description: string,
-  inputSchema: AgentSpec["completionSchema"]["jsonSchema"],
-): LanguageModelV4FunctionTool {
-  return { type: "function", name, description, inputSchema: { ...inputSchema } };
 }
 
 function textField(init: Json, key: string): string {

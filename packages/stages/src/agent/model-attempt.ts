@@ -7,7 +7,7 @@ import { mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import { type CallUsage, maxOutput, readReservation, spentOn, spentOnFailure } from "./budget.ts";
-import { checkCompletions } from "./contract.ts";
+import { type Completion, onlyOwnCalls } from "./completion/completion.ts";
 import { LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
@@ -23,6 +23,7 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 export interface TurnRequest {
   readonly turn: number;
   readonly agent: AgentSpec;
+  readonly completion: Completion;
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
@@ -59,7 +60,9 @@ export function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt):
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, cost: reserve };
   const ask = (call: StepCall): Promise<ModelStepRecord> =>
-    call.recorded === undefined ? tryModel(scope, trial, call) : replayedCompletion(call.recorded, request.agent, call);
+    call.recorded === undefined
+      ? tryModel(scope, trial, call)
+      : replayedCompletion(call.recorded, request, scope, call);
   return steps.run(stepId, ask, { open, cost: costOfStep, takes: takesMessages, decides: decidesCompletion });
 }
 
@@ -174,15 +177,14 @@ function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: ModelAt
 }
 
 async function replyRecord(
-  { secrets }: ActScope,
+  scope: ActScope,
   trial: ModelAttempt,
   outcome: Extract<ModelOutcome, { readonly ok: true }>,
 ): Promise<ModelStepRecord> {
-  const { agent } = trial.request;
-  const masked = maskReply(outcome, secrets);
+  const { completion, turn } = trial.request;
+  const masked = maskReply(outcome, scope.secrets);
   // Beside other calls, completions are checked after those have run.
-  const alone = masked.calls.every((call) => call.tool === agent.completionTool);
-  const completions = alone ? await checkCompletions(masked, agent) : [];
+  const completions = onlyOwnCalls(completion, masked) ? await completion.check(masked, turn, scope) : [];
   return {
     kind: "reply",
     reply: encodeReply(masked),

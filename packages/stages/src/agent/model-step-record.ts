@@ -9,9 +9,8 @@ import {
 } from "@sluice/core";
 import { decodeValue, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
 import type { ModelFailure } from "../models/reply/reply.ts";
-import type { AgentSpec } from "./agent-spec.ts";
 import { type CallUsage, readReservation, usageOfCall } from "./budget.ts";
-import { checkCompletions } from "./contract.ts";
+import { type CheckScope, type Completion, onlyOwnCalls } from "./completion/completion.ts";
 import type { Message } from "./messages.ts";
 import { type CompletionCheckRecord, decodeReply, encodeChecks, type Reply } from "./reply-record.ts";
 import { parseAgentStep } from "./step-names.ts";
@@ -37,15 +36,15 @@ export function decidesCompletion({ value }: RecordedOutcome): boolean {
 /** Replays a model step without calling the model: checks the completions of the recorded reply against the current schema. */
 export async function replayedCompletion(
   { value, events }: RecordedOutcome,
-  agent: AgentSpec,
+  { completion, turn }: { readonly completion: Completion; readonly turn: number },
+  scope: CheckScope,
   call: StepCall,
 ): Promise<ModelStepRecord> {
   for (const event of events) call.event(event);
   const recorded = recordedIn(value);
   if (recorded.kind !== "reply") return recorded;
   const reply = decodeReply(recorded.reply);
-  const alone = reply.calls.every(({ tool }) => tool === agent.completionTool);
-  const completions = alone ? await checkCompletions(reply, agent) : [];
+  const completions = onlyOwnCalls(completion, reply) ? await completion.check(reply, turn, scope) : [];
   return { ...recorded, completions: encodeChecks(completions, reply) };
 }
 

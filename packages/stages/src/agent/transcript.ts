@@ -1,7 +1,7 @@
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
-import type { CallOutcome, Json } from "@sluice/core";
+import type { Json } from "@sluice/core";
 import { isMetered } from "./budget.ts";
-import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
+import type { Reply, TurnCall } from "./reply-record.ts";
 
 /** Low for English, about right for code, Chinese and Japanese: a reservation should not be too small. */
 const BYTES_PER_TOKEN = 3;
@@ -61,24 +61,28 @@ export class Transcript {
     if (isMetered(usage)) this.#counted = { tokens: usage.inputTokens + usage.outputTokens, size: this.#size };
   }
 
-  results(
-    calls: readonly TurnCall[],
-    outcomes: readonly CallOutcome[],
-    completions: readonly CompletionCheck[],
-    turn: number,
-  ): void {
-    const byId = new Map(outcomes.map((outcome) => [outcome.id, outcome]));
+  /** Adds the results of a turn's calls: one answer per call. */
+  results(calls: readonly TurnCall[], answers: readonly CallAnswer[], turn: number): void {
+    const byId = new Map(answers.map((answer) => [answer.id, answer]));
     const content = calls.map((call): LanguageModelV4ToolResultPart => {
-      const output = outputOf(
-        byId.get(callId(turn, call.index)),
-        completions.find((check) => check.index === call.index),
-      );
+      const output = outputOf(byId.get(callId(turn, call.index)) ?? NO_ANSWER);
       this.#size += this.#sizeOf(output.type === "text" ? output.value : JSON.stringify(output.value));
       return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
     });
     this.messages.push({ role: "tool", content });
   }
 }
+
+/** What the model reads as the result of a call. */
+export interface CallAnswer {
+  /** `t<turn>.c<index>` */
+  readonly id: string;
+  readonly ok: boolean;
+  readonly output: Json;
+}
+
+/** Providers refuse a call without a result. */
+const NO_ANSWER = { ok: false, output: { code: "call_not_run", message: "this call was not run" } } as const;
 
 /** A call's id by its position, because providers may repeat theirs. */
 export function callId(turn: number, index: number): string {
@@ -91,19 +95,7 @@ function userMessage(text: string): LanguageModelV4Message {
 
 type ResultOutput = { type: "text"; value: string } | { type: "json" | "error-json"; value: Json };
 
-function outputOf(outcome: CallOutcome | undefined, check: CompletionCheck | undefined): ResultOutput {
-  if (outcome !== undefined) {
-    if (!outcome.ok) return { type: "error-json", value: outcome.output };
-    return typeof outcome.output === "string"
-      ? { type: "text", value: outcome.output }
-      : { type: "json", value: outcome.output };
-  }
-  const issues = check?.ok === false ? check.issues.map((issue) => ({ ...issue })) : [];
-  return { type: "error-json", value: invalidCompletion(issues) };
-}
-
-/** The tool result for a completion call that fails schema validation. */
-export function invalidCompletion(issues: readonly Json[]): Json {
-  const message = "The arguments do not match the schema. Fix every issue listed and call this tool again.";
-  return { code: "completion_schema_invalid", message, issues };
+function outputOf({ ok, output }: Pick<CallAnswer, "ok" | "output">): ResultOutput {
+  if (!ok) return { type: "error-json", value: output };
+  return typeof output === "string" ? { type: "text", value: output } : { type: "json", value: output };
 }

@@ -1,7 +1,8 @@
 import { field, isJson, type JournalRecord, type Json, parseJson } from "@sluice/core";
 import { type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
+import { invalidCompletion } from "../agent/completion/completion.ts";
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
-import { callId, invalidCompletion } from "../agent/transcript.ts";
+import { callId } from "../agent/transcript.ts";
 
 /** An entry of an agent state's transcript, reconstructed from the journal. */
 export type TranscriptEntry = {
@@ -44,6 +45,8 @@ function partsOf(record: JournalRecord, step: AgentStepRef): readonly Transcript
       return partsOfTurn(value, step.turn);
     case "completion":
       return checksOf(value, step.turn, new Map());
+    case "accept":
+      return transitionIn(record.events, value);
     case "calls":
       return step.part === "verdicts" || step.part === "approvals"
         ? (readVerdicts(record.value) ?? []).flatMap(refusalOf)
@@ -119,6 +122,23 @@ function checksOf(value: Json | undefined, turn: number, inputs: ReadonlyMap<num
       ? readable(field(check, "output") ?? inputs.get(index))
       : readable(invalidCompletion(itemsOf(field(check, "issues"))));
     return output === undefined ? [] : [{ kind: "result", callId: callId(turn, index), ok, output }];
+  });
+}
+
+/** What the machine decided about a transition, once that is final. */
+function transitionIn(events: string, value: Json): readonly TranscriptPart[] {
+  const read = parseJson(events);
+  return itemsOf(read.ok ? read.value : undefined).flatMap((drafted): readonly TranscriptPart[] => {
+    const [type, data] = [textOf(drafted, "type"), field(drafted, "data")];
+    const id = textOf(data, "callId");
+    if (id === "") return [];
+    if (type === "transition.accepted") {
+      const output = { event: textOf(data, "event"), data: field(field(value, "decision"), "context") ?? {} };
+      return [{ kind: "result", callId: id, ok: true, output }];
+    }
+    if (type !== "transition.rejected") return [];
+    const output = { code: "transition_rejected", reason: textOf(data, "reason"), rows: field(data, "rows") ?? [] };
+    return [{ kind: "result", callId: id, ok: false, output }];
   });
 }
 

@@ -10,6 +10,8 @@ const REPORTED: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
   "grant.consumed": { requestId: "sluice.request.id", callId: "gen_ai.tool.call.id" },
   "completion.accepted": { callId: "gen_ai.tool.call.id" },
   "completion.rejected": { callId: "gen_ai.tool.call.id", code: "sluice.code" },
+  "transition.accepted": { callId: "gen_ai.tool.call.id", to: "sluice.to" },
+  "transition.rejected": { callId: "gen_ai.tool.call.id" },
   "route.decided": { from: "sluice.from", choice: "sluice.choice", to: "sluice.to", join: "sluice.join" },
   "route.rejected": { from: "sluice.from" },
   "fanOut.joined": { fanOut: "sluice.fan_out" },

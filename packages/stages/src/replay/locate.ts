@@ -67,7 +67,7 @@ function causeAtStep(step: AgentStepRef | StepRef, path: string, event: string |
   switch (step.kind) {
     case "enter":
       if (path.startsWith("$.init.system"))
-        return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed, so the model would have received a different request";
+        return "the stage's prompt, its allowedTools, its completionTool, its events or its turnCap changed, so the model would have received a different request";
       if (path.startsWith("$.init")) return "the stage now gets a different task, input or feedback";
       if (event === "stage.setup")
         return "the stage has different tools: its allowedTools or the available tools changed";
@@ -80,6 +80,8 @@ function causeAtStep(step: AgentStepRef | StepRef, path: string, event: string |
     case "completion":
     case "output":
       return "the stage's schema validates the recorded output differently";
+    case "accept":
+      return "the machine decides about the event differently: its transitions, their conditions or the context changed";
     case "leave":
       return path.startsWith("$.next") || event?.startsWith("route.") === true
         ? "the route decides differently"

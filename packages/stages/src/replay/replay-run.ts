@@ -29,10 +29,12 @@ import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
+import { stepsExecutor } from "../kinds/steps.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
+import { replayedProject } from "../session/project-facts.ts";
 import { builtinTools, ownTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
@@ -122,11 +124,15 @@ function replayDeps(
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
-  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const executors = new Map<string, StateExecutor>(
+    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+  );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
+  const project = replayedProject(spec, recorded);
   return {
+    ...(project === undefined ? {} : { project }),
     clock: replayClock(options.clock ?? systemClock, at),
     executors,
     tools,

@@ -6,6 +6,8 @@ const KEY_VARIABLE =
   /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET(?:_KEY(?:_BASE)?)?|AUTH|PRIVATE_KEY|CREDENTIALS?|PASS|PAT|PWD)$|(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN)$/i;
 /** Many of these are not secret (`SORT_KEY=name`), so the value must look like a secret too. */
 const PERHAPS_KEY = /(?:^|_)KEY$/i;
+/** The end of names of settings that hold keys. */
+const KEY_WORD = /(?:key|token|secret|password|auth)$/i;
 /** Programs need these in any case. */
 const NEVER_SECRET = new Set(["PATH", "PWD", "OLDPWD", "HOME"]);
 const URL_PASSWORD = /:\/\/[^\s/:@]*:([^\s/@]+)@/g;
@@ -80,6 +82,16 @@ export function isKeyName(name: string): boolean {
 
 function isKey(name: string, text: string): boolean {
   return isKeyName(name) || (PERHAPS_KEY.test(name) && looksRandom(text));
+}
+
+/** The keys among variables that settings or definitions give to processes, each with its name. */
+export function keysInVariables(
+  variables: Readonly<Record<string, string>>,
+): readonly (readonly [value: string, name: string])[] {
+  return Object.entries(variables).flatMap(([name, value]) => [
+    ...(isKeyName(name) || KEY_WORD.test(name) ? [[value.trim(), name] as const] : []),
+    ...urlPasswords(value).map((password) => [password, name] as const),
+  ]);
 }
 
 /** The passwords in the URLs of a value. */

@@ -8,6 +8,7 @@ import {
   type PipelineSpec,
   pipelineShape,
   type RunHost,
+  type RunJournal,
   type RunProgram,
   SluiceError,
   type StateExecutor,
@@ -21,28 +22,34 @@ import {
   messageOf,
   type PreparedStates,
   pipelineProgram,
+  pipelinesWithin,
   prepareStates,
   problemsError,
   type RecordedCosts,
   type RunDeps,
   type SecretFilter,
+  statesWithin,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
+import { readsSkills } from "../agent/completion/skills.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
+import { stepsExecutor } from "../kinds/steps.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
-import { rememberedSecrets, sessionSecrets } from "../secrets/detect.ts";
+import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
+import { skillRoots } from "../tools/skills/skill-folders.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
+import { projectReader } from "./project-facts.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
@@ -85,7 +92,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return model;
   };
   const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
-  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const executors = new Map<string, StateExecutor>(
+    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+  );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
@@ -117,8 +126,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
-  const protectedPaths = (): readonly string[] => {
-    const found = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
+  const protectedPaths = (spec: PipelineSpec): readonly string[] => {
+    // A stage must not write instructions for a later one.
+    const skills = statesWithin(spec).some(readsSkills) ? skillRoots(root) : [];
+    const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
+    const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
     if (!isDeepStrictEqual(now, paths)) paths = now;
     return paths;
@@ -140,12 +152,17 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
-  const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers) => {
+  const of = async (
+    spec: PipelineSpec,
+    runId: string,
+    { any, unwalled }: RunAnswers,
+    journals: readonly RunJournal[] = [],
+  ) => {
     const byState = await modelsOf(spec);
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
-      given: await tools.keys(),
+      given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
     });
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
@@ -156,7 +173,15 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const { states, shape, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
-    const own = { tools: live, env: childEnv, secrets: filter, protectedPaths: protectedPaths(), answers };
+    const project = projectReader(spec, sharedDeps().workspace, journals);
+    const own = {
+      tools: live,
+      env: childEnv,
+      secrets: filter,
+      protectedPaths: protectedPaths(spec),
+      answers,
+      ...(project === undefined ? {} : { project }),
+    };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
       ...(source === undefined ? {} : { source }),
@@ -206,6 +231,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     of,
     close: tools.close,
   };
+}
+
+/** The keys in the variables that states set; they are redacted everywhere. */
+function keysOfStates(spec: PipelineSpec): readonly (readonly [value: string, name: string])[] {
+  const states = pipelinesWithin(spec).flatMap((one) => [...one.states.values()]);
+  const found = states.flatMap(({ env }) => keysInVariables(env?.set ?? {}));
+  return found.filter(([value]) => value.length >= SHORTEST_SECRET);
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {

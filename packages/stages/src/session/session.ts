@@ -136,7 +136,7 @@ export function createSession(options: SessionOptions): Session {
     refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
-    const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
+    const run = await preparation.of(spec, runId, recordedAnswers(started, journals), journals);
     refuseMissingSandbox(runId, started, run.sandbox);
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
@@ -164,7 +164,7 @@ export function createSession(options: SessionOptions): Session {
     refuseLowerSandbox(of, from, preparation);
     const { boundary, past } = forkPointBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
-    const run = await preparation.of(spec, runId, recordedAnswers(from, journals));
+    const run = await preparation.of(spec, runId, recordedAnswers(from, journals), past);
     refuseMissingSandbox(of, from, run.sandbox);
     const changed = compare(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));

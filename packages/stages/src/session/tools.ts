@@ -8,6 +8,7 @@ import type { McpSource } from "../tools/mcp/servers.ts";
 import type { McpStart } from "../tools/mcp/transport/connection.ts";
 import { globTool } from "../tools/search/glob.ts";
 import { grepTool } from "../tools/search/grep.ts";
+import { readSkillTool } from "../tools/skills/read-skill.ts";
 import type { SessionOptions } from "./options.ts";
 
 /** The tools of a session; those of MCP servers are added by the first run that could call them. */
@@ -78,5 +79,6 @@ export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
     defineTool(writeTool),
     defineTool(bashTool(bash)),
     defineTool(askUserTool),
+    defineTool(readSkillTool),
   ];
 }

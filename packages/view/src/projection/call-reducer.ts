@@ -156,7 +156,7 @@ export function isFinal(item: TranscriptItem): boolean {
 function withResult(call: CallView, ok: boolean): CallView {
   const { output, ...rest } = call;
   if (!ok) {
-    const why = issuesIn(output);
+    const why = issuesIn(output) || textAt(output, "reason");
     return { ...call, state: "error", ...(why === "" ? {} : { why }) };
   }
   // A completion's output usually repeats its input.

@@ -183,7 +183,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "grant.requested":
       return words("requests", `${shortCall(textAt(data.body, "argsSummary"))}: ${textAt(data.body, "why")}`, NOTICE);
     case "request.opened":
-      return words("asks", textAt(data.body, "question"), NOTICE);
+      return words("asks", textAt(data.body, "question") || approvalWords(data.body), NOTICE);
     case "grant.answered":
     case "request.answered": {
       const [answer, by, reason] = [text("answer"), text("by"), text("reason")];
@@ -205,6 +205,16 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       const decision = { by: "the completion's schema", why: issuesIn(data), verdict: "refused" } as const;
       return words("rejected", `the result does not match its schema: ${decision.why}`, { ...NOTICE, ...decision });
     }
+    case "transition.accepted":
+      return detail("accepted", `${text("event")}, to ${text("to")}`, { by: "the machine", verdict: "approved" });
+    case "transition.rejected": {
+      const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
+      return words("rejected", `${text("event")}: ${decision.why}`, { ...NOTICE, ...decision });
+    }
+    case "interrupt.started":
+      return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
+    case "interrupt.returned":
+      return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "message.received":
       return detail("message", `${text("by")}: ${text("text")}`);
     case "context.changed":
@@ -234,6 +244,13 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       break;
   }
   return otherWords(type, data);
+}
+
+/** What a person is asked about a transition: `testing -> deploying: Deploy to production?` */
+function approvalWords(body: Json | undefined): string {
+  const [to, message] = [textAt(body, "to"), textAt(body, "message")];
+  if (to === "") return message;
+  return `${textAt(body, "from")} -> ${to}${message === "" ? "" : `: ${message}`}`;
 }
 
 /** The words of events that only an audit shows. */
@@ -300,6 +317,8 @@ function routeWords(data: Json): Words {
       return { what: "next", more: parallelWords(data) };
     case "done":
       return { what: "ends run", more: "completed" };
+    case "return":
+      return { what: "next", more: "back to the interrupted state" };
     default:
       return { what: "ends run", more: textAt(data, "reason"), tone: "bad" };
   }
@@ -358,5 +377,8 @@ const REFUSED_BY: ReadonlyMap<string, string> = new Map([
 const ROUTED_BY: ReadonlyMap<string, string> = new Map([
   ["function", "its route's function"],
   ["table", "the table"],
+  ["event", "the event's row"],
+  ["safe_next", "the row for any other event"],
+  ["interrupt", "an interrupt"],
   ["default", "the default, as no route matched"],
 ]);

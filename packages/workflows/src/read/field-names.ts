@@ -28,7 +28,7 @@ export function fieldNames(schema: z.ZodObject): FieldNames {
 }
 
 /** Every way to write the name of a field, the schema's own first. */
-export function spellingsOf(name: string, field: z.core.$ZodType): readonly string[] {
+function spellingsOf(name: string, field: z.core.$ZodType): readonly string[] {
   return [...new Set([name, ...aliasesOf(field)].flatMap((word) => [word, camelCase(word), snakeCase(word)]))];
 }
 
@@ -39,7 +39,7 @@ function aliasesOf(field: z.core.$ZodType): readonly string[] {
   return Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === "string") : [];
 }
 
-function camelCase(word: string): string {
+export function camelCase(word: string): string {
   return word.replaceAll(/(?<=[a-z0-9])_([a-z0-9])/gu, (_, letter: string) => letter.toUpperCase());
 }
 

@@ -18,7 +18,7 @@ export function textFault(text: string): ReadFault | undefined {
 }
 
 /** The fault of a file that is too large, whatever is in it. */
-export function sizeFault(): ReadFault {
+function sizeFault(): ReadFault {
   const message = `The file is larger than ${MAX_BYTES / 1024} KB.`;
   return { rule: "file-size", message, suggestion: "split the workflow into several files", start: 0, end: 0 };
 }

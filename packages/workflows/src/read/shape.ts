@@ -5,6 +5,7 @@ import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
 import { fieldNames } from "./field-names.ts";
+import type { SourceFile } from "./source.ts";
 
 /** A mistake of a document, by its path in the document. */
 export interface Finding {
@@ -13,6 +14,8 @@ export interface Finding {
   readonly message: string;
   readonly suggestion?: string;
   readonly path: DocumentPath;
+  /** The file, if it is not that of the document but one that belongs to it; `path` is then one of that file. */
+  readonly source?: SourceFile;
   /** Whether the key is meant, not the value. */
   readonly what?: "key" | "value";
   /** The characters of a text that are meant. */
@@ -39,7 +42,12 @@ export function readShape<T>(schema: z.ZodObject, partial: z.ZodType<T>, documen
   if (fields === undefined) wrongType(walk, schema, document, []);
   const parsed = partial.safeParse(fields ?? {});
   for (const { path, message } of parsed.error?.issues ?? [])
-    walk.findings.push({ severity: "error", rule: "wrong-type", message, path: locate(walk, path.map(stepOf)) });
+    walk.findings.push({
+      severity: "error",
+      rule: "wrong-type",
+      message: `${message}.`,
+      path: locate(walk, path.map(stepOf)),
+    });
   return {
     ...(parsed.success ? { value: parsed.data } : {}),
     findings: walk.findings,
@@ -150,7 +158,7 @@ function checkFields(
 function unknownKey(walk: Walk, known: readonly string[], key: string, path: DocumentPath): void {
   const message =
     path.length === 0 ? `The document has no field ${quoted(key)}.` : `${subject(path)} has no field ${quoted(key)}.`;
-  const suggestion = suggestOneOf(key, known);
+  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestOneOf(key, known);
   const hint = suggestion === undefined ? {} : { suggestion };
   walk.findings.push({
     severity: "error",
@@ -186,8 +194,9 @@ function checkList(walk: Walk, schema: z.ZodArray, value: readonly Json[], path:
     const read = check(walk, schema.element, member, here);
     if (read !== undefined) entries.push(read);
   }
-  if (value.length === 0 && !z.safeParse(schema, []).success) return wrongType(walk, schema, [], path);
-  return entries;
+  if (entries.length > 0 || z.safeParse(schema, []).success) return entries;
+  // What was left out was reported.
+  return value.length > 0 ? undefined : wrongType(walk, schema, [], path);
 }
 
 function wrongType(walk: Walk, schema: z.core.$ZodType, value: Json, path: DocumentPath): undefined {

@@ -14,15 +14,20 @@ export function renderText(diagnostics: readonly Diagnostic[], textOf: (file: st
 
 function renderOne(diagnostic: Diagnostic, text: string | undefined): string {
   const { severity, rule, message, suggestion, file, line, column } = diagnostic;
-  const lines = [`${visible(file)}:${line}:${column}: ${severity}: ${visible(message)} [${rule}]`];
+  const lines = [`${onOneLine(file)}:${line}:${column}: ${severity}: ${onOneLine(message)} [${rule}]`];
   const source = text?.replace(/^\uFEFF/u, "").split("\n")[line - 1];
   const gutter = `${line}`.length;
   if (source !== undefined && source.trim() !== "") {
     const excerpt = excerptOf(source.replace(/\r$/u, ""), column - 1, diagnostic.length);
     lines.push(`  ${line} | ${excerpt.shown}`, `  ${" ".repeat(gutter)} | ${excerpt.caret}`);
   }
-  if (suggestion !== undefined) lines.push(`  ${" ".repeat(gutter)} = ${visible(suggestion)}`);
+  if (suggestion !== undefined) lines.push(`  ${" ".repeat(gutter)} = ${onOneLine(suggestion)}`);
   return `${lines.join("\n")}\n`;
+}
+
+/** Text from a file, which must not start a line of its own. */
+function onOneLine(text: string): string {
+  return visible(text).replaceAll("\n", "\\n");
 }
 
 /** The part of a line around a column, and the carets under what is meant. */

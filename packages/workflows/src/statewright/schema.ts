@@ -114,7 +114,10 @@ const guard = z
   .strictObject({
     field: text.describe("The field of the context, with dots between keys."),
     op: z.enum(GUARD_OPERATORS).describe("How the field is compared."),
-    value: json.describe("What it is compared with. `exists` and `not_exists` have none.").optional(),
+    value: z
+      .union([z.string(), z.number(), z.boolean(), z.null(), z.array(json), z.record(z.string(), json)])
+      .describe("What it is compared with. `exists` and `not_exists` have none.")
+      .optional(),
   })
   .describe("A condition on the context as it is before the transition's data.");
 
@@ -130,7 +133,7 @@ const interrupt = z
 const meta = z
   .looseObject({
     task_type: z.string().describe("The kind of task, such as `bugfix`.").optional(),
-    estimated_steps: count.describe("About how many tool calls the workflow needs.").optional(),
+    estimated_steps: z.int().describe("About how many tool calls the workflow needs.").optional(),
     danger_level: z
       .enum(["safe", "moderate", "dangerous"])
       .describe("How risky the workflow is. Shown before it runs.")
@@ -152,7 +155,6 @@ const meta = z
 export const statewrightSchema = z.strictObject({
   $schema: z.string().describe("The schema of the document, for editors. It is never fetched.").optional(),
   id: text.describe("The name of the workflow."),
-  description: z.string().describe("What the workflow does.").optional(),
   initial: stateName.describe("The state in which a run starts."),
   context: z.record(z.string(), json).describe("The initial context. Default: `{}`.").optional(),
   states: z.record(text, state).describe("The states by name."),

@@ -90,8 +90,8 @@ function folderOf(data: JsonObject, { cwd, trust }: ReplayFlags, place: ProjectP
   if (cwd !== undefined || !existsSync(recorded)) return place.cwd;
   const folder = workspaceOf({ cwd: recorded }, here);
   // A record can come from elsewhere and name any folder: --trust applies only to folders that the user names.
-  const { configs, pipelines } = findCode(folder);
-  if (trust === true && folder !== place.cwd && configs.length + pipelines.length > 0)
+  const { configs, pipelines, workflows } = findCode(folder);
+  if (trust === true && folder !== place.cwd && [...configs, ...pipelines, ...workflows].length > 0)
     throw untrustedFolder(
       `the run was recorded in ${folder}, but --trust applies only to the current folder or that of --cwd; review the code of ${folder}, then use --cwd ${shellWord(folder)} --trust`,
     );

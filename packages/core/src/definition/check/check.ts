@@ -47,13 +47,11 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
         `${hint}; or { tool: "${pattern.text}", optional: true }`,
       );
     }
-    const { completionTool } = state;
-    if (completionTool !== undefined && live.tools.includes(completionTool)) {
-      report.add(
-        `stages.${id}.completionTool`,
-        `${completionTool} is also a tool of this session`,
-        "choose another name",
-      );
+    const { completionTool, ownTools = [] } = state;
+    for (const name of [...(completionTool === undefined ? [] : [completionTool]), ...ownTools]) {
+      if (!live.tools.includes(name)) continue;
+      const hint = state.completesByEvents ? "rename the session's tool" : "choose another name";
+      report.add(`stages.${id}.completionTool`, `${name} is also a tool of this session`, hint);
     }
   }
   for (const [name, invoked] of spec.pipelines) report.include(`pipelines.${name}`, checkSession(invoked, live));

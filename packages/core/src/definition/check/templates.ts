@@ -7,11 +7,12 @@ import { pathText } from "../template.ts";
 
 /** Reports template paths that cannot exist in any run. */
 export function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
-  for (const [option, paths] of Object.entries(state.templates ?? {})) {
-    for (const path of paths) {
+  for (const [option, references] of Object.entries(state.templates ?? {})) {
+    for (const { path, place } of references) {
       const fault = pathFault(spec, state, path);
-      if (fault !== undefined)
-        report.add(`stages.${id}.${option}`, `{{${pathText(path)}}} leads nowhere: ${fault.message}`, fault.suggestion);
+      if (fault === undefined) continue;
+      const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
+      report.add(`stages.${id}.${option}`, message, fault.suggestion, place);
     }
   }
 }
@@ -44,6 +45,9 @@ function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): Pa
       }
       return root === "upstream" ? insideSchema(from.output?.accepted?.(), path, 2) : undefined;
     }
+    case "project":
+      if (path.length === 2 && second === "agents") return undefined;
+      return { message: "a template reads only agents of ctx.project", suggestion: "write {{ctx.project.agents}}" };
     case "context":
     case "setup":
       return undefined;
@@ -54,7 +58,7 @@ function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): Pa
   }
 }
 
-/** The keys of branches and of invoked pipelines, whose outputs are upstream beside those of states. */
+/** The keys of branches, of invoked pipelines and of parts of states, whose outputs are upstream beside those of states. */
 function childKeys(spec: PipelineSpec): ReadonlySet<string> {
   const { routes, states, limits } = spec;
   const keys = (routes.kind === "table" ? routes.rows : []).flatMap(({ on, to }): readonly string[] => {
@@ -65,7 +69,7 @@ function childKeys(spec: PipelineSpec): ReadonlySet<string> {
     if (shape.kind !== "invoke") return [];
     return [shape.key ?? invokeKey(typeof on === "string" ? undefined : on.event, shape.pipeline)];
   });
-  return new Set(keys);
+  return new Set([...keys, ...[...states.values()].flatMap(({ adds = [] }) => adds)]);
 }
 
 function insideSchema(

@@ -3,6 +3,7 @@ import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../../bas
 import type { CompiledSchema } from "../../schema/schema.ts";
 import { declaredTargets } from "../choice.ts";
 import type { KindFacts, Part, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
+import type { StateEnvironment } from "../state-rules.ts";
 
 /**
  * What the fingerprint covers, for the pipeline itself (`state` is empty) and each state, so that changes can be named. Lists,
@@ -92,7 +93,7 @@ function pipelineFacts(spec: Spec): readonly FullFact[] {
 }
 
 function stateFacts(state: StateSpec): readonly FullFact[] {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, parts } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, env, parts } = state;
   const { options, output }: KindFacts = parts === undefined ? state : {};
   const hooks = (["setup", "precondition", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
@@ -107,8 +108,23 @@ function stateFacts(state: StateSpec): readonly FullFact[] {
     ...settings("retryPolicy", retryPolicy),
     ...settings("limits", limits),
     ...settings("sandbox", sandbox),
+    ...(env === undefined ? [] : environmentFacts(env)),
     ...(options === undefined || !own.ok ? [] : [digestFact("options", own.value)]),
     ...hooks.map((name) => fact(`hook ${name}`, "there")),
+  ];
+}
+
+/** Names, and a digest in place of the values, which may be secret. */
+function environmentFacts({ set = {}, block = [] }: StateEnvironment): readonly FullFact[] {
+  const names = Object.keys(set).sort();
+  const values = {
+    name: "env values",
+    value: digestOf({ ...set }),
+    shown: [["env values", digest({ ...set })]],
+  } as const;
+  return [
+    ...(names.length === 0 ? [] : [fact("env set", names.join(", ")), values]),
+    ...(block.length === 0 ? [] : [fact("env block", [...block].sort().join(", "))]),
   ];
 }
 

@@ -4,7 +4,7 @@ import type { Json } from "../../base/json.ts";
 import { appendRecord, lifecycleRecord, type RunPosition, toRecordedValue } from "../record.ts";
 import type { LiveChunk, ProgramEnd, RunEnd, RunProgram, RunTask, SiblingEnd, SuspendReason } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
-import type { JournalStore } from "../store/journal-store.ts";
+import type { JournalStore, StoreChange } from "../store/journal-store.ts";
 import { type ActiveTree, Cancellation, SUSPENDED, stopOnFailure } from "./active-run.ts";
 import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
 import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
@@ -132,7 +132,9 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     work.then(drop, drop);
   }
 
-  storeChanged(): void {
+  storeChanged(what: StoreChange): void {
+    // Records bring no signal, cancel or new owner: reading the run's row again after each of its own would find nothing.
+    if (what === "records") return;
     for (const listener of [...(this.#signalListeners ?? [])]) listener();
     this.#check.request();
   }

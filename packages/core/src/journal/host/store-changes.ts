@@ -1,4 +1,4 @@
-import type { JournalStore } from "../store/journal-store.ts";
+import type { JournalStore, StoreChange } from "../store/journal-store.ts";
 
 /** Reports a fault that no caller can handle. */
 export type Report = (fault: unknown) => void;
@@ -24,7 +24,7 @@ export interface ChangeWaiter {
 
 /** An object and not a function, so that a run can listen without a closure of its own. */
 export interface ChangeListener {
-  storeChanged(): void;
+  storeChanged(what: StoreChange): void;
   /** Whether it is also called when the store is closed. */
   readonly waits?: true;
 }
@@ -32,27 +32,29 @@ export interface ChangeListener {
 export function createChanges(store: JournalStore, report: Report): Changes {
   const listeners = new Set<ChangeListener>();
   let unsubscribe: (() => void) | undefined;
-  let scheduled = false;
+  let scheduled: StoreChange | undefined;
   let closed = false;
 
-  const notify = (called: readonly ChangeListener[]): void => {
+  const notify = (called: readonly ChangeListener[], what: StoreChange): void => {
     for (const listener of called) {
       // An earlier listener may have removed it.
       if (!listeners.has(listener)) continue;
       try {
-        listener.storeChanged();
+        listener.storeChanged(what);
       } catch (thrown) {
         unwatch(listener);
         report(thrown);
       }
     }
   };
-  const onStoreChange = (): void => {
-    if (scheduled) return;
-    scheduled = true;
+  const onStoreChange = (what: StoreChange = "any"): void => {
+    const isFirst = scheduled === undefined;
+    if (isFirst || what === "any") scheduled = what;
+    if (!isFirst) return;
     setImmediate(() => {
-      scheduled = false;
-      if (!closed) notify([...listeners]);
+      const since = scheduled ?? "any";
+      scheduled = undefined;
+      if (!closed) notify([...listeners], since);
     });
   };
   const unwatch = (listener: ChangeListener): void => {
@@ -94,7 +96,10 @@ export function createChanges(store: JournalStore, report: Report): Changes {
     },
     close() {
       closed = true;
-      notify([...listeners].filter(({ waits = false }) => waits));
+      notify(
+        [...listeners].filter(({ waits = false }) => waits),
+        "any",
+      );
       for (const listener of [...listeners]) unwatch(listener);
     },
   };

@@ -46,6 +46,9 @@ export interface WholeRun {
   readonly end?: RunEnd;
 }
 
+/** What may have changed: `records` if records were appended and nothing else. */
+export type StoreChange = "records" | "any";
+
 /**
  * Stores journals. One instance is one owner: a process, or a host in it.
  * Methods may be synchronous or not. They throw SluiceErrors of class Host; a failed call changes nothing.
@@ -86,7 +89,10 @@ export interface JournalStore {
    * the removed roots. After a failure some may be removed, each of them completely.
    */
   remove(rootIds: readonly string[]): Promise<readonly string[]> | readonly string[];
-  /** Calls the listener, which must not throw, when any owner may have committed or claimed something. Checks for other processes at most every 25 ms. */
-  onChange(listener: () => void): () => void;
+  /**
+   * Calls the listener, which must not throw, when any owner may have committed or claimed something. Checks for other processes at
+   * most every 25 ms.
+   */
+  onChange(listener: (what?: StoreChange) => void): () => void;
   close(): Promise<void> | void;
 }

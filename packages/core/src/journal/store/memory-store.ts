@@ -1,7 +1,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import { deepFreeze } from "../../base/json.ts";
 import type { JournalRecord, OpenRequest, ReceivedSignal, RunEnd } from "../seam.ts";
-import type { Commit, JournalStore, NewRunRow, RunRow } from "./journal-store.ts";
+import type { Commit, JournalStore, NewRunRow, RunRow, StoreChange } from "./journal-store.ts";
 import { unknownRun } from "./read-runs.ts";
 
 interface MemoryRun {
@@ -37,11 +37,11 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
   const trees = new Map<string, MemoryTree>();
   const live = new Set<string>();
   /** Objects, since one function may listen twice. */
-  const listeners = new Set<{ readonly listener: () => void }>();
+  const listeners = new Set<{ readonly listener: (what: StoreChange) => void }>();
   let connections = 0;
 
-  const changed = (): void => {
-    for (const { listener } of listeners) listener();
+  const changed = (what: StoreChange = "any"): void => {
+    for (const { listener } of listeners) listener(what);
   };
   const runOf = (runId: string): MemoryRun => {
     const run = runs.get(runId);
@@ -91,7 +91,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       connections += 1;
       const ownerId = `memory-${connections}`;
       live.add(ownerId);
-      const own = new Set<{ readonly listener: () => void }>();
+      const own = new Set<{ readonly listener: (what: StoreChange) => void }>();
       let closed = false;
       const guard = (): void => {
         if (closed)
@@ -178,7 +178,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             throw new SluiceError("Host", "ownership_lost", message);
           }
           keep(run, commit);
-          changed();
+          changed("records");
         },
         run: (runId) => {
           guard();

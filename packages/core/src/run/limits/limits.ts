@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import { nanoUsd, usdOf, usdText } from "../../base/money.ts";
 import type { Usage } from "../../definition/result.ts";
-import type { RunLimits, StateLimits } from "../../definition/state-rules.ts";
+import type { Caps, RunLimits } from "../../definition/state-rules.ts";
 import type { StepCost } from "../../journal/seam.ts";
 import { type Account, createLedger, isAmount, type Ledger, spend } from "./ledger.ts";
 import { type ExecutionCost, NO_RECORDED_COSTS, type RecordedCosts } from "./recorded-costs.ts";
@@ -36,7 +36,7 @@ export function metersAround(meter: RunMeter): readonly RunMeter[] {
   return meter.parent === undefined ? [meter] : [meter, ...metersAround(meter.parent)];
 }
 
-function isSpendingCapped({ maxTokens, maxCostUsd }: StateLimits): boolean {
+function isSpendingCapped({ maxTokens, maxCostUsd }: Caps): boolean {
   return maxTokens !== undefined || maxCostUsd !== undefined;
 }
 
@@ -94,7 +94,7 @@ export class ExecutionLimits implements Budget, Deadline {
   #firedTimer: LimitHit | undefined;
 
   /** `watch` measures the time of this execution, and starts with the recorded one. */
-  constructor(state: StateLimits, run: RunMeter, clock: Clock, watch: Stopwatch, recorded?: ExecutionCost) {
+  constructor(state: Caps, run: RunMeter, clock: Clock, watch: Stopwatch, recorded?: ExecutionCost) {
     this.#clock = clock;
     this.#watch = watch;
     this.#recordedMs = recorded?.stateMs ?? 0;
@@ -213,7 +213,7 @@ interface Cap {
   readonly unknownReason: string;
 }
 
-function capsOf(owner: Owner, { maxTokens, maxCostUsd }: StateLimits, ledger: Ledger | undefined): readonly Cap[] {
+function capsOf(owner: Owner, { maxTokens, maxCostUsd }: Caps, ledger: Ledger | undefined): readonly Cap[] {
   const caps: Cap[] = [];
   if (ledger !== undefined && maxTokens !== undefined) {
     caps.push({

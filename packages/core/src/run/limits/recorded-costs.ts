@@ -1,5 +1,5 @@
 import type { PipelineSpec } from "../../definition/spec.ts";
-import type { StateLimits } from "../../definition/state-rules.ts";
+import type { Caps } from "../../definition/state-rules.ts";
 import { readCost } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
 import { parseAttemptStep } from "../../journal/step-id.ts";
@@ -89,11 +89,11 @@ export function recordedCosts(
 }
 
 function hasCaps({ limits, states, pipelines }: PipelineSpec): boolean {
-  const all: readonly (StateLimits | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
+  const all: readonly (Caps | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
   return all.some((each) => each !== undefined && isCapped(each)) || [...pipelines.values()].some(hasCaps);
 }
 
-function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
+function isCapped({ maxTokens, maxCostUsd, timeoutMs }: Caps): boolean {
   return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
 }
 

@@ -15,6 +15,8 @@ import { type Approvable, finalDecision, type PendingDecision } from "./approve-
 /** An event that a state sends. */
 export interface EventCandidate {
   readonly turn: number;
+  /** The model's call, if there is one, for readers of the events. */
+  readonly callId?: string;
   readonly event: string;
   readonly data: JsonObject;
 }
@@ -28,7 +30,8 @@ export async function acceptEvent(
 ): Promise<{ readonly acceptance: Acceptance; readonly accepted?: AcceptedEvent }> {
   const { execution, executionId, journal, slot, number: attemptNumber } = attempt;
   const { deps } = execution;
-  const { turn } = candidate;
+  const { turn, callId } = candidate;
+  const place = { turn, ...(callId === undefined ? {} : { callId }) };
   const event = deps.secrets.text(candidate.event);
   const masked = deps.secrets.json(candidate.data);
   const data = isJsonObject(masked) ? masked : {};
@@ -38,8 +41,8 @@ export async function acceptEvent(
     const rejected = rejectedIn(execution, input, decision);
     const said =
       rejected === undefined
-        ? journal.event("transition.accepted", { turn, event, to: choiceText(decision.choice) })
-        : journal.event("transition.rejected", { turn, event, reason: rejected.reason, rows: rejected.rows });
+        ? journal.event("transition.accepted", { ...place, event, to: choiceText(decision.choice) })
+        : journal.event("transition.rejected", { ...place, event, reason: rejected.reason, rows: rejected.rows });
     call.event(said);
   };
   const decision = await finalDecision(

@@ -5,7 +5,6 @@ import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds } from "../../journal/step-id.ts";
-import { legalEvents, routesPause } from "../../machine/legal-events.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
@@ -109,7 +108,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, offer, deps, spec, detours } = execution;
+  const { state, stateId, events, pauses, offer, deps, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
@@ -150,7 +149,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       steps: {
         incarnation: journal.incarnation,
         run: (stepId, fn, options) =>
-          step(stepId, () => journal.run(stepId, (call) => fn(ofKind(call)), openOfKind(options))),
+          step(stepId, () => journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options))),
         now: (stepId) => step(stepId, () => journal.now(stepId)),
         sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
         emit: (channel, chunk) => journal.emit(channel, chunk),
@@ -158,6 +157,8 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       },
       state,
       stateId,
+      events,
+      pauses,
       executionId,
       ctx,
       turnsBefore,
@@ -165,25 +166,19 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       budget: limits,
       deadline: limits,
       signal: detours.signal,
+      used: () => attempt.used.calls,
       secrets: deps.secrets,
       calls: (turn, requests) =>
         during(async () => {
           calls ??= createCalls(attempt, ctx);
           return await calls.run(turn, requests);
         }),
-      // Both search the whole table, and most kinds read neither.
-      get events() {
-        return legalEvents(spec, stateId);
-      },
-      get pauses() {
-        return routesPause(spec, stateId);
-      },
-      accept: ({ turn, event, data }) =>
+      accept: (candidate) =>
         during(async () => {
           if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
           const number = candidates;
           candidates += 1;
-          const { acceptance, accepted } = await acceptEvent(attempt, ctx, { turn, event, data }, number);
+          const { acceptance, accepted } = await acceptEvent(attempt, ctx, candidate, number);
           attempt.accepted = accepted;
           return acceptance;
         }),
@@ -222,18 +217,35 @@ function refuseRepeated(asked: Set<string>, executionId: string, name: string): 
 }
 
 /** A step's call as a kind gets it: all of it, except that it cannot add events about requests. */
-function ofKind(call: StepCall): StepCall {
-  const { opened, recorded } = call;
-  return {
-    ...(opened === undefined ? {} : { opened }),
-    ...(recorded === undefined ? {} : { recorded }),
-    get signal() {
-      return call.signal;
-    },
-    event: (draft) => call.event(eventOfKind(draft)),
-    signals: () => call.signals(),
-    hold: (work) => call.hold(work),
-  };
+class KindCall implements StepCall {
+  readonly #call: StepCall;
+  readonly opened?: NonNullable<StepCall["opened"]>;
+  readonly recorded?: NonNullable<StepCall["recorded"]>;
+
+  constructor(call: StepCall) {
+    this.#call = call;
+    const { opened, recorded } = call;
+    if (opened !== undefined) this.opened = opened;
+    if (recorded !== undefined) this.recorded = recorded;
+  }
+
+  // Functions of their own, since they are passed on without the call; made on access, since most calls use few of them.
+  get event(): StepCall["event"] {
+    return (draft) => this.#call.event(eventOfKind(draft));
+  }
+
+  get hold(): StepCall["hold"] {
+    return this.#call.hold;
+  }
+
+  get signals(): StepCall["signals"] {
+    return this.#call.signals;
+  }
+
+  /** Read from the call, which creates it on first access. */
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
 }
 
 function openOfKind<T extends Json>(options: StepOptions<T> | undefined): StepOptions<T> | undefined {

@@ -1,4 +1,6 @@
-import { isObject, type Json, jsonFault } from "../../base/json.ts";
+import { isJsonObject, isObject, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
+import { idFault } from "../../base/problems.ts";
+import { readPatch } from "../../definition/choice.ts";
 import type { StateSpec } from "../../definition/spec.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
@@ -17,9 +19,10 @@ export async function checkedOutput(
 ): Promise<ActOutcome> {
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || checksOutput === true || outcome.status !== "completed") return outcome;
-  const { turns, usage, output } = outcome;
+  const { output } = outcome;
   const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
-  if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
+  if (checked.ok) return { ...outcome, output: checked.output };
+  const { turns, usage } = outcome;
   return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
 }
 
@@ -41,7 +44,7 @@ function outcomeFault(acted: unknown): string | undefined {
   if (!counts.every(isAmount)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
   switch (status) {
     case "completed":
-      return undefined;
+      return acted.adds === undefined ? undefined : additionsFault(acted.adds);
     case "failed":
       return typeof code === "string" && typeof message === "string" ? undefined : "a failure needs code and message";
     case "cancelled":
@@ -51,6 +54,19 @@ function outcomeFault(acted: unknown): string | undefined {
     default:
       return "status must be completed, failed, cancelled or paused";
   }
+}
+
+/** What is added becomes part of the run's context and outputs, so it is judged as what a route adds. */
+function additionsFault(adds: unknown): string | undefined {
+  const own = toJsonValue(adds);
+  if (!own.ok || !isJsonObject(own.value)) return "what it adds must be JSON";
+  const { context = {}, upstream = {}, ...others } = own.value;
+  if (Object.keys(others).length > 0) return "it adds context and upstream, and nothing else";
+  const patch = readPatch(context);
+  if (!patch.ok) return patch.reason;
+  if (!isJsonObject(upstream)) return "upstream must be an object of outputs";
+  const [fault] = Object.keys(upstream).flatMap((name) => idFault(name) ?? []);
+  return fault;
 }
 
 async function check(schema: CompiledSchema<unknown>, output: Json): Promise<CheckedOutput> {

@@ -23,7 +23,7 @@ import { entering, type RecordedEntry, recordedEntry } from "./recorded-phases.t
 /** Setup, Init and Precondition in one record: everything before the first model call. */
 export function enter(attempt: Attempt): Promise<RecordedEntry> {
   const { execution, journal, number, feedback } = attempt;
-  const { state, executor, deps, offer, visit } = execution;
+  const { state, stateId, executor, deps, offer, events, visit } = execution;
   const decide = async (call: StepCall): Promise<RecordedEntry> => {
     const before = recordedEntry(call);
     const at = before?.at ?? deps.clock.now();
@@ -41,7 +41,7 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
     const ctx = attempt.contextWith(setup);
 
     const rendered = await phases.through<Json>("stage.init", {
-      ask: executor.init && (() => executor.init?.(state, ctx, offer)),
+      ask: executor.init && (() => executor.init?.(state, ctx, offer, { stateId, events })),
       read: (value) => readJson(value, "init"),
       otherwise: null,
       say: () => LEFT,

@@ -1,6 +1,6 @@
 import { messageOf } from "../../base/errors.ts";
 import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
-import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
+import type { Additions, Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
@@ -83,7 +83,10 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
   switch (outcome.status) {
     case "completed": {
       const fault = jsonFault(outcome.output);
-      if (fault === undefined) return { ...base, status: "completed", output: secrets.json(outcome.output) };
+      if (fault === undefined) {
+        const adds = outcome.adds === undefined ? {} : { adds: maskSecrets<Additions>(outcome.adds, secrets) };
+        return { ...base, status: "completed", output: secrets.json(outcome.output), ...adds };
+      }
       const message = `the executor of ${execution.state.kind} completed with something that is not JSON: ${fault}`;
       return { ...base, status: "failed", code: "hook", message };
     }

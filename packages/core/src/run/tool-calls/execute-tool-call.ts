@@ -4,9 +4,10 @@ import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
-import { fileReach } from "../../gate/envelope.ts";
-import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
+import { fileReach, isWalled } from "../../gate/envelope.ts";
+import type { FileEdit, RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { Tool } from "../../gate/tool.ts";
+import { limitsEdits } from "../../gate/usage.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
@@ -28,6 +29,8 @@ export type ExecutedCall = {
   readonly facts?: JsonObject;
   /** The interrupts that it starts. */
   readonly interrupts?: readonly MatchedInterrupt[];
+  /** The bytes of UTF-8 of `output` that count, in states that limit them. */
+  readonly bytes?: number;
 };
 /** The result before it is recorded, with the files that the call changed, as its tool reports them. */
 type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & { readonly changed?: readonly string[] };
@@ -37,6 +40,7 @@ export interface ApprovedCall {
   readonly call: SealedCall;
   readonly by: ApprovedBy;
   readonly subjects: readonly Subject[];
+  readonly edits?: readonly FileEdit[];
   readonly intent?: Json;
 }
 
@@ -62,12 +66,13 @@ export function toolCall(
   signal: AbortSignal,
   startsUnwalled = of.attempt.execution.deps.answers.startsUnwalled,
 ): ToolCall {
-  const { call, by, subjects, intent } = approved;
+  const { call, by, subjects, edits, intent } = approved;
   const { runId, executionId, attempt } = call.scope;
   const { policy, notes } = of;
   const { state, deps } = of.attempt.execution;
   const { atWork } = deps;
   const granted = by === "grant";
+  const limited = limitsEdits(state.limits);
   // In mode allowlist, the session's list is the envelope of stages without one.
   const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
   const before = { count: atWork.count, started: atWork.started };
@@ -80,19 +85,22 @@ export function toolCall(
     idempotencyKey: hash("sha256", JSON.stringify([runId, executionId, attempt, call.id])).slice(0, 32),
     workspace: deps.workspace,
     signal,
-    env: deps.env,
+    ...policy.scene,
     notes,
-    mayWrite: policy.scene.mayWrite,
     // Made on access, since only tools that start a process read it.
     get reach() {
       return {
         ...fileReach(granted ? undefined : envelope, call.tool),
+        // What processes write cannot be counted.
+        ...(limited ? { writes: [] } : {}),
         scratch: state.sandbox?.scratch ?? [],
         network: state.sandbox?.network === true,
         readOnly: deps.protectedPaths ?? [],
       };
     },
     get anyLine() {
+      // Without a sandbox, only the line that was judged is known to only read.
+      if (limited && !isWalled(subjects)) return false;
       // A granted command line was approved as a whole.
       return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
     },
@@ -100,6 +108,7 @@ export function toolCall(
     reportsChanges: of.attempt.execution.interrupts.length > 0,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged: subjects,
+    ...(edits === undefined ? {} : { edits }),
     ...(intent === undefined ? {} : { intent }),
   };
 }

@@ -1,14 +1,21 @@
 import { SluiceError } from "../../base/errors.ts";
 import { type Json, jsonFault } from "../../base/json.ts";
-import { type AllowedCall, type Authorization, authorizeCall, type SealedCall } from "../../gate/authorize-call.ts";
+import {
+  type AllowedCall,
+  type Authorization,
+  authorizeCall,
+  type Policy,
+  type SealedCall,
+} from "../../gate/authorize-call.ts";
 import { type DenialCause, denial } from "../../gate/denial.ts";
 import { argsSummary } from "../../gate/summary.ts";
+import { type CallUsage, countAllowed, countCall } from "../../gate/usage.ts";
 import { maskSecrets, redactJson } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepIds, stepNames } from "../../journal/step-id.ts";
 import { raceAbort } from "../limits/limits.ts";
 import { toolCall } from "./execute-tool-call.ts";
-import type { DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
+import type { DecidedCall, ToolCallContext } from "./tool-call.ts";
 import {
   type CallVerdict,
   decidesVerdict,
@@ -25,23 +32,30 @@ import {
 export async function recordVerdicts(
   of: ToolCallContext,
   groupId: CallGroupId,
-  group: readonly WaitingCall[],
-  waiting: readonly WaitingCall[],
+  group: readonly SealedCall[],
+  waiting: readonly SealedCall[],
 ): Promise<readonly DecidedCall[]> {
   const { journal, execution } = of.attempt;
   const decidedHere: DecidedCall[] = [];
+  const before = of.attempt.used.calls;
   const decide = async (step: StepCall): Promise<RecordedVerdict[]> => {
-    for (const { call, usage } of group) {
-      const before = readRecordedVerdict(step, call.id, call.tool);
-      const late = before === undefined ? of.attempt.limits.exceeded()?.message : worldLimitOf(before);
-      const policy = { ...of.policy, usage, late, subjects: before?.subjects };
-      decidedHere.push(await settleCall(of, call, step, before, () => authorizeCall(call, policy)));
+    let usage = before;
+    for (const call of group) {
+      usage = countCall(usage, call);
+      const recorded = readRecordedVerdict(step, call.id, call.tool);
+      const late = recorded === undefined ? of.attempt.limits.exceeded()?.message : worldLimitOf(recorded);
+      const again = recorded && { subjects: recorded.subjects, edits: recorded.edits ?? [] };
+      const policy: Policy = { ...of.policy, usage, late, ...again };
+      const settled = await settleCall(of, call, step, recorded, () => authorizeCall(call, policy));
+      decidedHere.push({ ...settled, usage });
+      usage = counted(usage, settled.verdict);
     }
     return decidedHere.map(({ verdict }) => verdict);
   };
   const recorded = await journal.run(stepNames.calls(groupId, "verdicts"), decide, { decides: decidesVerdict });
-  return recorded.map((verdict, index) => {
-    const call = waiting[index]?.call;
+  let usage = before;
+  return recorded.map((verdict, index): DecidedCall => {
+    const call = waiting[index];
     if (call?.id !== verdict.id || call.tool !== verdict.tool) {
       const where = `${execution.steps.runId}, turn ${groupId.turn}`;
       throw new SluiceError(
@@ -50,9 +64,21 @@ export async function recordVerdicts(
         `${where}: the journal has a verdict on another call, ${verdict.id} of ${verdict.tool}`,
       );
     }
-    return { call, verdict, authorization: decidedHere[index]?.authorization };
+    const here = decidedHere[index];
+    if (here !== undefined) return { ...here, verdict };
+    const made = countCall(usage, call);
+    usage = counted(made, verdict);
+    return { call, verdict, usage: made };
   });
 }
+
+/** A call that waits for a person counts as one that may run. */
+function counted(usage: CallUsage, { verdict, edits }: RecordedVerdict): CallUsage {
+  return verdict.kind === "refused" ? usage : countAllowed(usage, edits);
+}
+
+/** A call with what its step records, and with what the gate allows this process. */
+export type SettledCall = Pick<DecidedCall, "call" | "verdict" | "authorization">;
 
 /** What a step records of one call: with the intent of an allowed one, and with the events of the verdict. `before` as in a replay. */
 export async function settleCall(
@@ -61,7 +87,7 @@ export async function settleCall(
   step: StepCall,
   before: RecordedVerdict | undefined,
   authorize: () => Promise<Authorization>,
-): Promise<DecidedCall> {
+): Promise<SettledCall> {
   const { id, tool } = call;
   const { journal, execution } = of.attempt;
   // The run's signal, since creating a signal for the step costs more than a verdict.
@@ -76,12 +102,14 @@ export async function settleCall(
   if (settled === undefined) return cancelledCall(of, call, step);
   const { authorization, intent } = settled.value;
   const { subjects } = authorization;
+  const { edits } = authorization.kind === "deny" ? NO_EDITS : authorization;
+  const facts = { id, tool, subjects, ...(edits === undefined ? {} : { edits }) };
   if (authorization.kind === "prompt") {
     const requestId = requestIdOf(call);
     const { body, digest, why } = authorization;
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest, body }));
     const reachable = before === undefined ? execution.deps.people.reachable() : !isUndecided(before);
-    if (reachable) return { call, authorization, verdict: { id, tool, subjects, verdict: verdictOf(authorization) } };
+    if (reachable) return { call, authorization, verdict: { ...facts, verdict: verdictOf(authorization) } };
     // If no one can answer, the same record closes the request.
     const answered = { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" };
     step.event(journal.event("grant.answered", answered));
@@ -92,15 +120,11 @@ export async function settleCall(
     const vetoed = { callId: id, tool, hook, reason: execution.deps.secrets.text(reason) };
     step.event(journal.event("hook.vetoed", vetoed));
   }
-  const verdict = {
-    id,
-    tool,
-    subjects,
-    verdict: verdictOf(authorization),
-    ...(intent === undefined ? {} : { intent }),
-  };
+  const verdict = { ...facts, verdict: verdictOf(authorization), ...(intent === undefined ? {} : { intent }) };
   return { ...finalVerdict(of, call, step, verdict), authorization };
 }
+
+const NO_EDITS: Pick<RecordedVerdict, "edits"> = {};
 
 /** A call that a person's answer, or its lack, denies. */
 export function deniedCall(
@@ -110,21 +134,21 @@ export function deniedCall(
   cause: DenialCause,
   reason: string,
   subjects: RecordedVerdict["subjects"] = [],
-): DecidedCall {
+): SettledCall {
   const { id, tool } = call;
   const output = denial(cause, tool, reason, of.policy.alternatives);
   return finalVerdict(of, call, step, { id, tool, subjects, verdict: { kind: "refused", cause, output } });
 }
 
 /** A call that was not decided before the run was cancelled. */
-export function cancelledCall(of: ToolCallContext, call: SealedCall, step: StepCall): DecidedCall {
+export function cancelledCall(of: ToolCallContext, call: SealedCall, step: StepCall): SettledCall {
   const { id, tool } = call;
   const output = { code: "call_not_run", message: "the run was cancelled before this call was decided" };
   return finalVerdict(of, call, step, { id, tool, subjects: [], verdict: { kind: "refused", output } });
 }
 
 /** Masks a verdict that is not a question any more, and adds its event. */
-function finalVerdict(of: ToolCallContext, call: SealedCall, step: StepCall, recorded: RecordedVerdict): DecidedCall {
+function finalVerdict(of: ToolCallContext, call: SealedCall, step: StepCall, recorded: RecordedVerdict): SettledCall {
   const { journal, execution } = of.attempt;
   const verdict = maskSecrets(recorded.verdict, execution.deps.secrets);
   const { id, tool, argsDigest, input } = call;

@@ -1,11 +1,18 @@
-import { type Authorization, authorizeCall, type SealedCall } from "../../gate/authorize-call.ts";
+import { type Authorization, authorizeCall, type Policy, type SealedCall } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import { compileEnvelope } from "../../gate/envelope.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer, UNPROVEN } from "../requests/answer.ts";
-import { cancelledCall, deniedCall, readRecordedVerdict, requestIdOf, settleCall } from "./record-verdicts.ts";
+import {
+  cancelledCall,
+  deniedCall,
+  readRecordedVerdict,
+  requestIdOf,
+  type SettledCall,
+  settleCall,
+} from "./record-verdicts.ts";
 import type { AskedCall, DecidedCall, ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict, worldLimitOf } from "./verdict.ts";
 
@@ -16,8 +23,8 @@ export async function recordApprovals(
   group: readonly DecidedCall[],
 ): Promise<readonly DecidedCall[]> {
   const { journal, execution, slot } = of.attempt;
-  const asking = group.flatMap(({ call, verdict: { verdict, subjects }, authorization }) =>
-    verdict.kind === "ask" ? [{ call, authorization, body: verdict.body, subjects }] : [],
+  const asking = group.flatMap(({ call, verdict: { verdict, subjects, edits }, usage, authorization }) =>
+    verdict.kind === "ask" ? [{ call, usage, authorization, body: verdict.body, subjects, edits }] : [],
   );
   for (const { call } of asking) of.openRequests.add(requestIdOf(call));
   const answered: AnsweredCall[] = [];
@@ -38,7 +45,7 @@ export async function recordApprovals(
     // The journal accepts one answer, so an approval of another digest closes the request too.
     if (answer !== undefined && !approves(answer, call)) of.openRequests.delete(requestId);
   }
-  const settledHere: DecidedCall[] = [];
+  const settledHere: SettledCall[] = [];
   const settle = async (step: StepCall): Promise<RecordedVerdict[]> => {
     for (const one of answered) settledHere.push(await settleAnswer(of, one, step));
     return settledHere.map(({ verdict }) => verdict);
@@ -49,11 +56,11 @@ export async function recordApprovals(
     const index = answered.findIndex(({ call }) => call === decided.call);
     const [asked, verdict] = [answered[index], settled.find(({ id }) => id === decided.call.id)];
     if (asked === undefined || verdict === undefined) return decided;
-    return { call: decided.call, verdict, authorization: settledHere[index]?.authorization, asked };
+    return { ...decided, verdict, authorization: settledHere[index]?.authorization, asked };
   });
 }
 
-interface AnsweredCall extends AskedCall, Pick<DecidedCall, "call" | "authorization"> {
+interface AnsweredCall extends AskedCall, Pick<DecidedCall, "call" | "usage" | "authorization"> {
   readonly received: ReceivedSignal | undefined;
 }
 
@@ -61,9 +68,9 @@ function approves({ kind, digest }: JournaledAnswer, { argsDigest }: SealedCall)
   return kind === "approve" && digest === argsDigest;
 }
 
-async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: StepCall): Promise<DecidedCall> {
+async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: StepCall): Promise<SettledCall> {
   const { journal, execution } = of.attempt;
-  const { call, authorization, subjects, answer, received } = asked;
+  const { call, usage, authorization, subjects, answer, received } = asked;
   const { id: callId, tool, argsDigest } = call;
   if (answer === undefined || received === undefined) return cancelledCall(of, call, step);
   const requestId = requestIdOf(call);
@@ -74,29 +81,35 @@ async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: Step
   const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
   return await settleCall(of, call, step, before, () =>
-    before === undefined ? authorizeGranted(of, call, asked, authorization) : replayGranted(of, call, asked),
+    before === undefined ? authorizeGranted(of, { call, usage }, asked, authorization) : replayGranted(of, call, asked),
   );
 }
 
 /** A call by its journaled answer, which is all that an approval is made of. */
 export async function authorizeGranted(
   of: ToolCallContext,
-  call: SealedCall,
-  { subjects, body, answer }: AskedCall,
+  { call, usage }: Pick<DecidedCall, "call" | "usage">,
+  { subjects, edits, body, answer }: AskedCall,
   authorization: Authorization | undefined,
 ): Promise<Authorization> {
   const here = authorization?.kind === "prompt" ? authorization : undefined;
-  const prompt = here ?? (await authorizeCall(call, of.policy, { kind: "prompt", body, subjects }));
+  const prompt =
+    here ?? (await authorizeCall(call, { ...of.policy, usage }, { kind: "prompt", body, subjects, edits }));
   if (prompt.kind !== "prompt") return prompt;
   return await prompt.granted({ approve: answer?.kind === "approve", digest: answer?.digest ?? "" }, body);
 }
 
 /** The same in a replay, which asks the guard hooks alone: what else could deny the call was compared before the answer. */
-async function replayGranted(of: ToolCallContext, call: SealedCall, { subjects }: AskedCall): Promise<Authorization> {
-  const prompt = await authorizeCall(call, { ...of.policy, envelope: compileEnvelope([]), subjects: [] });
+async function replayGranted(
+  of: ToolCallContext,
+  call: SealedCall,
+  { subjects, edits }: AskedCall,
+): Promise<Authorization> {
+  const policy: Policy = { ...of.policy, envelope: compileEnvelope([]), subjects: [], limits: undefined };
+  const prompt = await authorizeCall(call, policy);
   if (prompt.kind !== "prompt") return prompt;
   const granted = await prompt.granted({ approve: true, digest: prompt.digest }, prompt.body);
-  return { ...granted, subjects };
+  return granted.kind === "allow" && edits !== undefined ? { ...granted, subjects, edits } : { ...granted, subjects };
 }
 
 function causeOf({ kind, reason }: JournaledAnswer): DenialCause {

@@ -7,17 +7,17 @@ import {
   authorizeCall,
   type CallRequest,
   type CallScope,
-  countCall,
-  NO_CALLS,
   type Policy,
   SealedCall,
 } from "../../gate/authorize-call.ts";
 import { denial } from "../../gate/denial.ts";
 import { sandboxOf } from "../../gate/envelope.ts";
 import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
+import { type CallUsage, countAllowed, countCall, countResult, limitsEdits, NO_CALLS } from "../../gate/usage.ts";
 import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
+import { eventWords } from "../event-words.ts";
 import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
@@ -25,7 +25,8 @@ import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execu
 import { handleInterrupt, type MatchedInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
-import type { AskedCall, DecidedCall, ToolCallContext, WaitingCall } from "./tool-call.ts";
+import { bytesOf, withinResultLimit } from "./result-limit.ts";
+import type { AskedCall, DecidedCall, ToolCallContext } from "./tool-call.ts";
 import { earlierVerdict } from "./verdict.ts";
 
 /** How long a writing call may run after a suspension: otherwise its outcome is unknown. */
@@ -42,21 +43,22 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   const { execution, executionId } = attempt;
   let open = true;
   const scope: CallScope = { runId: execution.steps.runId, executionId, attempt: ctx.attempt, isOpen: () => open };
-  const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx), notes: {}, openRequests: new Set() };
+  const notes: ToolCallContext["notes"] = {};
+  const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx, notes), notes, openRequests: new Set() };
   const ids = new Set<string>();
-  let usage = NO_CALLS;
   let interrupts = 0;
+  // A new transcript: its model has made no call before.
+  const { last, times } = NO_CALLS;
+  attempt.used.calls = { ...attempt.used.calls, last, times };
 
-  const seal = (request: CallRequest): WaitingCall => {
+  const seal = (request: CallRequest): SealedCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
     if (ids.has(request.id)) {
       const message = `${executionId}, attempt ${ctx.attempt}: two calls have the id ${request.id}; ids must be unique in an attempt`;
       throw new SluiceError("Host", "call_id_repeated", message);
     }
     ids.add(request.id);
-    const call = new SealedCall(scope, request);
-    usage = countCall(usage, call);
-    return { call, usage };
+    return new SealedCall(scope, request);
   };
 
   /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
@@ -73,7 +75,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 
   return {
     run: async (turn, requests) => {
-      let waiting: readonly WaitingCall[] = requests.map(seal);
+      let waiting: readonly SealedCall[] = requests.map(seal);
       const outcomes: CallOutcome[] = [];
       let interrupted = false;
       for (let group = 0; waiting.length > 0; group += 1) {
@@ -85,6 +87,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
         const results = isCancelled(of) ? NO_RESULTS : await executeApproved(of, groupId, settled);
         for (const one of settled) {
           const ran = results.get(one.call.id);
+          attempt.used.calls = usedWith(of, one, ran);
           const outcome = outcomeOf(of, one, ran);
           const { interrupts: matched = [] } = ran ?? {};
           const handled = await handle(matched);
@@ -93,7 +96,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
         }
         waiting = waiting.slice(decided.length);
       }
-      return [...outcomes, ...waiting.map(({ call }) => (interrupted ? interruptedCall(call) : notRun(call)))];
+      return [...outcomes, ...waiting.map((call) => (interrupted ? interruptedCall(call) : notRun(call)))];
     },
     close: () => {
       open = false;
@@ -102,9 +105,21 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   };
 }
 
-function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
-  const { deps, envelope, spec, state, offer, detours } = execution;
-  const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock, env } = deps;
+/** What is used after a call whose verdict is final; `ran` is its result if it was run. */
+function usedWith(
+  { attempt: { used, execution } }: ToolCallContext,
+  { call, verdict: { verdict, edits } }: DecidedCall,
+  ran: ExecutedCall | undefined,
+): CallUsage {
+  const made = countCall(used.calls, call);
+  const allowed = verdict.kind === "approved" ? countAllowed(made, edits) : made;
+  if (ran === undefined || execution.state.limits?.maxResultBytes === undefined) return allowed;
+  return countResult(allowed, ran.bytes ?? bytesOf(ran.output));
+}
+
+function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallContext["notes"]): Policy {
+  const { deps, envelope, spec, state, offer, events, env, detours } = execution;
+  const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
     ["session", deps.onCall],
@@ -125,8 +140,18 @@ function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
     allow,
     workspace,
     ...(protectedPaths === undefined ? {} : { protectedPaths }),
-    scene: { env, mayWrite: effective === undefined || effective.mayWrite },
-    alternatives: { allowedTools, completionTool: state.completionTool ?? "" },
+    scene: {
+      env,
+      mayWrite: (effective === undefined || effective.mayWrite) && !limitsEdits(state.limits),
+      ...(state.env?.set === undefined ? {} : { unrecorded: Object.keys(state.env.set) }),
+    },
+    limits: state.limits,
+    notes,
+    alternatives: {
+      allowedTools,
+      completionTool: state.completionTool ?? "",
+      ...(events.length === 0 ? {} : { events: events.map((event) => secrets.text(eventWords(event))) }),
+    },
     ...(guards.length === 0 ? {} : { hooks: (call) => runGuardHooks(guards, call, ctx, { clock, signal }) }),
     mask: secrets.text,
     redact: redactJson,
@@ -134,9 +159,9 @@ function policyOf({ execution }: Attempt, ctx: StageContext): Policy {
 }
 
 /** The next calls that are decided and run together: neighbouring reads, or one other call. */
-function nextGroup({ attempt }: ToolCallContext, waiting: readonly WaitingCall[]): readonly WaitingCall[] {
+function nextGroup({ attempt }: ToolCallContext, waiting: readonly SealedCall[]): readonly SealedCall[] {
   const { tools } = attempt.execution.deps;
-  const other = waiting.findIndex(({ call }) => (tools.get(call.tool)?.effect ?? "read") !== "read");
+  const other = waiting.findIndex((call) => (tools.get(call.tool)?.effect ?? "read") !== "read");
   return waiting.slice(0, other < 0 ? undefined : Math.max(1, other));
 }
 
@@ -176,9 +201,12 @@ async function executeApproved(
     stepNames.calls(groupId, "call"),
     async (step): Promise<ExecutedCall[]> => {
       if (effect !== "write") for (const event of startEvents) step.event(event);
-      const all = await limits.timed(step.signal, (signal) => {
+      const all = await limits.timed(step.signal, async (signal) => {
         const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
-        return concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
+        const ran = await concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
+        const { maxResultBytes } = execution.state.limits ?? {};
+        if (maxResultBytes === undefined) return ran;
+        return withinResultLimit(ran, maxResultBytes, of.attempt.used.calls.resultBytes);
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
         const call = runnables[index]?.call;
@@ -201,21 +229,21 @@ function executableCalls(of: ToolCallContext, group: readonly DecidedCall[]): re
   const beside = approved.length > 1;
   return approved.flatMap((decided) => {
     const { call, authorization, verdict: recorded } = decided;
-    const { verdict, subjects, intent } = recorded;
+    const { verdict, subjects, edits, intent } = recorded;
     if (verdict.kind !== "approved") return [];
     const tool = of.policy.tools.get(call.tool);
     const authorize = async (): Promise<Authorization> =>
       authorization ?? (await authorizeRecorded(of, decided, beside));
-    return [{ call, by: verdict.by, subjects, tool, authorize, ...(intent === undefined ? {} : { intent }) }];
+    const counted = edits === undefined ? {} : { edits };
+    return [
+      { call, by: verdict.by, subjects, ...counted, tool, authorize, ...(intent === undefined ? {} : { intent }) },
+    ];
   });
 }
 
 /** Decides again about a call that an earlier process approved and did not begin. */
-async function authorizeRecorded(
-  of: ToolCallContext,
-  { call, verdict, asked }: DecidedCall,
-  beside: boolean,
-): Promise<Authorization> {
+async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, beside: boolean): Promise<Authorization> {
+  const { call, verdict, usage, asked } = decided;
   const { tools, alternatives } = of.policy;
   if (beside && tools.get(call.tool)?.effect !== "read") {
     const output = denial(
@@ -227,8 +255,8 @@ async function authorizeRecorded(
     return { kind: "deny", cause: "limit", output, subjects: verdict.subjects };
   }
   const earlier = earlierVerdict(verdict);
-  if (earlier !== undefined) return await authorizeCall(call, of.policy, earlier);
-  return await authorizeGranted(of, call, asked ?? NOBODY_ASKED, undefined);
+  if (earlier !== undefined) return await authorizeCall(call, { ...of.policy, usage }, earlier);
+  return await authorizeGranted(of, decided, asked ?? NOBODY_ASKED, undefined);
 }
 
 /** A record of a grant without its request and answer grants nothing. */

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../../base/json.ts";
-import type { Authorization, CallUsage, Policy, SealedCall } from "../../gate/authorize-call.ts";
-import type { Subject } from "../../gate/subjects.ts";
+import type { Authorization, Policy, SealedCall } from "../../gate/authorize-call.ts";
+import type { FileEdit, Subject } from "../../gate/subjects.ts";
+import type { CallUsage } from "../../gate/usage.ts";
 import type { Attempt } from "../attempt.ts";
 import type { JournaledAnswer } from "../requests/answer.ts";
 import type { RecordedVerdict } from "./verdict.ts";
@@ -15,16 +16,12 @@ export interface ToolCallContext {
   readonly openRequests: Set<string>;
 }
 
-/** A call that is not decided. */
-export interface WaitingCall {
-  readonly call: SealedCall;
-  /** With this call. */
-  readonly usage: CallUsage;
-}
 /** A call with its recorded verdict. */
 export interface DecidedCall {
   readonly call: SealedCall;
   readonly verdict: RecordedVerdict;
+  /** Of the calls before it. */
+  readonly usage: CallUsage;
   /** What the gate allows this process; absent if an earlier process decided. */
   readonly authorization?: Authorization | undefined;
   /** The request for a grant, if there was one. */
@@ -34,6 +31,7 @@ export interface AskedCall {
   /** What the person was shown. */
   readonly body: JsonObject;
   readonly subjects: readonly Subject[];
+  readonly edits?: readonly FileEdit[] | undefined;
   /** Absent if the run was cancelled first. */
   readonly answer: JournaledAnswer | undefined;
 }

@@ -1,7 +1,7 @@
 import { field, isJsonObject, type Json, type JsonObject, parseStoredJson } from "../../base/json.ts";
 import type { ApprovedBy, EarlierVerdict } from "../../gate/authorize-call.ts";
 import type { DenialCause } from "../../gate/denial.ts";
-import type { Subject } from "../../gate/subjects.ts";
+import type { FileEdit, Subject } from "../../gate/subjects.ts";
 import { decodeValue } from "../../journal/record.ts";
 import type { RecordedOutcome } from "../../journal/seam.ts";
 
@@ -19,15 +19,17 @@ export type RecordedVerdict = {
   readonly verdict: CallVerdict;
   /** What the call may touch, also after a restart. Replay evaluates the gate on these subjects. */
   readonly subjects: readonly Subject[];
+  /** What the call was counted to edit, in stages that limit edits. */
+  readonly edits?: readonly FileEdit[];
   /** The tool's intent, for recovery. */
   readonly intent?: Json;
 };
 
 /** The verdict of an earlier process, for the gate to decide again; undefined for a refusal, which is final, and for a grant. */
-export function earlierVerdict({ verdict, subjects }: RecordedVerdict): EarlierVerdict | undefined {
-  if (verdict.kind === "ask") return { kind: "prompt", body: verdict.body, subjects };
+export function earlierVerdict({ verdict, subjects, edits }: RecordedVerdict): EarlierVerdict | undefined {
+  if (verdict.kind === "ask") return { kind: "prompt", body: verdict.body, subjects, edits };
   if (verdict.kind !== "approved" || verdict.by === "grant") return undefined;
-  return { kind: "allow", by: verdict.by, subjects };
+  return { kind: "allow", by: verdict.by, subjects, edits };
 }
 
 /** The reason of a refusal by a hard limit or a deadline, which depends on files and time that a replay does not have. */

@@ -1,5 +1,5 @@
 import { SluiceError } from "../../base/errors.ts";
-import { field } from "../../base/json.ts";
+import { field, isJsonObject } from "../../base/json.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
@@ -14,7 +14,7 @@ export async function runPipelines(
   children: readonly ChildPipeline[],
 ): Promise<readonly ChildOutcome[]> {
   const { pipeline, steps, account } = walk;
-  const runs = children.map(({ key, pipeline: name, input }): ChildRun => {
+  const runs = children.map(({ key, pipeline: name, input, context }): ChildRun => {
     const of = pipeline.spec.pipelines.get(name);
     if (of === undefined) {
       const message = `${state}: the pipeline ${pipeline.spec.id} has no pipeline ${JSON.stringify(name)}; add it to its pipelines`;
@@ -23,7 +23,7 @@ export async function runPipelines(
     const started = { pipeline: of.id, parent: steps.runId, key };
     return {
       key,
-      input: { kind: "run", key, pipeline: name, input },
+      input: { kind: "run", key, pipeline: name, input, ...(context === undefined ? {} : { context }) },
       events: [{ type: "run.started", data: started }],
     };
   });
@@ -45,7 +45,10 @@ export async function runPipelines(
 
 function outcomeOf(key: string, end: SiblingEnd): ChildOutcome {
   const { status } = end;
-  if (status === "completed") return { key, status, output: field(end.value, "output") ?? null };
+  if (status === "completed") {
+    const context = field(end.value, "context");
+    return { key, status, output: field(end.value, "output") ?? null, context: isJsonObject(context) ? context : {} };
+  }
   const { error } = readOutcome(end);
   return { key, status, code: error?.code ?? status, message: error?.message ?? status };
 }

@@ -2,6 +2,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
+import type { StateEnvironment } from "../../definition/state-rules.ts";
 import { stepIds } from "../../journal/step-id.ts";
 import { apply, countOf, enteredOf } from "../../machine/machine-state.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type Transition,
 } from "../../machine/transition.ts";
 import { AttemptJournal } from "../attempt.ts";
+import type { RunDeps } from "../deps.ts";
 import type { Decided, Detours, Execution, ExecutionEnd } from "../execution.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { approveRoute } from "../requests/approve-route.ts";
@@ -141,7 +143,16 @@ function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { root: workspace } = deps.workspace;
   const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
-  return { ...prepared, ...own, spec, executor, view, steps, deps, meter, interrupts, detours, runChildren };
+  const env = environmentOf(deps.env, prepared.state.env);
+  return { ...prepared, ...own, spec, executor, view, steps, deps, env, meter, interrupts, detours, runChildren };
+}
+
+/** The session's variables without those that the state blocks, and with those that it sets. */
+function environmentOf(session: RunDeps["env"], own: StateEnvironment | undefined): RunDeps["env"] {
+  if (own === undefined) return session;
+  const { set = {}, block = [] } = own;
+  const kept = Object.entries(session).filter(([name]) => !block.includes(name));
+  return Object.freeze({ ...Object.fromEntries(kept), ...set });
 }
 
 /** Asks a person about the move that follows an execution or a fan-out. */

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, ToolCall, ToolResult } from "@sluice/core";
+import type { FileEdit, Json, JsonObject, MeasureScene, ToolCall, ToolResult } from "@sluice/core";
 import { displayPath, judgedPath } from "./paths.ts";
 import {
   checkIntent,
@@ -50,11 +50,35 @@ export async function prepareChange(path: string, rewrite: Rewrite, call: ToolCa
   }
 }
 
+/** What the change would do now: nothing if it is impossible, because it then fails without writing. */
+export async function measureChange(path: string, rewrite: Rewrite, scene: MeasureScene): Promise<readonly FileEdit[]> {
+  // Whatever is wrong now, running the call is held to no edits.
+  const plan = await planChange(path, rewrite, scene).catch(() => undefined);
+  return plan === undefined || plan.intent.before === plan.intent.after ? [] : [editOf(plan)];
+}
+
+function editOf({ intent, before, rewritten }: Plan): FileEdit {
+  const { added, removed } = lineDelta(before, rewritten.after.text);
+  // A change of line ends or of the byte order mark alone is still an edit.
+  return { real: intent.real, removed, added: Math.max(added, removed === 0 && intent.before !== null ? 1 : 0) };
+}
+
+/** Refuses a change that is larger than the one that was counted. */
+function checkEdits(plan: Plan, counted: readonly FileEdit[] | undefined): void {
+  if (counted === undefined || plan.intent.before === plan.intent.after) return;
+  const now = editOf(plan);
+  const known = counted.find(({ real }) => real === now.real);
+  if (known === undefined || now.added > known.added || now.removed > known.removed)
+    throw staleFile(plan.shown, "it changed after the call was checked");
+}
+
 export function executeChange(path: string, rewrite: Rewrite, call: ToolCall): Promise<ToolResult> {
   return asResult(async () => {
-    const { intent, shown, present, before, rewritten, bytes } = await planChange(path, rewrite, call);
+    const plan = await planChange(path, rewrite, call);
+    const { intent, shown, present, before, rewritten, bytes } = plan;
     const { real, after } = intent;
     checkIntent(intent, call.intent, shown);
+    checkEdits(plan, call.edits);
     if (intent.before !== after) await replaceFile(real, bytes, present, call);
     const delta = lineDelta(before, rewritten.after.text);
     return {
@@ -75,7 +99,7 @@ export function executeChange(path: string, rewrite: Rewrite, call: ToolCall): P
   });
 }
 
-async function planChange(path: string, rewrite: Rewrite, call: ToolCall): Promise<Plan> {
+async function planChange(path: string, rewrite: Rewrite, call: MeasureScene): Promise<Plan> {
   const real = judgedPath(path, "write", call);
   const shown = displayPath(real, call.workspace);
   const present = await readPresent(real);

@@ -1,6 +1,6 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
-import { executeChange, prepareChange, type Rewrite } from "./change.ts";
+import { executeChange, measureChange, prepareChange, type Rewrite } from "./change.ts";
 import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { count, fault, firstCharacters } from "./results.ts";
@@ -30,6 +30,7 @@ export const editTool: ToolSpec<EditInput> = {
   input,
   effect: "write",
   subjects: (edit, workspace) => fileSubjects(edit.file_path, "write", workspace),
+  measure: (edit, scene) => measureChange(edit.file_path, rewriting(edit), scene),
   prepare: (edit, call) => prepareChange(edit.file_path, rewriting(edit), call),
   execute: (edit, call) => executeChange(edit.file_path, rewriting(edit), call),
   recover: recoverWrite,

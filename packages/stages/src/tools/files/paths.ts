@@ -142,7 +142,11 @@ export function specialKind(
 }
 
 /** The path that the gate judged for this input. Throws `path_changed` if it now leads elsewhere. */
-export function judgedPath(path: string, access: "read" | "write", call: ToolCall): string {
+export function judgedPath(
+  path: string,
+  access: "read" | "write",
+  call: Pick<ToolCall, "workspace" | "judged">,
+): string {
   const now = fileSubjects(path, access, call.workspace)[0];
   if (now?.kind === "path") {
     const same = call.judged.some(

@@ -1,6 +1,6 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
-import { executeChange, prepareChange, type Rewrite } from "./change.ts";
+import { executeChange, measureChange, prepareChange, type Rewrite } from "./change.ts";
 import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { count } from "./results.ts";
@@ -21,6 +21,7 @@ export const writeTool: ToolSpec<WriteInput> = {
   input,
   effect: "write",
   subjects: (write, workspace) => fileSubjects(write.file_path, "write", workspace),
+  measure: (write, scene) => measureChange(write.file_path, rewriting(write.content), scene),
   prepare: (write, call) => prepareChange(write.file_path, rewriting(write.content), call),
   execute: (write, call) => executeChange(write.file_path, rewriting(write.content), call),
   recover: recoverWrite,

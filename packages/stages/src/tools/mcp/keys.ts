@@ -1,4 +1,4 @@
-import { isKeyName, looksRandom, SHORTEST_SECRET, urlPasswords } from "../../secrets/detect.ts";
+import { keysInVariables, looksRandom, SHORTEST_SECRET, urlPasswords } from "../../secrets/detect.ts";
 import type { McpServerConfig, McpSettings } from "./config.ts";
 
 /** Flags whose value is a key. */
@@ -26,11 +26,7 @@ function keysIn(config: McpServerConfig): readonly (readonly [value: string, wha
     });
     return [...query.map(([name, value]) => [value, name] as const), ...headers];
   }
-  const variables = Object.entries(config.env ?? {}).flatMap(([name, value]) => [
-    ...(isKeyName(name) || KEY_FLAG.test(`--${name}`) ? [[value.trim(), name] as const] : []),
-    ...urlPasswords(value).map((password) => [password, name] as const),
-  ]);
-  return [...variables, ...keysInArgs(config.args ?? [])];
+  return [...keysInVariables(config.env ?? {}), ...keysInArgs(config.args ?? [])];
 }
 
 function keysInArgs(args: readonly string[]): readonly (readonly [value: string, what: string])[] {

@@ -21,6 +21,8 @@ export interface ExpansionScene {
   readonly cwd: string;
   /** The environment of the child. */
   readonly env: Readonly<Record<string, string>>;
+  /** Variables whose values must not be recorded, and so cannot be expanded. */
+  readonly unrecorded: readonly string[];
   /** Variables that the line has set, whose values in `env` are outdated. */
   readonly changed: ReadonlySet<string>;
   /** Called with each folder that a glob lists; throws if it must not be listed. */
@@ -77,7 +79,9 @@ function tokensOf(part: WordPart, scene: ExpansionScene): readonly Token[] {
 const SET_BY_BASH =
   /^(?:_|BASH\w*|COMP_\w+|COPROC|DIRSTACK|EPOCH\w+|E?UID|FUNCNAME|GROUPS|HISTCMD|HOST(?:NAME|TYPE)|IFS|LINENO|LINES|COLUMNS|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|IND|ERR)|OSTYPE|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|S?RANDOM|READLINE_\w+|REPLY|SECONDS|SHELLOPTS|SHLVL)$/;
 
-function environmentValue(name: string, { env, changed }: ExpansionScene): string {
+function environmentValue(name: string, { env, changed, unrecorded }: ExpansionScene): string {
+  if (unrecorded.includes(name))
+    throw outside(`$${name}, whose value the stage sets; programs find it in their environment`);
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   if (value === undefined || changed.has(name) || SET_BY_BASH.test(name))
     throw outside(`the value of $${name}, which is known only when the line runs`);

@@ -2,7 +2,7 @@ import { basename, isAbsolute, join, relative, resolve } from "node:path";
 import type { Subject, Workspace } from "@sluice/core";
 import { contains, isProgram, realPath } from "../../files/paths.ts";
 import { ownWords } from "../readers/options.ts";
-import { readCommand } from "../readers/readers.ts";
+import { isReader, readCommand } from "../readers/readers.ts";
 import { type CommandPlace, type Reading, unknown } from "../readers/reading.ts";
 import type { ExpansionScene } from "./expand.ts";
 import { outside } from "./line.ts";
@@ -152,7 +152,10 @@ function program(argv: readonly string[], shell: Shell): External {
     return { argv: [path, ...reading.argv.slice(1)], commands: [{ command, paths: reading.paths }] };
   const counts = [...Array(MOST_RULE_WORDS).keys(), args.length].filter((count) => count <= args.length);
   const readsWith = [...new Set(counts)]
-    .filter((count) => read(args.slice(0, count), { ...place, wordsOnly: true })?.kind === "reads")
+    .filter(
+      (count) =>
+        (count === 0 && isReader(known)) || read(args.slice(0, count), { ...place, wordsOnly: true })?.kind === "reads",
+    )
     .map((count) => count + 1);
   const why = { why: reading.why, ...(readsWith.length === 0 ? {} : { readsWith }) };
   return { argv: [path, ...args], commands: [{ command: { ...command, ...why }, paths: [] }] };

@@ -15,17 +15,17 @@ const MOST_INNER = 48;
 const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
 /**
- * Reads, expands, judges and rewrites a line; the last subject is the line as it runs. `env` is the exact environment of the
+ * Reads, expands, judges and rewrites a line; the last subject is the line as it runs. `scene` has the exact environment of the
  * child, `variables` may be set in addition to the harmless ones. Throws OutsideLanguage.
  */
 export function judgeLine(
   line: string,
   workspace: Workspace,
-  env: Shell["env"],
+  scene: Pick<Shell, "env" | "unrecorded">,
   variables: readonly string[],
 ): readonly Subject[] {
   const walk = new LineWalk();
-  const text = walk.line(line, walk.shell(workspace, env, variables));
+  const text = walk.line(line, walk.shell(workspace, scene, variables));
   return [...distinct(walk.commands), ...distinct(walk.paths), { kind: "line", text }];
 }
 
@@ -40,11 +40,16 @@ class LineWalk {
   #depth = 0;
 
   /** The shell that runs the whole line. */
-  shell(workspace: Workspace, env: Shell["env"], variables: readonly string[]): Shell {
+  shell(
+    workspace: Workspace,
+    { env, unrecorded }: Pick<Shell, "env" | "unrecorded">,
+    variables: readonly string[],
+  ): Shell {
     return {
       cwd: workspace.root,
       workspace,
       env,
+      unrecorded,
       via: [],
       changed: new Set(),
       seen: { entries: 0, folders: 0 },

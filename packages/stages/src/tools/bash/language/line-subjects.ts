@@ -24,7 +24,7 @@ export function lineSubjects(
   try {
     refuseInvisible(command);
     const env = lineEnvironment(scene, workspace.root);
-    return [...judgeLine(command, workspace, env, variables), ...wall];
+    return [...judgeLine(command, workspace, { env, unrecorded: scene.unrecorded ?? [] }, variables), ...wall];
   } catch (thrown) {
     if (!(thrown instanceof OutsideLanguage)) throw thrown;
     const reason = `the line contains ${thrown.message}, so its effect is not certain; use plain commands, or request a grant`;

@@ -35,6 +35,11 @@ const VERSIONS = new Map<string, RegExp>([
 ]);
 const QUIET_NPM = ["--logs-max=0", "--no-update-notifier"];
 
+/** Whether a program is here to read, so that a rule for its name alone covers only its reading forms. Git is for more than reading. */
+export function isReader(name: string): boolean {
+  return READERS.has(name) || (SPECIAL.has(name) && name !== "git");
+}
+
 /** What a command does, given a bare program name; undefined if the program is not listed. */
 export function readCommand(argv: readonly string[], place: CommandPlace): Reading | undefined {
   const [name = "", ...args] = argv;

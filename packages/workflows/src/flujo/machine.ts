@@ -1,0 +1,167 @@
+// A state machine as the definition of a pipeline.
+
+import {
+  type AnyPipeline,
+  type AnyState,
+  fail,
+  field,
+  final,
+  type Guard,
+  type GuardScope,
+  isJson,
+  type Json,
+  type Problem,
+} from "@sluice/core";
+import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
+import { celGuard } from "../expressions/cel-guard.ts";
+import type { FindingAt } from "../format.ts";
+import { problemFinding } from "../problem-finding.ts";
+import type { Finding } from "../read/shape.ts";
+import { runInput } from "../run-input.ts";
+import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./check.ts";
+import { type CompiledPart, compileState } from "./compile-steps.ts";
+import { typesOf, variablesOf } from "./conditions.ts";
+import { type Layout, layOut, type PlacedStep } from "./layout.ts";
+import type { FlujoDocument, FlujoMachine } from "./read-document.ts";
+
+/** What the machines of a document share. */
+export interface Workflow {
+  readonly document: FlujoDocument;
+  /** By alias. */
+  readonly imports: ReadonlyMap<string, AnyPipeline>;
+}
+export interface CompiledMachine {
+  readonly definition: PipelineDefinition;
+  readonly findings: readonly Finding[];
+  /** Where in the document a problem of the definition is. */
+  locate(problem: Problem): FindingAt;
+}
+
+export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: string): CompiledMachine {
+  const reached = reachedStates(machine);
+  const layout = layOut(workflow.document, machine, reached, id);
+  const findings: Finding[] = [...checkMachine(machine), ...layout.findings];
+  const stages: Record<string, AnyState> = {};
+  const pipelines: Record<string, AnyPipeline> = {};
+  const parts = new Map<string, CompiledPart>();
+  for (const state of layout.states) {
+    const part = compileState(workflow.document, layout, state, (step) => nestedPipeline(workflow, step));
+    parts.set(state.id, part);
+    stages[state.id] = part.state;
+    for (const [key, pipeline] of part.pipelines) pipelines[key] = pipeline;
+    findings.push(...part.findings);
+  }
+  for (const { name } of machine.ends)
+    if (reached.has(name)) stages[layout.idOf(name)] = final(outcomeOf(name, machine.states.get(name)));
+  const rows = rowsOf(workflow.document, machine, layout, reached);
+  findings.push(...rows.findings);
+  const definition: PipelineDefinition = {
+    id,
+    input: runInput,
+    stages,
+    initial: machine.start === undefined ? "" : layout.idOf(machine.start),
+    transitions: rows.rows.map(({ row }) => row),
+    pipelines,
+  };
+  return {
+    definition,
+    findings,
+    locate: (problem) =>
+      locateInStates(machine, layout, parts, problem) ??
+      locateInRows(machine, rows.rows, problem) ?? { path: machine.path, what: "key" },
+  };
+}
+
+/** The pipeline of an import or of a machine inside a state. */
+function nestedPipeline(
+  workflow: Workflow,
+  { use, pipeline: key }: PlacedStep,
+): { readonly pipeline?: AnyPipeline; readonly findings: readonly Finding[] } {
+  if (use.kind === "import") {
+    const pipeline = workflow.imports.get(use.alias);
+    return pipeline === undefined ? { findings: [] } : { pipeline, findings: [] };
+  }
+  if (use.kind !== "machine") return { findings: [] };
+  const { definition, findings, locate } = compileMachine(workflow, use.machine, key);
+  if (findings.some(({ severity }) => severity === "error")) return { findings };
+  const { spec, problems } = compilePipeline(definition);
+  const found = problems.map((problem) => problemFinding(problem, locate(problem)));
+  return { pipeline: { id: spec.id, spec }, findings: [...findings, ...found] };
+}
+
+type Row = NonNullable<PipelineDefinition["transitions"]>[number];
+/** A row; `at` is its index in the document. */
+interface PlacedRow {
+  readonly row: Row;
+  readonly at?: number;
+}
+
+/** The rows of the machine. Those of states that are never entered are left out. */
+function rowsOf(
+  document: FlujoDocument,
+  machine: FlujoMachine,
+  layout: Layout,
+  reached: ReadonlySet<string>,
+): { readonly rows: readonly PlacedRow[]; readonly findings: readonly Finding[] } {
+  const { states, idOf } = layout;
+  const read = variablesOf(layout);
+  const findings: Finding[] = [];
+  const rows: PlacedRow[] = [];
+  for (const [at, { from, on, when, to }] of machine.transitions.entries()) {
+    const state = states.find(({ name }) => name === from);
+    let guard: Guard | undefined;
+    if (when !== undefined) {
+      const made = celGuard(when, typesOf(layout, { on, from: state }, document.fields.context_schema), read);
+      guard = made.guard;
+      for (const { rule, message, suggestion, offset, length } of made.problems ?? []) {
+        const hint = suggestion === undefined ? {} : { suggestion };
+        const path = machine.at("transitions", at, "when");
+        findings.push({ severity: "error", rule, message: sentence(message), ...hint, path, offset, length });
+      }
+    }
+    if ((from !== ANY && state === undefined) || !reached.has(to)) continue;
+    const condition = guard === undefined ? {} : { when: guard };
+    rows.push({ row: { from: from === ANY ? ANY : idOf(from), on, to: idOf(to), input: passOn, ...condition }, at });
+  }
+  for (const { name, id } of states) {
+    if (handlesSuccess(machine, name)) continue;
+    rows.push({ row: { from: id, on: "success", to: fail(`${name} completed, and no transition leads on from it`) } });
+  }
+  return { rows, findings };
+}
+
+/** The input of a state: what the state before it gave. */
+function passOn(result: GuardScope["result"]): { readonly previous_step: Json } {
+  if (result.status === "paused") return { previous_step: field(result.request, "answer") ?? null };
+  return { previous_step: result.status === "completed" && isJson(result.output) ? result.output : null };
+}
+
+function sentence(message: string): string {
+  return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}.`;
+}
+
+function locateInStates(
+  machine: FlujoMachine,
+  { states, idOf }: Layout,
+  parts: ReadonlyMap<string, CompiledPart>,
+  problem: Problem,
+): FindingAt | undefined {
+  const { path } = problem;
+  const [, id, rest = ""] = /^stages\.([\w-]+)\.?(.*)$/su.exec(path) ?? [];
+  const part = id === undefined || rest === "" ? undefined : parts.get(id);
+  if (part !== undefined) return part.locate({ ...problem, path: rest });
+  const state = id === undefined ? undefined : [...machine.states.values()].find(({ name }) => idOf(name) === id);
+  if (state !== undefined) return { path: state.path, what: "key" };
+  const [, key, inside = ""] = /^pipelines\.([\w-]+)\.?(.*)$/su.exec(path) ?? [];
+  const owner = states.find(({ steps }) => steps.some(({ pipeline }) => pipeline === key));
+  if (key === undefined || owner === undefined) return undefined;
+  return parts.get(owner.id)?.locateIn(key, { ...problem, path: inside });
+}
+
+function locateInRows(machine: FlujoMachine, rows: readonly PlacedRow[], { path }: Problem): FindingAt | undefined {
+  const [, index, inRow = ""] = /^transitions\[(\d+)\](.*)$/su.exec(path) ?? [];
+  const at = index === undefined ? undefined : rows[Number(index)]?.at;
+  if (at !== undefined) return { path: machine.at("transitions", at, ...(inRow.startsWith(".to") ? ["to"] : [])) };
+  if (path === "initial") return { path: machine.at("start_state") };
+  return path === "transitions" ? { path: machine.at("transitions"), what: "key" } : undefined;
+}

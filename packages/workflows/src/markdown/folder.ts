@@ -1,0 +1,129 @@
+// The parts of a folder of Markdown stages: what pipeline.yaml names, and the files of its stages.
+
+import { isJsonObject, type Json } from "@sluice/core";
+import { didYouMean, idFault, messageOf } from "@sluice/core/runtime";
+import type { DocumentPath } from "../diagnostic.ts";
+import type { FilesBeside } from "../format.ts";
+import type { Finding } from "../read/shape.ts";
+import type { SourceFile } from "../read/source.ts";
+import { readStageFile } from "./stage-file.ts";
+
+/** The ends that a transition may name instead of a stage, unless a final state has that name. */
+export const DONE = "done";
+export const FAIL = "fail";
+/** The target that goes back to the stage that an interrupt left. */
+export const RETURN = "$return";
+
+/** A place where pipeline.yaml names a stage. */
+export interface Mention {
+  readonly name: string;
+  readonly path: DocumentPath;
+}
+
+/** Reads the file of each stage that pipeline.yaml names. */
+export async function readStages(
+  mentions: readonly Mention[],
+  beside: FilesBeside,
+): Promise<{ readonly stages: ReadonlyMap<string, SourceFile>; readonly findings: readonly Finding[] }> {
+  const names = (await beside.list()).filter((name) => name.endsWith(EXTENSION)).map((name) => name.slice(0, -3));
+  const findings: Finding[] = [];
+  const stages = new Map<string, SourceFile>();
+  for (const mention of mentions) {
+    const { name } = mention;
+    if (idFault(name) !== undefined || !names.includes(name)) {
+      findings.push(missingStage(mention, names));
+      continue;
+    }
+    const reading = await readStage(mention, beside);
+    findings.push(...reading.findings);
+    if (reading.source !== undefined) stages.set(name, reading.source);
+  }
+  return { stages, findings: [...findings, ...unusedFiles(names, mentions)] };
+}
+
+const EXTENSION = ".md";
+
+async function readStage({ name, path }: Mention, beside: FilesBeside): Promise<ReturnType<typeof readStageFile>> {
+  let given: Awaited<ReturnType<FilesBeside["read"]>>;
+  try {
+    given = await beside.read(`${name}${EXTENSION}`);
+  } catch (thrown) {
+    const message = `${name}${EXTENSION} cannot be read: ${messageOf(thrown)}.`;
+    return { findings: [{ severity: "error", rule: "file-missing", message, path }] };
+  }
+  return readStageFile(given.file, given.text);
+}
+
+function missingStage({ name, path }: Mention, names: readonly string[]): Finding {
+  const base = { severity: "error", rule: "unknown-target", path } as const;
+  const fault = idFault(name);
+  if (fault !== undefined) return { ...base, message: `This cannot name a stage: ${fault}.` };
+  const close = didYouMean(name, [...names, DONE, FAIL, RETURN]);
+  const suggestion =
+    close === undefined ? `write the stage in ${name}.md, or list ${name} under final` : `did you mean "${close}"?`;
+  return { ...base, message: `There is no stage ${name}: the folder has no ${name}.md.`, suggestion };
+}
+
+/** Names that repositories give to files of another purpose. */
+const OTHER_PURPOSE = /^(?:[A-Z][A-Z_-]*|index)$/;
+
+function unusedFiles(names: readonly string[], mentions: readonly Mention[]): readonly Finding[] {
+  const used = new Set(mentions.map(({ name }) => name));
+  return names
+    .filter((name) => !used.has(name) && !OTHER_PURPOSE.test(name))
+    .map((name) => ({
+      severity: "warning",
+      rule: "unused-stage",
+      message: `${name.slice(0, 80)}.md is not part of the pipeline: no transition names it.`,
+      path: ["transitions"],
+      what: "key",
+    }));
+}
+
+/** Each stage that pipeline.yaml names, where it does so first. */
+export function firstMentions(pipeline: Json): readonly Mention[] {
+  const ends = new Set([DONE, FAIL, RETURN, "*", ...finalNames(pipeline)]);
+  const seen = new Set<string>();
+  return mentionsIn(pipeline).filter(({ name }) => {
+    if (ends.has(name) || seen.has(name)) return false;
+    seen.add(name);
+    return true;
+  });
+}
+
+/** Everything that pipeline.yaml names as a stage, whatever else is wrong with it. Targets come before the rows' own stages. */
+function mentionsIn(pipeline: Json): readonly Mention[] {
+  if (!isJsonObject(pipeline)) return [];
+  const rows = (Array.isArray(pipeline.transitions) ? pipeline.transitions : []).map(
+    (row: Json, index) => [row, ["transitions", index]] as const,
+  );
+  const interrupts = isJsonObject(pipeline.interrupts) ? Object.entries(pipeline.interrupts) : [];
+  return [
+    ...named(pipeline.initial, ["initial"]),
+    ...rows.flatMap(([row, path]) => (isJsonObject(row) ? targetsIn(row.to, [...path, "to"]) : [])),
+    ...interrupts.flatMap(([name, interrupt]) =>
+      isJsonObject(interrupt) ? named(interrupt.target, ["interrupts", name, "target"]) : [],
+    ),
+    ...rows.flatMap(([row, path]) => (isJsonObject(row) ? named(row.from, [...path, "from"]) : [])),
+  ];
+}
+
+function targetsIn(target: Json | undefined, path: DocumentPath): readonly Mention[] {
+  if (!isJsonObject(target)) return named(target, path);
+  const parallel: readonly Json[] = Array.isArray(target.parallel) ? target.parallel : [];
+  return [
+    ...named(target.state, [...path, "state"]),
+    ...parallel.flatMap((name, index) => named(name, [...path, "parallel", index])),
+    ...named(target.join, [...path, "join"]),
+  ];
+}
+
+function named(name: Json | undefined, path: DocumentPath): readonly Mention[] {
+  return typeof name === "string" && name !== "" ? [{ name, path }] : [];
+}
+
+function finalNames(pipeline: Json): readonly string[] {
+  const final = isJsonObject(pipeline) ? pipeline.final : undefined;
+  if (Array.isArray(final)) return final.filter((name) => typeof name === "string");
+  return isJsonObject(final) ? Object.keys(final) : [];
+}

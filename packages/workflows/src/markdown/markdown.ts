@@ -1,0 +1,230 @@
+// A folder of Markdown stages with a pipeline.yaml, as a pipeline with a table of transitions.
+
+import {
+  type AnyChoice,
+  type AnyState,
+  backToInterrupted,
+  fail,
+  fanOut,
+  final,
+  isJsonObject,
+  type JsonObject,
+  type Problem,
+  to,
+} from "@sluice/core";
+import type { PipelineDefinition } from "@sluice/core/host";
+import type { DocumentPath } from "../diagnostic.ts";
+import { type CelGuard, celGuard } from "../expressions/cel-guard.ts";
+import type { CelTypes } from "../expressions/variables.ts";
+import type { FilesBeside, FindingAt, WorkflowCompilation, WorkflowFormat, WorkflowReading } from "../format.ts";
+import { idFor } from "../read/names.ts";
+import { type Finding, readShape } from "../read/shape.ts";
+import type { SourceFile } from "../read/source.ts";
+import { runInput } from "../run-input.ts";
+import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
+import { DONE, FAIL, firstMentions, type Mention, RETURN, readStages } from "./folder.ts";
+import { type CompiledStage, compileStage, describesObject, objectSchema } from "./stages.ts";
+
+/** The format of a folder with pipeline.yaml and a Markdown file for each stage. */
+export const markdown: WorkflowFormat = {
+  name: "markdown",
+  recognizes: (document) =>
+    isJsonObject(document) && "transitions" in document && !("states" in document) && !("kind" in document),
+  read,
+};
+
+async function read(source: SourceFile, beside: FilesBeside): Promise<WorkflowReading> {
+  const mentions = firstMentions(source.value);
+  const files = await readStages(mentions, beside);
+  const shape = readShape(folderFields, partialFolder, source.value);
+  const folder: FolderFields = shape.value ?? {};
+  const stages = new Map([...files.stages].map(([name, file]) => [name, compileStage(name, file)]));
+  const rows = (folder.transitions ?? []).map((row, index) => compileRow(row, index, stages, finalsOf(folder)));
+  const located = (finding: Finding): Finding => ({ ...finding, path: shape.locate(finding.path) });
+  const own = [...rows.flatMap(({ findings }) => findings), ...folderFindings(folder)];
+  return {
+    id: idFor(folder.id ?? "pipeline"),
+    findings: [
+      ...shape.findings,
+      ...files.findings,
+      ...[...stages.values()].flatMap(({ findings }) => findings),
+      ...own.map(located),
+    ],
+    references: [],
+    compile: (): WorkflowCompilation => ({
+      definition: definitionOf(folder, stages, rows),
+      findings: [],
+      locate: (problem) => locateProblem(problem, { mentions, stages, rows, locate: shape.locate }),
+    }),
+  };
+}
+
+type Stages = ReadonlyMap<string, CompiledStage>;
+type Row = NonNullable<PipelineDefinition["transitions"]>[number];
+interface CompiledRow {
+  /** Absent if the row names something that is not there, which was reported. */
+  readonly row?: Row;
+  readonly index: number;
+  readonly findings: readonly Finding[];
+}
+
+function folderFindings({ input }: FolderFields): readonly Finding[] {
+  if (input === undefined || describesObject(input)) return [];
+  const message = "The input of a run is an object.";
+  const suggestion = "write type: object";
+  return [{ severity: "error", rule: "wrong-type", message, suggestion, path: ["input"], what: "key" }];
+}
+
+function finalsOf({ final: given }: FolderFields): readonly string[] {
+  if (given === undefined) return [];
+  return Array.isArray(given) ? given : Object.keys(given);
+}
+
+function finalStates({ final: given }: FolderFields): Readonly<Record<string, AnyState>> {
+  if (given === undefined) return {};
+  const outcomes = Array.isArray(given) ? given.map((name) => [name, "completed"] as const) : Object.entries(given);
+  return Object.fromEntries(outcomes.map(([name, outcome]) => [name, final(outcome)]));
+}
+
+function definitionOf(folder: FolderFields, stages: Stages, rows: readonly CompiledRow[]): PipelineDefinition {
+  const { input, limits, interrupts } = folder;
+  const own = Object.fromEntries([...stages].map(([name, { state }]) => [name, state]));
+  return {
+    id: idFor(folder.id ?? "pipeline"),
+    input: input === undefined ? runInput : objectSchema(input),
+    stages: { ...own, ...finalStates(folder) },
+    initial: folder.initial ?? "",
+    transitions: rows.flatMap(({ row }) => (row === undefined ? [] : [row])),
+    ...(folder.context === undefined ? {} : { context: folder.context }),
+    ...(limits === undefined ? {} : { limits: definedLimits(limits) }),
+    ...(interrupts === undefined ? {} : { interrupts }),
+  };
+}
+
+function definedLimits({ maxTokens, maxCostUsd, timeoutMs, maxVisits, maxHops }: NonNullable<FolderFields["limits"]>) {
+  return {
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(maxCostUsd === undefined ? {} : { maxCostUsd }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    ...(maxVisits === undefined ? {} : { maxVisits }),
+    ...(maxHops === undefined ? {} : { maxHops }),
+  };
+}
+
+function compileRow(fields: RowFields, index: number, stages: Stages, finals: readonly string[]): CompiledRow {
+  const { from, on = "success", when, approval, label } = fields;
+  const path = ["transitions", index];
+  const guard = when === undefined ? undefined : celGuard(when, typesOf(fields, stages));
+  const findings = [...guardFindings(guard, [...path, "when"]), ...eventFindings(fields, path, stages)];
+  const choice = choiceOf(fields, { stages, finals });
+  const isKnown = from === "*" || stages.has(from);
+  if (choice === undefined || !isKnown || guard?.problems !== undefined) return { index, findings };
+  const row: Row = {
+    from,
+    on,
+    to: choice,
+    ...(guard === undefined ? {} : { when: guard.guard }),
+    ...approvalOf(approval),
+    ...(label === undefined ? {} : { label }),
+  };
+  return { row, index, findings };
+}
+
+function approvalOf(approval: RowFields["approval"]): Pick<Row, "approval"> {
+  if (approval === undefined || approval === false) return {};
+  const message = approval === true ? undefined : approval.message;
+  return { approval: message === undefined ? {} : { message } };
+}
+
+function guardFindings(guard: CelGuard | undefined, path: DocumentPath): readonly Finding[] {
+  return (guard?.problems ?? []).map(
+    ({ rule, message, suggestion, offset, length }): Finding => ({
+      severity: "error",
+      rule,
+      message: `The condition cannot be used: ${message}.`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+      path,
+      offset,
+      length,
+    }),
+  );
+}
+
+/** An event row is for a stage that completes by events, and a success row for one that does not. */
+function eventFindings({ from, on = "success" }: RowFields, path: DocumentPath, stages: Stages): readonly Finding[] {
+  const stage = stages.get(from);
+  if (stage === undefined) return [];
+  const byEvents = stage.state.spec.completesByEvents === true;
+  if (typeof on === "object" && !byEvents) {
+    const message = `${from} completes with its completion tool and sends no events.`;
+    return [{ severity: "error", rule: "event-row", message, suggestion: "write on: success", path: [...path, "on"] }];
+  }
+  if (on !== "success" || !byEvents || stage.output !== undefined) return [];
+  const message = `${from} has no completion tool, so it completes by an event, not with success.`;
+  const suggestion = "write on: { event: NAME }, or give the stage a completionTool and a completionSchema";
+  return [{ severity: "error", rule: "event-row", message, suggestion, path: [...path, "on"] }];
+}
+
+/** What a condition of a row reads, as far as the schemas of the stages say it. */
+function typesOf({ from, on = "success" }: RowFields, stages: Stages): CelTypes {
+  const properties = Object.fromEntries([...stages].map(([name, { output = {} }]) => [name, output]));
+  const upstream: JsonObject = { type: "object", properties, additionalProperties: false };
+  const output = on === "success" ? stages.get(from)?.output : undefined;
+  return { upstream, ...(output === undefined ? {} : { output }) };
+}
+
+interface Names {
+  readonly stages: Stages;
+  readonly finals: readonly string[];
+}
+
+/** The choice of a row; undefined if a target has no file. */
+function choiceOf({ from, on = "success", to: target }: RowFields, names: Names): AnyChoice | undefined {
+  const has = (name: string): boolean => names.stages.has(name) || names.finals.includes(name);
+  if (typeof target === "string") {
+    if (has(target)) return to(target);
+    if (target === DONE) return { stages: [], execution: "sequential" };
+    if (target === FAIL)
+      return fail(`${from} ended with ${typeof on === "string" ? on : on.event}, which leads to fail`);
+    return target === RETURN ? backToInterrupted() : undefined;
+  }
+  if ("fail" in target) return fail(target.fail);
+  if ("state" in target) {
+    const { state, input, context } = target;
+    return has(state) ? to(state, input, context === undefined ? {} : { context }) : undefined;
+  }
+  const { parallel, join, onFailure } = target;
+  if (![...parallel, join].every(has)) return undefined;
+  return fanOut(parallel, { join, ...(onFailure === undefined ? {} : { onFailure }) });
+}
+
+interface Known {
+  readonly mentions: readonly Mention[];
+  readonly stages: Stages;
+  readonly rows: readonly CompiledRow[];
+  locate(path: DocumentPath): DocumentPath;
+}
+
+/** Where a problem of the definition is in the folder. */
+function locateProblem(problem: Problem, { mentions, stages, rows, locate }: Known): FindingAt {
+  const [first = "", ...rest] = stepsOf(problem.path);
+  if (first === "stages") {
+    const [name = "", ...inside] = rest;
+    const stage = stages.get(String(name));
+    if (stage !== undefined && inside.length > 0) return stage.locate(problem, inside);
+    // A problem of the stage's place in the table is shown where the table names it first.
+    return { path: mentions.find((one) => one.name === name)?.path ?? ["transitions"] };
+  }
+  if (first !== "transitions") return { path: locate([first, ...rest]) };
+  const [index, ...inside] = rest;
+  if (index === undefined) return { path: [first], what: "key" };
+  const written = rows.filter(({ row }) => row !== undefined)[Number(index)]?.index ?? Number(index);
+  return { path: locate([first, written, ...inside]) };
+}
+
+/** The steps of a path such as `stages.plan.allowedTools[0]`. */
+function stepsOf(path: string): readonly (string | number)[] {
+  return [...path.matchAll(/\[(\d+)\]|[^.[\]]+/gu)].map(([step, index]) =>
+    index === undefined ? step : Number(index),
+  );
+}

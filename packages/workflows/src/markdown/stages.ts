@@ -1,0 +1,182 @@
+// The stages of a folder: frontmatter and prompt as a stage, and what its mistakes are called in the file.
+
+import {
+  type AllowedTool,
+  type AnyState,
+  type JsonObject,
+  type JsonSchema,
+  type Problem,
+  stage,
+  type TextPlace,
+} from "@sluice/core";
+import type { DocumentPath } from "../diagnostic.ts";
+import type { FindingAt } from "../format.ts";
+import { type Finding, readShape } from "../read/shape.ts";
+import type { SourceFile } from "../read/source.ts";
+import { type StageFields, stageFields } from "./fields.ts";
+
+/** Model calls of one attempt, unless the stage says otherwise. */
+const TURN_CAP = 50;
+const READ_SKILL = "ReadSkill";
+const SKILL_NAME = /^(?!.*\.\.)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
+
+export interface CompiledStage {
+  readonly state: AnyState;
+  /** The mistakes of its file. */
+  readonly findings: readonly Finding[];
+  /** The schema of its output; undefined if it completes by events. */
+  readonly output?: JsonObject;
+  /** Where a problem of the stage is. Its path is relative to the stage. */
+  locate(problem: Pick<Problem, "place">, path: DocumentPath): FindingAt;
+}
+
+/** Compiles a stage from its file. */
+export function compileStage(name: string, source: SourceFile): CompiledStage {
+  const shape = readShape(stageFields, stageFields, source.value);
+  const fields: StageFields = shape.value ?? {};
+  const prompt = fullTemplates(fields.prompt ?? "");
+  const own = findingsOf(name, fields).map((finding) => ({ ...finding, path: shape.locate(finding.path) }));
+  const output = fields.completionSchema === undefined ? {} : { output: fields.completionSchema };
+  return {
+    state: stateOf(fields, prompt.text),
+    findings: [...shape.findings, ...own].map((finding) => ({ ...finding, source })),
+    ...output,
+    locate: ({ place }, path) => {
+      const named = path[0] === "retryPolicy" && fields.retries !== undefined ? ["retries"] : path;
+      return { source, path: shape.locate(named), ...(place === undefined ? {} : prompt.original(place)) };
+    },
+  };
+}
+
+function stateOf(fields: StageFields, prompt: string): AnyState {
+  const allowedTools = envelopeOf(fields);
+  const attempts = fields.retries === undefined ? fields.retryPolicy?.maxAttempts : fields.retries + 1;
+  const common = {
+    prompt,
+    turnCap: fields.turnCap ?? TURN_CAP,
+    ...(allowedTools === undefined ? {} : { allowedTools }),
+    ...(fields.visibility === undefined ? {} : { visibility: fields.visibility }),
+    ...(fields.model === undefined ? {} : { model: fields.model }),
+    ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
+    ...(fields.maxOutputTokens === undefined ? {} : { maxOutputTokens: fields.maxOutputTokens }),
+    ...(fields.limits === undefined ? {} : { limits: given(fields.limits) }),
+    ...(attempts === undefined ? {} : { retryPolicy: { maxAttempts: attempts } }),
+    ...(fields.inputSchema === undefined ? {} : { inputSchema: objectSchema(fields.inputSchema) }),
+    ...(fields.sandbox === undefined ? {} : { sandbox: given(fields.sandbox) }),
+    ...(fields.env === undefined ? {} : { env: given(fields.env) }),
+  };
+  const { completionTool, completionSchema = {} } = fields;
+  if (completionTool === undefined) return stage(common);
+  return stage({ ...common, completionTool, completionSchema: objectSchema(completionSchema) });
+}
+
+/** A schema as TypeScript knows schemas: models send named arguments, so it is one of objects. */
+export function objectSchema(schema: JsonObject): JsonSchema {
+  return { ...schema, type: "object" };
+}
+
+/** The options that are given, since one that is undefined is not the same as one that is absent. */
+function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  const own: { [K in keyof T]: Exclude<T[K], undefined> } = JSON.parse(JSON.stringify(options));
+  return own;
+}
+
+/** The envelope. `skills` limits the rule for ReadSkill to the folders of these skills. */
+function envelopeOf({ allowedTools, skills }: StageFields): readonly AllowedTool[] | undefined {
+  const names = skills?.filter((name) => SKILL_NAME.test(name)) ?? [];
+  return allowedTools?.map((tool): AllowedTool => {
+    if (typeof tool !== "string") return { tool: tool.tool, optional: true };
+    if (tool !== READ_SKILL || names.length === 0) return tool;
+    return `${READ_SKILL}(*/skills/${names.length === 1 ? names[0] : `{${names.join(",")}}`}/**)`;
+  });
+}
+
+function findingsOf(name: string, fields: StageFields): readonly Finding[] {
+  const { id, allowedTools, completionTool, completionSchema, inputSchema, retries, retryPolicy } = fields;
+  const found: Finding[] = [];
+  const error = (rule: string, field: string | undefined, message: string, suggestion?: string): void => {
+    const hint = suggestion === undefined ? {} : { suggestion };
+    found.push({ severity: "error", rule, message, ...hint, path: field === undefined ? [] : [field], what: "key" });
+  };
+  if (id !== undefined && id !== name)
+    error("stage-id", "id", `The stage is called ${name}, as its file.`, `write id: ${name}, or remove the line`);
+  if ((fields.prompt ?? "") === "")
+    error("missing-field", undefined, "The file has no text below its frontmatter, which is the prompt.");
+  if (completionTool !== undefined && completionSchema === undefined)
+    error(
+      "missing-field",
+      "completionTool",
+      "The stage has no completionSchema, which says what its completion tool takes.",
+    );
+  if (completionTool === undefined && completionSchema !== undefined)
+    error(
+      "missing-field",
+      "completionSchema",
+      "The stage has no completionTool to which the schema belongs.",
+      "name one, such as submit_result",
+    );
+  for (const [field, schema] of Object.entries({ completionSchema, inputSchema }))
+    if (schema !== undefined && !describesObject(schema))
+      error("wrong-type", field, `${field} describes an object, since models send named fields.`, "write type: object");
+  if (retries !== undefined && retryPolicy?.maxAttempts !== undefined)
+    error("alias-twice", "retryPolicy", "retries and retryPolicy say the same.", "remove one of them");
+  found.push(...skillFindings(fields));
+  if (fields.resolutionPolicy !== undefined)
+    found.push({
+      severity: "warning",
+      rule: "no-effect",
+      message: "resolutionPolicy has no effect: a Markdown stage has no gate of its own to resolve.",
+      path: ["resolutionPolicy"],
+      what: "key",
+    });
+  if (allowedTools === undefined)
+    found.push({
+      severity: "warning",
+      rule: "no-envelope",
+      message: "The stage lists no tools, so the session's mode decides about every tool call.",
+      suggestion: "write allowedTools, with [] for none",
+      path: [],
+    });
+  return found;
+}
+
+export function describesObject({ type }: JsonObject): boolean {
+  return type === undefined || type === "object";
+}
+
+function skillFindings({ skills, allowedTools = [] }: StageFields): readonly Finding[] {
+  if (skills === undefined) return [];
+  const found = skills.flatMap((name, index): readonly Finding[] => {
+    if (SKILL_NAME.test(name)) return [];
+    const message = `${JSON.stringify(name.slice(0, 80))} is not the name of a skill: letters, digits, -, _ and . , at most 64.`;
+    return [{ severity: "error", rule: "wrong-name", message, path: ["skills", index] }];
+  });
+  if (allowedTools.some((tool) => tool === READ_SKILL)) return found;
+  const message = `The stage names skills, but does not list ${READ_SKILL}, with which it would read them.`;
+  const suggestion = `add ${READ_SKILL} to allowedTools`;
+  return [
+    ...found,
+    { severity: "error", rule: "skills-without-tool", message, suggestion, path: ["skills"], what: "key" },
+  ];
+}
+
+/** Templates whose path starts with `input` are short for the ones that start with `ctx.input`. */
+const SHORT = /(?<!\\)\{\{\s*(?=input[\s.[}])/gu;
+const ROOT = "ctx.";
+
+/** A text with the full form of its templates, and the places that its parts have in the text as it was written. */
+function fullTemplates(text: string): { readonly text: string; original(place: TextPlace): TextPlace } {
+  const added: number[] = [];
+  const full = text.replaceAll(SHORT, (braces: string, offset: number) => {
+    added.push(offset + braces.length + added.length * ROOT.length);
+    return `${braces}${ROOT}`;
+  });
+  const original = (offset: number): number => offset - ROOT.length * added.filter((at) => at < offset).length;
+  return {
+    text: full,
+    original: ({ offset, length }) => {
+      const start = original(offset);
+      return { offset: start, length: original(offset + length) - start };
+    },
+  };
+}

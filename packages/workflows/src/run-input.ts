@@ -1,0 +1,13 @@
+import type { Json } from "@sluice/core";
+import { z } from "zod";
+
+/** The input of a run of a workflow file. */
+export interface WorkflowInput {
+  /** What the run is to do: `{{ctx.task}}`. */
+  readonly task?: string;
+  /** Whatever else the file's templates read. */
+  readonly [key: string]: Json | undefined;
+}
+
+/** Its schema. */
+export const runInput = z.looseObject({ task: z.string().describe("What the run is to do.").optional() });

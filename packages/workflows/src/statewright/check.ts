@@ -1,0 +1,237 @@
+// What a Statewright document has wrong beyond its shape: names that lead nowhere, operands, outcomes.
+
+import type { Json } from "@sluice/core";
+import { isJsonObject } from "@sluice/core";
+import { didYouMean } from "@sluice/core/runtime";
+import type { DocumentPath } from "../diagnostic.ts";
+import type { Finding } from "../read/shape.ts";
+import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
+import type { StatewrightDocument, StatewrightGuard, StatewrightState } from "./schema.ts";
+
+/** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
+interface Names {
+  readonly states: readonly string[];
+  readonly guards: readonly string[];
+}
+
+/** The target that goes back to the state that an interrupt left. */
+export const RETURN = "$return";
+
+/** The findings, by paths in the schema's spelling. `whole` is the document as it was written. */
+export function checkStatewright(document: StatewrightDocument, whole: Json): readonly Finding[] {
+  const names: Names = { states: keysOf(whole, "states"), guards: keysOf(whole, "guards") };
+  const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
+  const found: Finding[] = [];
+  if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
+  const terminals = terminalsOf(document);
+  for (const [name, state] of Object.entries(states)) {
+    if (name === RETURN)
+      found.push(reservedName(["states", name], "it is the target that goes back from an interrupt"));
+    if (state.type !== "final") found.push(...stateFindings(name, state, names));
+    else found.push(...finalFindings(name, state, terminals.has(name)));
+  }
+  for (const [name, guard] of Object.entries(guards)) found.push(...operandFindings(guard, ["guards", name]));
+  for (const [name, { target }] of Object.entries(interrupts))
+    found.push(...targetFindings(target, ["interrupts", name, "target"], names));
+  for (const key of Object.keys(context)) {
+    if (!key.startsWith("_")) continue;
+    const message = `The context cannot hold ${JSON.stringify(key)}: names with a leading _ are reserved.`;
+    found.push({ severity: "error", rule: "context-key", message, path: ["context", key], what: "key" });
+  }
+  return [...found, ...documentFindings(document)];
+}
+
+function keysOf(whole: Json, field: string): readonly string[] {
+  const member = isJsonObject(whole) ? whole[field] : undefined;
+  return isJsonObject(member) ? Object.keys(member) : [];
+}
+
+function reservedName(path: DocumentPath, why: string): Finding {
+  const message = `${JSON.stringify(path.at(-1))} cannot be a name here: ${why}.`;
+  return { severity: "error", rule: "wrong-name", message, suggestion: "rename it", path, what: "key" };
+}
+
+/** The states that end a branch of a fork. */
+function terminalsOf({ states = {} }: StatewrightDocument): ReadonlySet<string> {
+  const edges = Object.entries(states).flatMap(([name, state]) => edgesOf(name, state));
+  return new Set(
+    edges.flatMap((edge) => edge.targets.filter(({ path }) => path.at(-1) === "terminal").map(({ target }) => target)),
+  );
+}
+
+function documentFindings({ states, meta }: StatewrightDocument): readonly Finding[] {
+  if (states === undefined) return [];
+  const found: Finding[] = [];
+  const all = Object.entries(states);
+  if (!all.some(([, { type }]) => type === "final")) {
+    const message = "No state is final, so the workflow cannot end.";
+    const suggestion = 'add a state with "type": "final"';
+    found.push({ severity: "error", rule: "no-final", message, suggestion, path: ["states"], what: "key" });
+  }
+  const asks = all.some(([name, state]) => edgesOf(name, state).some(({ approval }) => approval !== undefined));
+  if (meta?.requires_human_approval === true && !asks) {
+    const message = "The workflow requires human approval, but no transition asks for it.";
+    const suggestion = "set requires_approval on a transition";
+    const path = ["meta", "requires_human_approval"];
+    found.push({ severity: "warning", rule: "approval-missing", message, suggestion, path, what: "key" });
+  }
+  return found;
+}
+
+function targetFindings(target: string, path: DocumentPath, { states }: Names, mayReturn = false): readonly Finding[] {
+  if (states.includes(target) || (mayReturn && target === RETURN)) return [];
+  const message =
+    target === RETURN
+      ? `${RETURN} is only the target of a transition.`
+      : `There is no state ${JSON.stringify(target)}.`;
+  return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
+}
+
+function close(word: string, candidates: readonly string[]): { readonly suggestion?: string } {
+  const best = didYouMean(word, candidates);
+  return best === undefined ? {} : { suggestion: `did you mean ${JSON.stringify(best)}?` };
+}
+
+function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
+  const path = ["states", name];
+  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
+  if (state.outcome !== undefined) {
+    const message = `"outcome" is for final states.`;
+    found.push({ severity: "error", rule: "wrong-type", message, path: [...path, "outcome"], what: "key" });
+  }
+  if (Object.keys(state.on ?? {}).length === 0 && state.safe_next === undefined) {
+    const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
+    found.push({ severity: "error", rule: "dead-end", message, suggestion: 'add "on"', path, what: "key" });
+  }
+  if (state.on !== undefined && Object.hasOwn(state.on, ANY_EVENT))
+    found.push(
+      reservedName([...path, "on", ANY_EVENT], "it would stand for every event, which is what safe_next is for"),
+    );
+  for (const edge of edgesOf(name, state)) found.push(...edgeFindings(edge, names));
+  return found;
+}
+
+function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
+  const found: Finding[] = [];
+  for (const { target, path, mayReturn } of edge.targets) found.push(...targetFindings(target, path, names, mayReturn));
+  for (const { name, path } of edge.guards) {
+    if (names.guards.includes(name)) continue;
+    const message = `There is no guard ${JSON.stringify(name)}.`;
+    found.push({ severity: "error", rule: "unknown-guard", message, ...close(name, names.guards), path });
+  }
+  if (edge.unusedMessage) {
+    const message = "The approval message is never shown, since the transition does not ask for approval.";
+    const suggestion = "set requires_approval to true";
+    const path = [...edge.path, "approval_message"];
+    found.push({ severity: "warning", rule: "approval-message", message, suggestion, path, what: "key" });
+  }
+  return found;
+}
+
+function toolFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
+  if (state.allowed_tools !== undefined) return [];
+  const message = "This state lists no tools, so the session's mode decides about every tool call.";
+  const suggestion = 'write "allowed_tools", with [] for none';
+  return [{ severity: "warning", rule: "no-envelope", message, suggestion, path, what: "key" }];
+}
+
+function commandFindings(
+  { allowed_commands, allowed_tools }: StatewrightState,
+  path: DocumentPath,
+): readonly Finding[] {
+  if (allowed_commands === undefined) return [];
+  const here = [...path, "allowed_commands"];
+  const found = allowed_commands.flatMap((command, index): readonly Finding[] => {
+    const offset = command.indexOf("{{");
+    if (offset < 0) return [];
+    const message = "A command cannot hold a template: its value would be read as shell text.";
+    const suggestion = 'pass the value in a variable, which programs read as $NAME: "env_overrides": { "NAME": "…" }';
+    return [
+      {
+        severity: "error",
+        rule: "template-in-command",
+        message,
+        suggestion,
+        path: [...here, index],
+        offset,
+        length: 2,
+      },
+    ];
+  });
+  if (allowed_tools?.includes("Bash") === true) return found;
+  const scoped = allowed_tools?.some((tool) => tool.startsWith("Bash(")) === true;
+  const message = scoped
+    ? "allowed_commands and a Bash pattern in allowed_tools both say which commands may run."
+    : "allowed_commands limits nothing, since allowed_tools does not list Bash.";
+  const suggestion = scoped ? "use one of the two" : 'add "Bash" to allowed_tools, or remove allowed_commands';
+  // Without a list of tools the session's mode may allow every command.
+  const severity = allowed_tools === undefined || scoped ? "error" : "warning";
+  return [...found, { severity, rule: "commands-without-tools", message, suggestion, path: here, what: "key" }];
+}
+
+function variableFindings({ env_overrides = {} }: StatewrightState, path: DocumentPath): readonly Finding[] {
+  return Object.entries(env_overrides).flatMap(([name, value]): readonly Finding[] => {
+    const offset = typeof value === "string" ? value.indexOf("{{") : -1;
+    if (offset < 0) return [];
+    const message = "The value of a variable holds no template: it is passed on as it is written.";
+    const here = [...path, "env_overrides", name];
+    return [{ severity: "error", rule: "template-in-command", message, path: here, offset, length: 2 }];
+  });
+}
+
+/** What a final state may have. Everything else would be for a body, which it has not. */
+const FINAL_FIELDS: ReadonlySet<string> = new Set(["type", "outcome"]);
+/** Names that plainly mean success. */
+const SUCCESS: ReadonlySet<string> = new Set(["complete", "completed", "done", "finished", "succeeded", "success"]);
+
+/** How a run ends in a final state. */
+export function outcomeOf(name: string, { outcome }: StatewrightState): "completed" | "failed" | "cancelled" {
+  if (outcome !== undefined) return outcome;
+  const word = name.toLowerCase();
+  if (word === "failed" || word === "error") return "failed";
+  return word === "cancelled" ? "cancelled" : "completed";
+}
+
+/** A state that ends a branch ends no run, so its outcome is not in doubt. */
+function finalFindings(name: string, state: StatewrightState, isTerminal: boolean): readonly Finding[] {
+  const path = ["states", name];
+  const found = Object.keys(state).flatMap((key): readonly Finding[] => {
+    if (FINAL_FIELDS.has(key)) return [];
+    const message = `${JSON.stringify(name)} is final, so its ${JSON.stringify(key)} has no effect.`;
+    return [{ severity: "warning", rule: "final-body", message, path: [...path, key], what: "key" }];
+  });
+  const isPlain =
+    isTerminal ||
+    state.outcome !== undefined ||
+    outcomeOf(name, state) !== "completed" ||
+    SUCCESS.has(name.toLowerCase());
+  if (isPlain) return found;
+  const message = `A run that ends in ${JSON.stringify(name)} counts as completed.`;
+  const suggestion = 'write "outcome": "completed", "failed" or "cancelled"';
+  return [...found, { severity: "warning", rule: "final-outcome", message, suggestion, path, what: "key" }];
+}
+
+const NUMERIC: ReadonlySet<string> = new Set(["gt", "gte", "lt", "lte"]);
+
+function operandFindings({ op, value }: StatewrightGuard, path: DocumentPath): readonly Finding[] {
+  const finding = (message: string, at: DocumentPath): readonly Finding[] => [
+    { severity: "error", rule: "guard-operand", message, path: at },
+  ];
+  const here = [...path, "value"];
+  if (op === "exists" || op === "not_exists")
+    return value === undefined ? [] : finding(`"${op}" compares with nothing, so it has no "value".`, here);
+  if (value === undefined) return finding(`"${op}" needs a "value" to compare with.`, [...path, "op"]);
+  if (NUMERIC.has(op) && typeof value !== "number")
+    return finding(`"${op}" compares numbers, and this is ${kindOf(value)}.`, here);
+  if (op === "in" && !Array.isArray(value))
+    return finding(`"in" needs a list of values, and this is ${kindOf(value)}.`, here);
+  if (op === "contains" && value === null)
+    return finding(`"contains" looks for a text or an element, and this is null.`, here);
+  return [];
+}
+
+function kindOf(value: Json): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  return typeof value === "string" ? "a text" : typeof value === "object" ? "an object" : `a ${typeof value}`;
+}

@@ -1,0 +1,149 @@
+// The states of a Statewright document as stages, and what its mistakes are called in the document.
+
+import { type AnyState, final, type Problem, type StateLimits, stage } from "@sluice/core";
+import type { DocumentPath } from "../diagnostic.ts";
+import type { FindingAt } from "../format.ts";
+import { problemFinding } from "../problem-finding.ts";
+import type { Finding } from "../read/shape.ts";
+import { outcomeOf } from "./check.ts";
+import type { StatewrightState } from "./schema.ts";
+import { fullTemplates, templateFindings } from "./template.ts";
+
+/** Model calls of one attempt, unless the state has a `turn_cap`. */
+const TURN_CAP = 50;
+
+export interface CompiledState {
+  readonly state: AnyState;
+  /** The mistakes of its own. */
+  readonly findings: readonly Finding[];
+  /** Where a problem of the state is. Its path is relative to the state. */
+  locate(problem: Problem): FindingAt;
+}
+
+/** Compiles one state. `id` is its name inside the pipeline. */
+export function compileState(name: string, id: string, state: StatewrightState): CompiledState {
+  const path = ["states", name];
+  if (state.type === "final") {
+    const end = labelled(final(outcomeOf(name, state)), name, id);
+    return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
+  }
+  const templates = templateFindings(state.instructions ?? "");
+  const envelope = envelopeOf(state);
+  const compiled = stage({
+    prompt: promptOf(name, id, templates.length === 0 ? (state.instructions ?? "") : ""),
+    turnCap: state.turn_cap ?? TURN_CAP,
+    ...(envelope === undefined ? {} : { allowedTools: envelope.map(({ pattern }) => pattern) }),
+    ...(state.model === undefined ? {} : { model: state.model }),
+    ...limitsOf(state),
+    ...environmentOf(state),
+  });
+  const locate = (problem: Problem): FindingAt =>
+    locateIn(path, state, envelope?.map((entry) => entry.path) ?? [], problem);
+  const broken = templates.map(
+    (template): Finding => ({ severity: "error", rule: "bad-template", path: [...path, "instructions"], ...template }),
+  );
+  const problems = (compiled.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  return { state: labelled(compiled, name, id), findings: [...broken, ...problems], locate };
+}
+
+/** The state with its name in the recorded graph, if its id differs. */
+function labelled({ kind, spec }: AnyState, name: string, id: string): AnyState {
+  return name === id ? { kind, spec } : { kind, spec: { ...spec, shape: { ...spec.shape, label: name } } };
+}
+
+function promptOf(name: string, id: string, instructions: string): string {
+  const called = name === id ? "" : `The workflow calls this phase ${JSON.stringify(name)}.\n\n`;
+  const text = instructions.trim() === "" ? "Do the work of this phase, then leave it." : fullTemplates(instructions);
+  return `${called.replaceAll("{{", "\\{{")}${text}`;
+}
+
+interface EnvelopeEntry {
+  readonly pattern: string;
+  /** Relative to the state. */
+  readonly path: DocumentPath;
+}
+
+/** The tools that need no approval. Allowed commands stand for a plain Bash. */
+function envelopeOf({ allowed_tools, allowed_commands }: StatewrightState): readonly EnvelopeEntry[] | undefined {
+  return allowed_tools?.flatMap((tool, index): readonly EnvelopeEntry[] => {
+    if (tool !== "Bash" || allowed_commands === undefined) return [{ pattern: tool, path: ["allowed_tools", index] }];
+    return allowed_commands.map((command, at) => ({
+      pattern: commandPattern(command),
+      path: ["allowed_commands", at],
+    }));
+  });
+}
+
+/** A command by its first words: whatever follows them is allowed. */
+function commandPattern(command: string): string {
+  const words = command.trim();
+  return words === "*" || words.endsWith(" *") ? `Bash(${words})` : `Bash(${words} *)`;
+}
+
+function limitsOf(state: StatewrightState): { readonly limits?: StateLimits } {
+  const { max_iterations, max_edit_lines, max_files_per_state, context_budget_bytes } = state;
+  const limits = {
+    ...(max_iterations === undefined ? {} : { maxToolCalls: max_iterations }),
+    ...(max_edit_lines === undefined ? {} : { maxLinesPerEdit: max_edit_lines }),
+    ...(max_files_per_state === undefined ? {} : { maxFiles: max_files_per_state }),
+    ...(context_budget_bytes === undefined ? {} : { maxResultBytes: context_budget_bytes }),
+  };
+  return Object.keys(limits).length === 0 ? {} : { limits };
+}
+
+function environmentOf({ env_overrides, blocked_env }: StatewrightState): {
+  readonly env?: { readonly set?: Readonly<Record<string, string>>; readonly block?: readonly string[] };
+} {
+  if (env_overrides === undefined && blocked_env === undefined) return {};
+  const set = Object.fromEntries(Object.entries(env_overrides ?? {}).map(([name, value]) => [name, String(value)]));
+  return {
+    env: {
+      ...(env_overrides === undefined ? {} : { set }),
+      ...(blocked_env === undefined ? {} : { block: blocked_env }),
+    },
+  };
+}
+
+/** The fields of a state by the options of a stage. */
+const FIELDS: Readonly<Record<string, string>> = {
+  prompt: "instructions",
+  turnCap: "turn_cap",
+  model: "model",
+  "limits.maxToolCalls": "max_iterations",
+  "limits.maxLinesPerEdit": "max_edit_lines",
+  "limits.maxFiles": "max_files_per_state",
+  "limits.maxResultBytes": "context_budget_bytes",
+  "env.block": "blocked_env",
+  "env.set": "env_overrides",
+  allowedTools: "allowed_tools",
+};
+
+function locateIn(
+  path: DocumentPath,
+  state: StatewrightState,
+  tools: readonly DocumentPath[],
+  problem: Problem,
+): FindingAt {
+  const tool = /^allowedTools\[(\d+)\]/u.exec(problem.path)?.[1];
+  if (tool !== undefined) return { path: [...path, ...(tools[Number(tool)] ?? ["allowed_tools"])] };
+  const variable = /^env\.set\.(.+)$/su.exec(problem.path)?.[1];
+  if (variable !== undefined) return { path: [...path, "env_overrides", variable], what: "key" };
+  const field = FIELDS[problem.path];
+  if (field === undefined || !Object.hasOwn(state, field)) return { path, what: "key" };
+  return { path: [...path, field], ...templateIn(state.instructions ?? "", field, problem.message) };
+}
+
+/** The template that a problem of the prompt names. */
+function templateIn(
+  text: string,
+  field: string,
+  message: string,
+): { readonly offset?: number; readonly length?: number } {
+  if (field !== "instructions") return {};
+  const [, path] = /\{\{ctx\.([^}]*)\}\}/u.exec(message) ?? [];
+  if (path === undefined) return {};
+  for (const { 0: template, index } of text.matchAll(/\{\{[^}]*\}\}/gu))
+    if (fullTemplates(template).replaceAll(/\s/gu, "") === `{{ctx.${path}}}`)
+      return { offset: index, length: template.length };
+  return {};
+}

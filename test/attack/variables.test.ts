@@ -1,0 +1,179 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
+import { done, type Json, pipeline, type StateEnvironment, stage } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { pipelineParts } from "../../packages/core/src/definition/fingerprint/fingerprint.ts";
+import { partChanges } from "../../packages/core/src/definition/fingerprint/part-changes.ts";
+import { type Attack, approving, attack, bash, eventData, scene } from "../support/attack.ts";
+import { hasWall } from "../support/walls.ts";
+
+// Variables that a stage sets for its processes, or takes from them.
+
+const VALUE = "postgres://db.internal/staging";
+const variables: StateEnvironment = { set: { DATABASE_URL: VALUE, MODE: "staging" }, block: ["PROD_URL"] };
+const env = { PATH: process.env.PATH, PROD_URL: "of production", MODE: "of the session", KEPT: "kept" };
+/** Says which variables a process has, without their values. */
+const has = (name: string, value: string): string =>
+  `node -e 'console.log(process.env.${name} === process.argv[1] ? "yes" : "no")' '${value}'`;
+const isThere = (name: string): string => `node -e 'console.log("${name}" in process.env ? "there" : "gone")'`;
+const lines = [has("MODE", "staging"), has("KEPT", "kept"), isThere("DATABASE_URL"), isThere("PROD_URL")];
+
+describe.each([
+  ["off", { allowedTools: ["Read", "Edit", "Write", "Bash"] }],
+  ["off", { allowedTools: ["Bash(node *)", "Read", "Write"] }],
+  ["off", { allowedTools: ["Read"], interactors: [approving()] }],
+  ["off", { mode: "yolo" }],
+  ...(hasWall() ? [["require", { allowedTools: ["Read", "Bash"] }] as const] : []),
+] as const satisfies readonly (readonly ["off" | "require", Attack])[])("sandbox %s, %o", (sandbox, given) => {
+  test("processes get what the stage sets, and not what it blocks", async () => {
+    const { outputs } = await attack(scene(), { ...given, sandbox, env, variables, calls: lines.map(bash) });
+    expect(outputs).toEqual(["yes\n", "yes\n", "there\n", "gone\n"]);
+  });
+});
+
+const plain: Attack = { allowedTools: ["Read", "Bash"], env, variables };
+
+test.each([
+  "echo $DATABASE_URL",
+  'echo "${DATABASE_URL}"',
+  "ls $DATABASE_URL",
+  "cat <<<x$DATABASE_URL",
+  "cat < $DATABASE_URL",
+  "cd $DATABASE_URL && ls",
+  "CI=$DATABASE_URL ls",
+  "env CI=$DATABASE_URL ls",
+  "sh -c 'ls $DATABASE_URL'",
+  "find . -name $DATABASE_URL",
+  "export CI=$DATABASE_URL; ls $CI",
+  "echo a.txt | xargs -I {} ls {} $DATABASE_URL",
+])("%s: the value is not recorded where the line is judged", async (line) => {
+  const { outcomes, recorded, told, shown } = await attack(scene(), { ...plain, calls: [bash(line)] });
+  expect(outcomes).toEqual(["no_interactor"]);
+  for (const text of [recorded, told, shown]) expect(text).not.toContain(VALUE);
+});
+
+test("a model that has the name still has the command run, by a person's grant or behind a wall", async () => {
+  const line = 'test "$MODE" = staging && echo set';
+  const granted = await attack(scene(), { ...plain, calls: [bash(line)], interactors: [approving()] });
+  expect(granted.outputs).toEqual(["set\n"]);
+  if (!hasWall()) return;
+  const walled = await attack(scene(), { ...plain, calls: [bash(line)], sandbox: "require" });
+  expect(walled.outputs).toEqual(["set\n"]);
+});
+
+test("a value that looks like a key is redacted in what commands print", async () => {
+  const secret = "sk-4f9a8b7c6d5e4f3a2b1c";
+  const { outputs, recorded } = await attack(scene(), {
+    allowedTools: ["Bash", "Write", "Read"],
+    env,
+    variables: { set: { API_TOKEN: secret } },
+    calls: [bash("printenv API_TOKEN")],
+  });
+  expect(outputs).toEqual([expect.stringContaining("[redacted:")]);
+  expect(recorded).not.toContain(secret);
+});
+
+describe("a definition", () => {
+  const make = (own: StateEnvironment | undefined, id = "made") => {
+    const work = stage({
+      prompt: "Work.",
+      allowedTools: ["Bash"],
+      completionTool: "finish",
+      completionSchema: z.object({ text: z.string() }),
+      turnCap: 3,
+      ...(own === undefined ? {} : { env: own }),
+    });
+    return pipeline({ id, input: z.object({}), stages: { work }, initial: "work", next: { work: () => done("ok") } });
+  };
+
+  test("has another fingerprint with other variables, and its parts name them without values", async () => {
+    const prints = [
+      make(undefined),
+      make({}),
+      make({ set: { A: "1" } }),
+      make({ set: { A: "2" } }),
+      make({ set: { B: "1" } }),
+      make({ block: ["A"] }),
+    ].map(({ spec }) => spec.fingerprint);
+    expect(prints[0]).toBe(prints[1]);
+    expect(new Set(prints).size).toBe(5);
+  });
+
+  test.each([
+    ["a value that is no text", { set: { A: JSON.parse("1") } }, "env.set.A"],
+    ["a value with NUL", { set: { A: "a\0b" } }, "env.set.A"],
+    ["an odd name", { set: { "A B": "1" } }, "is not the name of a variable"],
+    ["an empty name", { set: { "": "1" } }, "is not the name of a variable"],
+    ["a variable of the loader", { set: { LD_PRELOAD: "./x.so" } }, "changes how shells and loaders work"],
+    ["a variable of the shell", { set: { BASH_ENV: "./x" } }, "changes how shells and loaders work"],
+    ["a variable of Sluice", { set: { SLUICE_RUN: "" } }, "changes how shells and loaders work"],
+    ["the same name set and blocked", { set: { A: "1" }, block: ["A"] }, "is also blocked"],
+    ["a blocked pattern", { block: ["AWS_*"] }, "is a list of names of variables"],
+    ["a list of variables to set", { set: JSON.parse('["A"]') }, "is an object of variables"],
+    ["an unknown part", JSON.parse('{"unset":["A"]}'), "is not a known option"],
+    ["a text", JSON.parse('"A=1"'), "is an object"],
+  ] satisfies readonly (readonly [string, StateEnvironment, string])[])("with %s is refused", (_what, own, why) => {
+    expect(() => make(own)).toThrow(why);
+  });
+
+  test("never shows a refused value", () => {
+    const refused = (): unknown => make({ set: { A: `${VALUE}\0` } });
+    expect(refused).toThrow("stages.work.env.set.A");
+    expect(refused).not.toThrow(VALUE);
+  });
+
+  test.each(["maxToolCalls", "maxEditLines", "maxLinesPerEdit", "maxFiles", "maxResultBytes"])(
+    "takes whole numbers from 1 for %s, of a state only",
+    (name) => {
+      const limited = (value: Json) =>
+        stage({
+          prompt: "Work.",
+          allowedTools: [],
+          completionTool: "finish",
+          completionSchema: z.object({}),
+          turnCap: 1,
+          limits: JSON.parse(JSON.stringify({ [name]: value })),
+        }).spec.problems ?? [];
+      for (const value of [0, -1, 1.5, "3", null]) expect(limited(value)).toMatchObject([{ path: `limits.${name}` }]);
+      expect(limited(1)).toEqual([]);
+      const { spec } = make(undefined);
+      const { states: _states, ...rest } = spec;
+      expect(rest.limits).not.toHaveProperty(name);
+      const whole = () =>
+        pipeline({
+          id: "whole",
+          input: z.object({}),
+          stages: {
+            work: stage({
+              prompt: "Work.",
+              allowedTools: [],
+              completionTool: "finish",
+              completionSchema: z.object({}),
+              turnCap: 1,
+            }),
+          },
+          initial: "work",
+          limits: JSON.parse(JSON.stringify({ [name]: 3 })),
+          next: { work: () => done("ok") },
+        });
+      expect(whole).toThrow("is not a known option");
+    },
+  );
+
+  test("with changed variables has changes without values", () => {
+    const recorded: Json = JSON.parse(JSON.stringify(pipelineParts(make({ set: { A: VALUE } }).spec)));
+    expect(JSON.stringify(recorded)).not.toContain(VALUE);
+    const now = pipelineParts(make({ set: { A: "other" }, block: ["C"] }).spec);
+    expect(partChanges(recorded, now)).toEqual([
+      "state work: env values changed",
+      "state work: env block was added (C)",
+    ]);
+  });
+});
+
+test("what the session's environment holds is not changed by a stage", async () => {
+  const own = { ...env };
+  const { events } = await attack(scene(), { ...plain, env: own, calls: [bash("ls")] });
+  expect(own).toEqual(env);
+  expect(JSON.stringify(eventData(events, "run.started"))).not.toContain(VALUE);
+});

@@ -1,0 +1,104 @@
+import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+
+/** The page of the fields of workflow documents, from their JSON Schema, and of the rules of their diagnostics. */
+export function fieldReference(schema: JsonObject, rules: Readonly<Record<string, string>>): string {
+  const state = at(schema, "properties", "states", "additionalProperties");
+  const transitions = at(state, "properties", "on", "additionalProperties", "anyOf");
+  const [, move, invocation, parting] = Array.isArray(transitions) ? transitions : [];
+  const fork = at(parting, "properties", "fork");
+  const interrupt = at(schema, "properties", "interrupts", "additionalProperties");
+  return [
+    "# Fields of workflow documents\n",
+    "Every field of a [Statewright document](workflow-statewright.md). `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
+    "Fields are written in snake_case or camelCase. A field that is written twice, in any spelling, is an error. So is a field that is not listed here, except in `meta` and `context`.\n",
+    section("The document", schema),
+    section("A state", state),
+    "## A transition\n",
+    "The value of an event is the name of a state, one of the objects below, or a list of them: the first whose guards hold is taken.\n",
+    section("With a target", move, 3),
+    section("With another workflow", invocation, 3),
+    section("With branches", parting, 3),
+    section("The branches", fork, 4),
+    section("A branch", at(fork, "properties", "branches", "additionalProperties"), 4),
+    section("A guard", at(schema, "properties", "guards", "additionalProperties")),
+    section("An interrupt", interrupt),
+    section("Its trigger", at(interrupt, "properties", "trigger"), 3),
+    section("Meta", at(schema, "properties", "meta")),
+    "## Rules of diagnostics\n",
+    "A diagnostic of a workflow file names the rule that the file breaks. Ids are stable.\n",
+    [
+      "| Rule | What it asks for |",
+      "| --- | --- |",
+      ...Object.entries(rules).map(([id, text]) => `| \`${id}\` | ${text} |`),
+    ].join("\n"),
+  ]
+    .join("\n")
+    .trimEnd()
+    .concat("\n");
+}
+
+function at(value: Json | undefined, ...keys: readonly string[]): Json | undefined {
+  return keys.reduce<Json | undefined>((inside, key) => field(inside, key), value);
+}
+
+function section(title: string, schema: Json | undefined, level = 2): string {
+  const properties = field(schema, "properties");
+  const required = requiredOf(schema);
+  const all = isJsonObject(properties) ? Object.entries(properties) : [];
+  const sameAs = (name: string): readonly string[] =>
+    all.flatMap(([other, about]) =>
+      textOf(about) === `The same as \`${name}\`.` && !isCamelCase(other) ? [other] : [],
+    );
+  const rows = all
+    .filter(([, about]) => !textOf(about).startsWith("The same as "))
+    .map(([name, about]) => {
+      const names = [name, ...sameAs(name)].map((word) => `\`${word}\``).join(", ");
+      const needed = required.has(name) ? "required" : "";
+      return `| ${names} | ${typeOf(about)} | ${needed} | ${textOf(about)} |`;
+    });
+  return [
+    `${"#".repeat(level)} ${title}\n`,
+    "| Field | Value |  | Meaning |",
+    "| --- | --- | --- | --- |",
+    ...rows,
+    "",
+  ].join("\n");
+}
+
+function isCamelCase(name: string): boolean {
+  return /[a-z][A-Z]/u.test(name);
+}
+
+/** Required in one spelling or in any of several. */
+function requiredOf(schema: Json | undefined): ReadonlySet<string> {
+  const texts = (value: Json | undefined): readonly string[] => (Array.isArray(value) ? value.map(String) : []);
+  const either = field(schema, "allOf");
+  const spelled = Array.isArray(either) ? either.flatMap((one: Json) => field(one, "anyOf") ?? []) : [];
+  return new Set([...texts(field(schema, "required")), ...spelled.flatMap((one) => texts(field(one, "required")))]);
+}
+
+function textOf(about: Json): string {
+  return String(field(about, "description") ?? "");
+}
+
+function typeOf(about: Json): string {
+  const options = field(about, "anyOf");
+  if (Array.isArray(options)) return [...new Set(options.map(typeOf))].join(", ");
+  const choices = field(about, "enum");
+  if (Array.isArray(choices)) return choices.map((choice) => `\`${String(choice)}\``).join(", ");
+  if (field(about, "const") !== undefined) return `\`${String(field(about, "const"))}\``;
+  switch (field(about, "type")) {
+    case "string":
+      return "text";
+    case "integer":
+      return field(about, "minimum") === 1 ? "whole number from 1" : "whole number";
+    case "boolean":
+      return "true or false";
+    case "array":
+      return "list";
+    case undefined:
+      return "any";
+    default:
+      return String(field(about, "type"));
+  }
+}

@@ -1,0 +1,423 @@
+import type { GuardScope, JsonObject } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { celGuard } from "../../packages/workflows/src/expressions/cel-guard.ts";
+import type { CelTypes } from "../../packages/workflows/src/expressions/variables.ts";
+
+const context: JsonObject = {
+  n: 5,
+  retries: 2,
+  ratio: 0.5,
+  text: "hello",
+  blank: "",
+  flag: true,
+  off: false,
+  zero: 0,
+  nothing: null,
+  none: [],
+  empty: {},
+  list: [1, 2, 3],
+  findings: [
+    { severity: "high", fixed: true },
+    { severity: "low", fixed: false },
+  ],
+  scratchpad: { cohort_definition: "adults", "a-b": 1 },
+  version: "1.10",
+};
+const usage = { inputTokens: 0, outputTokens: 0 };
+const base = { executionId: "review#2", attempts: 3, turns: 4, usage, ms: 0 };
+
+function scopeOf(output: unknown, own: JsonObject = context): GuardScope {
+  return {
+    result: { ...base, status: "completed", output },
+    ctx: {
+      runId: "run",
+      workspace: "/",
+      task: "",
+      run: { input: {} },
+      input: {},
+      upstream: { plan: { steps: ["a"] } },
+      context: own,
+      setup: null,
+      attempt: 3,
+      visit: 2,
+    },
+  };
+}
+
+function guardOf(expression: string, types?: CelTypes) {
+  const made = celGuard(expression, types);
+  if (made.problems !== undefined) throw new Error(JSON.stringify(made.problems));
+  return made.guard;
+}
+const verdictOf = async (expression: string, output: unknown = { clean: true, coverage: 81 }, own = context) =>
+  await guardOf(expression).evaluate(scopeOf(output, own));
+const problemsOf = (expression: string, types?: CelTypes) => celGuard(expression, types).problems ?? [];
+
+describe("a condition fires", () => {
+  test.each([
+    // A bare path means present and not empty.
+    "context.text",
+    "context.scratchpad.cohort_definition",
+    'context["scratchpad"]["a-b"]',
+    "context.flag && context.n",
+    "!context.missing",
+    "!context.missing.deeper",
+    "!context.blank && !context.zero && !context.nothing && !context.none && !context.empty && !context.off",
+    "context.missing || context.text",
+    "context.missing ? false : true",
+    "context.findings.exists(f, f.fixed)",
+    "!context.findings.all(f, f.fixed)",
+    // Numbers of JSON and integers of CEL.
+    "context.n == 5",
+    "context.n == 5.0",
+    "5 == context.n",
+    "context.n + 1 == 6",
+    "10 - context.n == 5",
+    "10 - context.retries == 8",
+    "context.n * 2 == 10",
+    "context.n / 2 == 2.5",
+    "context.n % 2 == 1",
+    "-context.n == -5",
+    "context.ratio * 2 == 1",
+    "context.n > 4 && context.n >= 5 && context.n < 5.5 && context.n <= 5",
+    "context.n in [1, 5]",
+    "2 in context.list",
+    "context.list == [1, 2, 3]",
+    "context.list[0] == 1",
+    "context.list[context.n - 4] == 2",
+    "context.list.map(x, x + 1) == [2, 3, 4]",
+    "size(context.list) == context.n - 2",
+    "1 == 1.0",
+    // Texts.
+    'context.text.startsWith("he") && context.text.endsWith("o") && context.text.contains("ell")',
+    'context.text.size() == 5 && context.text.upperAscii() == "HELLO"',
+    'context.version == "1.10"',
+    "context.version != '1.1'",
+    'context.text + "!" == "hello!"',
+    // Missing fields.
+    "has(context.text) && !has(context.missing)",
+    "context.?missing.orValue(3) == 3",
+    'context.?text.orValue("") == "hello"',
+    "context.nothing == null",
+    // Lists.
+    'context.findings.exists(f, f.severity == "high")',
+    "context.findings.filter(f, f.fixed).size() == 1",
+    "context.findings.exists_one(f, f.fixed)",
+    '"a-b" in context.scratchpad',
+    // The other variables.
+    "output.clean && output.coverage > 80",
+    "output.last_output.coverage == 81",
+    'output.last_step.name == "review" && output.last_step.success',
+    "output.last_step && output.last_output",
+    "has(output.last_output) && has(output.last_step.name)",
+    "!output.last_step.feedback",
+    'event == "success"',
+    "attempt == 3",
+    "upstream.plan.steps.size() == 1",
+    "steps.plan.steps[0] == 'a'",
+    "previous_step.clean",
+    // CEL ignores an error where the other operand decides.
+    "context.missing == 1 || true",
+    "  context.flag // with a comment\n && true",
+  ])("%s", async (expression) => {
+    expect(await verdictOf(expression)).toMatchObject({ fires: true });
+  });
+});
+
+describe("a condition does not fire, and says why", () => {
+  test.each([
+    ["context.blank", "context.blank is missing or empty"],
+    ["context.flag && context.missing", "context.missing is missing or empty"],
+    ["context.n > 4 && context.n > 5", "context.n > 5 is false"],
+    ["context.missing > 3", "context.missing > 3 cannot be evaluated: there is no missing"],
+    ["context.missing == null", "context.missing == null cannot be evaluated: there is no missing"],
+    ["context.missing == 1 && context.off", "context.off is missing or empty"],
+    ['context.n < "a"', 'context.n < "a" cannot be evaluated: no such overload: dyn<double> < string'],
+    ["context.text == 5", "context.text == 5 is false"],
+    [
+      "context.?text.orValue(true)",
+      "context.?text.orValue(true) cannot be evaluated: it gives a string, not true or false",
+    ],
+    [
+      "context.list[7] == 1",
+      "context.list[7] == 1 cannot be evaluated: there is no index out of bounds, index 7 >= size 3",
+    ],
+    ["context[context.text] == 1", "context[context.text] == 1 cannot be evaluated: there is no hello"],
+    ["'5' == context.n", "'5' == context.n is false"],
+    ["context.version == '1.1'", "context.version == '1.1' is false"],
+  ])("%s", async (expression, why) => {
+    expect(await verdictOf(expression)).toEqual({ fires: false, why });
+  });
+
+  test("a failed state has no output, and its message is the feedback", async () => {
+    const { ctx } = scopeOf(null);
+    const scope: GuardScope = {
+      result: { ...base, status: "failed", code: "turn_cap", message: "too many turns" },
+      ctx,
+    };
+    const fires = async (text: string) => (await guardOf(text).evaluate(scope)).fires;
+    expect(await fires('event == "failure" && output.last_step.feedback == "too many turns"')).toBe(true);
+    expect(await fires("output == null && !output.last_step.success && !output.last_output")).toBe(true);
+    expect(await guardOf("output.clean == true").evaluate(scope)).toEqual({
+      fires: false,
+      why: "output.clean == true cannot be evaluated: there is no clean",
+    });
+  });
+});
+
+describe("a spelling of another language is reported with the CEL form", () => {
+  test.each([
+    ["context.a and context.b", "and", "write &&, as in: context.a && context.b"],
+    ["context.a or context.b", "or", "write ||, as in: context.a || context.b"],
+    ["not context.a", "not", "write !(…), as in: !context.a"],
+    ["not context.a == 1", "not", "write !(…), as in: !(context.a == 1)"],
+    ["not (context.a == 1)", "not", "write !(…), as in: !(context.a == 1)"],
+    ["context.a == None", "None", "write null, as in: context.a == null"],
+    ["context.a == True", "True", "write true, as in: context.a == true"],
+    ["context.a == False", "False", "write false, as in: context.a == false"],
+    ["context.a = 1", "=", "write ==, as in: context.a == 1"],
+    ["context.a === 1", "===", "write ==, as in: context.a == 1"],
+    ["context.a is 1", "is", "write ==, as in: context.a == 1"],
+  ])("%s", (expression, word, suggestion) => {
+    const [problem, ...more] = problemsOf(expression);
+    expect(more).toEqual([]);
+    expect(problem).toEqual({
+      rule: "expression-syntax",
+      message: `"${word}" is not CEL`,
+      suggestion,
+      offset: expression.indexOf(word),
+      length: word.length,
+    });
+  });
+
+  test("each one has its own position", () => {
+    const expression = "not context.a and context.b is not None";
+    const found = problemsOf(expression);
+    expect(found.map(({ offset, length }) => expression.slice(offset, offset + length))).toEqual([
+      "not",
+      "and",
+      "is",
+      "not",
+      "None",
+    ]);
+    expect(found[0]?.suggestion).toBe("write !(…), as in: !context.a && context.b != null");
+  });
+
+  test("words in texts, comments and field names are no spellings", async () => {
+    const own = { and: "a and b", not: { or: 1 } };
+    const expression = `context.and == "a and b" && context.not.or == 1 // = or not`;
+    expect(await verdictOf(expression, null, own)).toMatchObject({ fires: true });
+  });
+
+  test.each([
+    ["len(context.list) > 1", "len(context.list)", "write size(x)"],
+    ["context.text.lower() == 'a'", "context.text.lower()", "write x.lowerAscii()"],
+    ["context.text.startswith('a')", "context.text.startswith('a')", "write x.startsWith(y)"],
+    ["context.get('a') == 1", "context.get('a')", "write x.?key.orValue(y)"],
+    ["context.list.sizes() == 1", "context.list.sizes()", 'did you mean "size"?'],
+  ])("%s names the function that CEL has", (expression, at, suggestion) => {
+    const [problem] = problemsOf(expression);
+    expect(problem).toMatchObject({ rule: "expression-name", suggestion, offset: expression.indexOf(at) });
+  });
+});
+
+describe("what an expression may not do is an error when it is loaded", () => {
+  test.each([
+    ["", "expression-syntax", 0],
+    ["   ", "expression-syntax", 0],
+    ["context.a ==", "expression-syntax", 12],
+    ["context..a", "expression-syntax", 8],
+    ["context.a == 'open", "expression-syntax", 13],
+    ["context.a @ 1", "expression-syntax", 10],
+    ["ctx.a", "expression-name", 0],
+    ["last_output", "expression-name", 0],
+    ["context.a && __import__('os')", "expression-name", 13],
+    ["process.exit()", "expression-name", 0],
+    ["cel.bind(x, 1, x == 1)", "expression-name", 0],
+    ["optional.of(1).hasValue()", "expression-name", 0],
+    ["timestamp('2020-01-01T00:00:00Z') == context.a", "expression-name", 0],
+    ["context.a.matches('(a+)+$')", "expression-banned", 0],
+    ["context.constructor", "expression-banned", 8],
+    ["context.a.__proto__ == 1", "expression-banned", 10],
+    ['context["__proto__"] == 1', "expression-banned", 8],
+    ["context.a[?'constructor'].orValue(1) == 1", "expression-banned", 11],
+    ["context.l.exists(x, x.l.exists(y, y == 1))", "expression-banned", 20],
+    ["context.l.exists(output, output == 1)", "expression-name", 17],
+    ["has(context)", "expression-type", 0],
+    ["size(context.l)", "expression-type", 0],
+    ["'text'", "expression-type", 0],
+    ["1 + 1", "expression-type", 0],
+    ["context.a == 1 ? 'a' : 'b'", "expression-type", 0],
+    ["1 == 'a'", "expression-type", 0],
+    ["'a' + 1 == 'a1'", "expression-type", 0],
+    ["event > 5", "expression-type", 0],
+  ])("%s", (expression, rule, offset) => {
+    expect(problemsOf(expression)).toEqual([expect.objectContaining({ rule, offset })]);
+  });
+
+  test("all mistakes of names are reported at once", () => {
+    const expression = "ctx.a && outputs.b && context.c";
+    expect(problemsOf(expression)).toEqual([
+      expect.objectContaining({ offset: 0, length: 3 }),
+      expect.objectContaining({ offset: 9, length: 7, suggestion: 'did you mean "output"?' }),
+    ]);
+  });
+
+  test.each([
+    ["characters", `context.a == '${"a".repeat(4096)}'`, "the condition has 4111 characters; 4096 are allowed"],
+    ["parts", Array.from({ length: 300 }, () => "true").join(" || "), "the condition has more than 500 parts"],
+    ["brackets", `${"(".repeat(40)}true${")".repeat(40)}`, "the condition is nested more than 32 deep"],
+    ["fields", `context${".a".repeat(40)} == 1`, "the condition is nested more than 32 deep"],
+    ["signs", `${"!".repeat(4000)}true`, "the condition has more than 500 parts"],
+  ])("too many %s", (_what, expression, message) => {
+    expect(problemsOf(expression)).toEqual([expect.objectContaining({ rule: "expression-limit", message })]);
+  });
+
+  test("the largest allowed sizes load and evaluate", async () => {
+    expect(
+      await verdictOf(
+        Array.from({ length: 240 }, () => "false")
+          .join(" || ")
+          .replace(/false$/, "true"),
+      ),
+    ).toEqual({
+      fires: true,
+      why: "its condition is true",
+    });
+    expect(await verdictOf(`${"(".repeat(30)}context.flag${")".repeat(30)}`)).toMatchObject({ fires: true });
+  });
+});
+
+describe("values are hostile", () => {
+  test.each(["constructor", "__proto__", "prototype", "toString", "length"])(
+    "a computed key cannot reach %s",
+    async (key) => {
+      const verdict = await verdictOf("context[context.key] != 1", null, { key });
+      expect(verdict).toMatchObject({ fires: false, why: expect.stringContaining("cannot be evaluated") });
+      expect(await verdictOf("context[context.key]", null, { key })).toMatchObject({ fires: false });
+      expect(await verdictOf("context.key[context.key] != 1", null, { key })).toMatchObject({ fires: false });
+    },
+  );
+
+  test("own fields with such names do not fire", async () => {
+    const own: JsonObject = { a: { constructor: "x", b: 1 }, key: "constructor" };
+    expect(await verdictOf("context.a.b == 1", null, own)).toMatchObject({ fires: false });
+    expect(await verdictOf("context.a", null, own)).toMatchObject({ fires: true });
+  });
+
+  test("instances of classes and functions are no values", async () => {
+    class Secret {
+      readonly key = "x";
+    }
+    expect(await verdictOf("output.key == 'x'", new Secret())).toMatchObject({ fires: false });
+    expect(await verdictOf("output.name == 'x'", { name: () => "x" })).toMatchObject({ fires: false });
+  });
+
+  const items = (count: number): JsonObject => ({ l: Array.from({ length: count }, (_, index) => index) });
+
+  test("a comprehension visits at most 1,000 elements", async () => {
+    expect(await verdictOf("context.l.all(x, x >= 0)", null, items(1_000))).toMatchObject({ fires: true });
+    expect(await verdictOf("context.l.all(x, x >= 0)", null, items(1_001))).toEqual({
+      fires: false,
+      why: "context.l.all(x, x >= 0) cannot be evaluated: it loops over 1001 elements; 1000 are allowed",
+    });
+  });
+
+  test.each([
+    ["context.a.exists(x, x in context.b)"],
+    ["context.a.exists(x, context.b != context.b)"],
+    ["context.a.map(x, context.b + context.b).size() == 3"],
+    [Array.from({ length: 30 }, () => "context.a.exists(x, x + x + x + x == 1)").join(" || ")],
+    [`(${Array.from({ length: 100 }, () => "context.b").join(" + ")}).size() == 1`],
+  ])("work on large values ends with the reason: %s", async (expression) => {
+    const a = Array.from({ length: 1_000 }, (_, index) => index);
+    const b = Array.from({ length: 20_000 }, () => -1);
+    expect(await verdictOf(expression, null, { a, b })).toEqual({
+      fires: false,
+      why: expect.stringMatching(/it looks at too many values$/),
+    });
+  });
+
+  test("a limit in an exists() is no element that does not match", async () => {
+    const b = Array.from({ length: 200_000 }, () => 1);
+    expect(await verdictOf("!context.a.exists(x, x in context.b)", null, { a: [2], b })).toMatchObject({
+      fires: false,
+      why: expect.stringMatching(/it looks at too many values$/),
+    });
+  });
+});
+
+describe("where types are known", () => {
+  const types: CelTypes = {
+    output: {
+      type: "object",
+      properties: {
+        verdict: { type: "string", enum: ["approve", "reject"] },
+        coverage: { type: "number" },
+        clean: { type: "boolean" },
+        findings: {
+          type: "array",
+          items: { type: "object", properties: { severity: { type: "string" } }, additionalProperties: false },
+        },
+        more: { type: "object", additionalProperties: true },
+        either: { anyOf: [{ type: "string" }, { type: "null" }] },
+        self: { $ref: "#" },
+      },
+      required: ["verdict"],
+      additionalProperties: false,
+    },
+    upstream: {
+      type: "object",
+      properties: {
+        plan: { type: "object", properties: { steps: { type: "array" } } },
+        "fix-it": { type: "object", properties: { ok: { type: "boolean" } } },
+      },
+      additionalProperties: false,
+    },
+  };
+
+  test.each([
+    ["output.covrage > 80", "covrage", 'did you mean "coverage"?'],
+    ["output.clean && output.verdct == 'approve'", "verdct", 'did you mean "verdict"?'],
+    ["!output.missing", "missing", "there is verdict, coverage, clean, findings, more, either, self"],
+    ["has(output.claen)", "claen", 'did you mean "clean"?'],
+    ["output.findings.exists(f, f.sevrity == 'high')", "sevrity", 'did you mean "severity"?'],
+    ["output.self.self.covrage > 80", "covrage", 'did you mean "coverage"?'],
+    ["upstream.plna.steps.size() > 0", "plna", 'did you mean "plan"?'],
+    ["upstream.plan.step.size() > 0", "step", 'did you mean "steps"?'],
+    ["output.last_step.succes", "succes", 'did you mean "success"?'],
+    ["(output.clean || (output.verdict == 'x' && output.zzz > 1))", "zzz", undefined],
+  ])("%s is an error at the field", (expression, missing, suggestion) => {
+    const [problem, ...more] = problemsOf(expression, types);
+    expect(more).toEqual([]);
+    expect(problem).toMatchObject({
+      rule: "expression-name",
+      message: `there is no field "${missing}"`,
+      offset: expression.indexOf(missing),
+      length: missing.length,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    });
+  });
+
+  test.each([
+    ["output.verdict > 5", '"' + '>" is not defined for string and int', 0],
+    ["output.clean && output.verdict == 5", '"==" is not defined for string and int', 16],
+    ["output.coverage", undefined, 0],
+    ["output.findings", undefined, 0],
+    ["output.verdict", undefined, 0],
+    ["output.coverage == 5 && output.coverage + 1 > 5.5", undefined, 0],
+    ["output.more.anything.at.all == 1", undefined, 0],
+    ["output.either == null || output.either == 'x'", undefined, 0],
+    ['upstream["fix-it"].ok', undefined, 0],
+    ["context.anything.at.all", undefined, 0],
+    ["output.findings.size() > 0 && output.findings[0].severity == 'high'", undefined, 0],
+  ])("%s", (expression, message, offset) => {
+    const expected =
+      message === undefined ? [] : [expect.objectContaining({ rule: "expression-type", message, offset })];
+    expect(problemsOf(expression, types)).toEqual(expected);
+  });
+});
+
+test("a guard keeps its text", () => {
+  expect(guardOf("  context.n > 4 ").text).toBe("context.n > 4");
+});
