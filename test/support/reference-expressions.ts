@@ -113,16 +113,19 @@ function both(op: Binary, left: Computed, right: Computed): Computed {
       return JSON.stringify(left) !== JSON.stringify(right);
     case "in":
       if (Array.isArray(right)) return right.some((one: Json) => JSON.stringify(one) === JSON.stringify(left));
-      return isRecord(right) && typeof left === "string" ? Object.hasOwn(right, left) : FAULT;
+      return isRecord(right) ? typeof left === "string" && Object.hasOwn(right, left) : FAULT;
     case "+":
       if (typeof left === "string" && typeof right === "string") return left + right;
+      if (Array.isArray(left) && Array.isArray(right)) return [...left, ...right];
       return typeof left === "number" && typeof right === "number" ? left + right : FAULT;
     case "-":
       return typeof left === "number" && typeof right === "number" ? left - right : FAULT;
     default: {
       const isOrdered =
         (typeof left === "number" && typeof right === "number") ||
-        (typeof left === "string" && typeof right === "string");
+        (typeof left === "string" && typeof right === "string") ||
+        // False is less than true.
+        (typeof left === "boolean" && typeof right === "boolean");
       if (!isOrdered) return FAULT;
       if (left === right) return op === "<=" || op === ">=";
       return left < right === (op === "<" || op === "<=");
