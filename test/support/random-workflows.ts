@@ -11,9 +11,11 @@ import type {
   InvokeNode,
   Machine,
   Outcome,
+  RouteFunctionNode,
   RouteNode,
   RowNode,
   StateNode,
+  StateRoutesNode,
 } from "./reference-machine.ts";
 
 // Machines as workflow files make them: states that complete by events, finals, approvals, interrupts, forks and invokes; and what
@@ -347,9 +349,54 @@ function reachable(machine: Machine): Machine {
   return JSON.stringify(kept) === JSON.stringify(machine) ? kept : reachable(kept);
 }
 
+/** Routes as functions, which may make the same choices at run time; without events, which only rows have. */
+function functions(states: readonly StateNode[], pipelines: readonly string[]): fc.Arbitrary<Machine["routes"]> {
+  const working = states.filter(({ final }) => final === undefined);
+  const ids = states.map(({ id }) => id);
+  const leaf = targets(states, pipelines, "success").map(
+    (to): RouteNode => (typeof to === "string" ? { do: "to", state: to } : to),
+  );
+  const body = (status: "completed" | "failed"): fc.Arbitrary<RouteNode> =>
+    fc.oneof(
+      leaf,
+      fc.tuple(condition(ids, status), leaf, leaf).map(([when, yes, no]): RouteNode => ({ do: "if", when, yes, no })),
+    );
+  const route = (status: "completed" | "failed", isBare: boolean): fc.Arbitrary<RouteFunctionNode> =>
+    fc.tuple(body(status), fc.boolean()).map(([node, isDeclared]) => {
+      const named = [...new Set([...namedBy(node), ...terminalsOf(node)])];
+      return isBare || !isDeclared || named.length === 0 ? { body: node } : { targets: named, body: node };
+    });
+  const each = working.map(({ id }, index) =>
+    fc
+      // The first may lead anywhere, so that no state is unreachable.
+      .record({ completed: route("completed", index === 0), failed: rarely(route("failed", false), 2) })
+      .map(({ completed, failed }): [string, StateRoutesNode] => [
+        id,
+        { completed, ...(failed === undefined ? {} : { failed }) },
+      ]),
+  );
+  return fc.tuple(...each).map((all) => ({ kind: "functions", next: Object.fromEntries(all) }));
+}
+
+function terminalsOf(node: RouteNode): readonly string[] {
+  if (node.do === "if") return [...terminalsOf(node.yes), ...terminalsOf(node.no)];
+  return node.do === "fork" ? node.branches.map(({ terminal }) => terminal) : [];
+}
+
+/** A state that completes with an output instead of an event. */
+function withOutput({ events, acts = [], ...state }: StateNode): StateNode {
+  if (events === undefined) return { ...state, acts };
+  const outcomes = state.outcomes.map(
+    (of): Outcome => (of.status === "failed" ? { status: "completed", output: { n: of.message.length % 4 } } : of),
+  );
+  return { ...state, outcomes, acts: acts.map((all) => all.filter((one) => one.act === "touch")) };
+}
+
 function workflows(pipelines: Readonly<Record<string, Machine>>, ids: readonly string[] = IDS): fc.Arbitrary<Machine> {
-  return stateNodes(ids)
-    .chain((states) =>
+  return fc
+    .tuple(stateNodes(ids), fc.nat(4))
+    .map(([states, of]) => ({ isTable: of > 0, states: of > 0 ? states : states.map(withOutput) }))
+    .chain(({ states, isTable }) =>
       fc.record({
         states: fc.constant(states),
         initial: fc.constant(ids[0] ?? ""),
@@ -364,7 +411,9 @@ function workflows(pipelines: Readonly<Record<string, Machine>>, ids: readonly s
             ...(maxVisits === undefined ? {} : { maxVisits }),
             ...(maxHops === undefined ? {} : { maxHops }),
           })),
-        routes: rows(states, Object.keys(pipelines)).map((all) => ({ kind: "table" as const, rows: all })),
+        routes: isTable
+          ? rows(states, Object.keys(pipelines)).map((all): Machine["routes"] => ({ kind: "table", rows: all }))
+          : functions(states, Object.keys(pipelines)),
         interrupts: interrupts(states),
         pipelines: fc.constant(pipelines),
       }),

@@ -675,8 +675,13 @@ function targetsOf(choice: Resolved): readonly string[] {
   if (choice.kind === "to") return [choice.state];
   if (choice.kind !== "fanOut") return [];
   const { children, list, join, onFail } = choice;
-  // An empty list names its state too.
+  // An empty list names its state too, and a branch its terminal.
   const states =
-    list === undefined ? children.flatMap((child) => (child.kind === "invoke" ? [] : [child.state])) : [list];
+    list === undefined
+      ? children.flatMap((child) => {
+          if (child.kind === "invoke") return [];
+          return child.kind === "branch" ? [child.state, child.terminal] : [child.state];
+        })
+      : [list];
   return [...states, join, ...(onFail === undefined ? [] : [onFail])];
 }
