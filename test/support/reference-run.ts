@@ -143,6 +143,7 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
           const other = decision.choice.kind === "to" ? decision.choice.state : "";
           events.push({ type: "interrupt.started", execution: from.id, interrupt: from.interrupt ?? "", other });
           waiting.push(from);
+          if (isSingle) return strand();
         }
         unwind();
         if (effect.limit !== undefined) events.push({ type: "limit.reached", limit: effect.limit });
