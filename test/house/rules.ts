@@ -36,7 +36,6 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   kinds: [],
   telemetry: ["agent"],
   opentelemetry: ["telemetry"],
-  kinds: [],
   history: ["agent", "models", "sandbox", "tools"],
   session: ["agent", "history", "kinds", "models", "sandbox", "secrets", "telemetry", "tools"],
   replay: ["agent", "history", "kinds", "models", "secrets", "session"],

@@ -10,7 +10,7 @@ import { interpret } from "./reference-run.ts";
 type Trace = Omit<RunTrace, "raced">;
 
 /** What was seen, with the words that Sluice chooses left out, and with time's choices made as the reference makes them. */
-export function comparable(seen: Observation, expected: Expectation): Observation {
+function comparable(seen: Observation, expected: Expectation): Observation {
   const runs = new Map<string, Trace>();
   for (const [run, { raced, ...wanted }] of expected.runs) {
     const trace = seen.runs.get(run);
@@ -27,7 +27,7 @@ export function comparable(seen: Observation, expected: Expectation): Observatio
   };
 }
 
-export function wanted(expected: Expectation): Observation {
+function wanted(expected: Expectation): Observation {
   const runs = [...expected.runs].map(([run, trace]): [string, Trace] => [run, unmarked(trace)]);
   const stages = expected.stages.filter(({ execution }) => !isRaced(execution, expected));
   return { runs: new Map(runs), stages: sorted(stages.map(({ raced: _raced, ...stage }) => stage)), end: expected.end };

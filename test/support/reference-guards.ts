@@ -4,7 +4,7 @@ import { isRecord } from "./reference-machine.ts";
 
 // A second opinion on the ten operators of guards in workflow files, written from their documentation alone.
 
-export const OPERATORS = [
+const OPERATORS = [
   ...(["eq", "neq", "gt", "gte", "lt", "lte", "in", "contains", "exists", "not_exists"] as const),
 ] as const;
 export type Operator = (typeof OPERATORS)[number];
