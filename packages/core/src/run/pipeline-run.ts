@@ -8,7 +8,7 @@ import { parseSiblingId, stepIds } from "../journal/step-id.ts";
 import { apply, enteredOf, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
 import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
 import { decide, type MachineEnd, type MachineInput } from "../machine/transition.ts";
-import type { RunDeps } from "./deps.ts";
+import type { ProjectReader, RunDeps } from "./deps.ts";
 import type { Decided, PipelineInRun, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
 import { type PreparedStates, prepareStates } from "./prepared-states.ts";
@@ -62,7 +62,7 @@ function inRun(
 
 async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json): Promise<ProgramEnd> {
   const { spec, deps } = pipeline;
-  const project = await readProject(pipeline, steps);
+  const project = deps.project === undefined ? undefined : await readProject(deps.project, deps, steps);
   const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
   return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
 }
@@ -76,9 +76,7 @@ async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
 }
 
 /** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
-async function readProject({ deps }: PipelineInRun, steps: StepRunner): Promise<ProjectFacts | undefined> {
-  const { project, secrets } = deps;
-  if (project === undefined) return undefined;
+async function readProject(project: ProjectReader, { secrets }: RunDeps, steps: StepRunner): Promise<ProjectFacts> {
   const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(), secrets);
   return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }

@@ -54,9 +54,9 @@ export function agentExecutor(
   };
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools, place: StatePlace): PreparedStage => {
-    const agent = readAgent(state);
     const known = prepared.get(offer);
-    if (known?.agent === agent) return known;
+    if (known !== undefined && known.agent === state.options) return known;
+    const agent = readAgent(state);
     const completion = completionOf(agent, place);
     const tools = [...offeredTools(offer, agent), ...completion.besides, completion.tool];
     const stage = {

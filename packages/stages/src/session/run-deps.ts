@@ -179,7 +179,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const { states, shape, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
-    const project = await projectOf(needs, sharedDeps().workspace, journals);
+    const isRecorded = readsProject(needs, journals);
+    const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     const own = {
       tools: live,
       env: childEnv,
@@ -260,15 +261,9 @@ function workspaceRoot(cwd: string): string {
 }
 
 /** Loaded only for runs that need it: most read nothing of the project. */
-async function projectOf(
-  needs: ProjectNeeds,
-  workspace: Workspace,
-  journals: readonly RunJournal[],
-): Promise<RunDeps["project"]> {
-  const recorded = readsProject(needs, journals);
-  if (recorded === undefined) return undefined;
+async function projectOf(needs: ProjectNeeds, workspace: Workspace, isRecorded: boolean): Promise<RunDeps["project"]> {
   const { projectReader } = await import("./project-facts.ts");
-  return projectReader(needs, workspace, recorded);
+  return projectReader(needs, workspace, isRecorded);
 }
 
 type LiveTools = RunDeps["tools"];

@@ -55,8 +55,8 @@ export async function recordApprovals(
   const settled = await journal.run(stepNames.calls(groupId, "approvals"), settle, options);
   return group.map((decided) => {
     const index = answered.findIndex(({ call }) => call === decided.call);
-    const [asked, verdict] = [answered[index], settled.find(({ id }) => id === decided.call.id)];
-    if (asked === undefined || verdict === undefined) return decided;
+    const [asked, verdict] = [answered[index], settled[index]];
+    if (asked === undefined || verdict?.id !== decided.call.id) return decided;
     return { ...decided, verdict, authorization: settledHere[index]?.authorization, asked };
   });
 }
