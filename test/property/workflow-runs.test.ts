@@ -37,7 +37,7 @@ function isAgreed({ routes }: Machine, { runs }: Expectation): boolean {
     return false;
   return [...runs].every(([run, { events, asked, raced }]) => {
     const types = new Set(events.map(({ type }) => type));
-    // Branches that fork again are not capped.
+    // The reference does not say which children of a branch that forks race each other.
     if (run !== "" && types.has("fanOut.started")) return false;
     // A sibling that is cancelled while a handler works beside it has failed.
     if (raced && types.has("interrupt.started")) return false;

@@ -320,8 +320,10 @@ function childRun({ machine, path, runs, stages }: Omit<Walk, "first">, after: R
   if (child.kind !== "invoke") {
     const visit = after.visits.get(child.state) ?? 1;
     const at: Place = { state: child.state, visit, input, also: {} };
-    const visits = new Map([[child.state, visit]]);
-    const state: RunState = { suspended: [], visits, hops: 0, upstream, context, fanOuts: 0, at };
+    const isBranch = child.kind === "branch";
+    const visits = new Map([...(isBranch ? after.visits : []), [child.state, visit]]);
+    const hops = isBranch ? after.hops : 0;
+    const state: RunState = { suspended: [], visits, hops, upstream, context, fanOuts: 0, at };
     const first: Step = { effect: { kind: "enter", state: child.state, input }, after: state, asked: [] };
     const terminal = child.kind === "branch" ? { terminal: child.terminal } : {};
     const isSingle = child.kind === "sibling";

@@ -139,7 +139,7 @@ export function initialState(
 
 /** The state of a child's run, which reads what its parent had when it fanned out. `turns` are those of earlier visits. */
 export function childState(
-  parent: Pick<MachineView, "run" | "context" | "outputs">,
+  parent: Pick<MachineView, "run" | "context" | "outputs" | "hops" | "counts">,
   child: {
     readonly id: string;
     readonly entered: Entered;
@@ -149,13 +149,15 @@ export function childState(
   },
 ): MachineState {
   const { id, entered, turns, terminal } = child;
+  // A branch continues its parent's counts: otherwise forks that lead to each other would never reach a cap.
+  const isBranch = terminal !== undefined;
   return {
     run: { ...parent.run, id },
     context: parent.context,
     outputs: parent.outputs,
-    hops: 0,
+    hops: isBranch ? parent.hops : 0,
     fanOuts: 0,
-    counts: new Map([[entered.state, { visits: entered.visit, turns }]]),
+    counts: new Map([...(isBranch ? parent.counts : []), [entered.state, { visits: entered.visit, turns }]]),
     at: { ...entered, input: deepFreeze(entered.input) },
     joined: undefined,
     pending: undefined,

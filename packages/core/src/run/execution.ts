@@ -31,7 +31,7 @@ export interface StartedChild {
   readonly steps: StepRunner;
   /** As recorded. */
   readonly input: Json;
-  readonly parent: Pick<MachineView, "run" | "context" | "outputs">;
+  readonly parent: Pick<MachineView, "run" | "context" | "outputs" | "hops" | "counts">;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
 }

@@ -165,10 +165,10 @@ export async function runChildren(
   slots?: ConcurrencySlots,
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { running } = pipeline;
-  const { run, context, outputs } = state;
+  const { run, context, outputs, hops, counts } = state;
   const at = `${steps.runId}/${stepId}`;
   running.set(at, (child, input) =>
-    pipeline.runChild({ steps: child, input, parent: { run, context, outputs }, slots }),
+    pipeline.runChild({ steps: child, input, parent: { run, context, outputs, hops, counts }, slots }),
   );
   try {
     return await steps.runChildren(stepId, children, options);
@@ -215,9 +215,10 @@ function earlierInput({ state, input, visit, turns }: StateInput, { run, context
   return { sibling: state, input, run: run.input, context, upstream: outputs.object, visit, turns };
 }
 
-function earlierView({ run }: StartedChild["parent"], input: Json): StartedChild["parent"] {
+function earlierView({ run, ...parent }: StartedChild["parent"], input: Json): StartedChild["parent"] {
   const [context, upstream] = [field(input, "context"), field(input, "upstream")];
   return {
+    ...parent,
     run: { ...run, input: field(input, "run") ?? null },
     context: isJsonObject(context) ? context : {},
     outputs: Outputs.of(isJsonObject(upstream) ? upstream : {}),
