@@ -13,7 +13,7 @@ const DECIDERS: ReadonlySet<unknown> = new Set<NextDecision["by"]>([
 const ENDS: ReadonlySet<unknown> = new Set<ResolvedChoice["kind"]>(["fail", "cancel", "stay"]);
 
 /** Whether a recorded value is a decision, which `follow` turns into its effect and patch again. */
-export function isDecision(value: Json): value is NextDecision {
+export function isDecision(value: Json | NextDecision): value is NextDecision {
   return DECIDERS.has(field(value, "by")) && isChoice(field(value, "choice"));
 }
 
@@ -56,7 +56,7 @@ export type RecordedStart =
   | { readonly ok: true; readonly choice: ResolvedChoice }
   | { readonly ok: false; readonly reason: string };
 
-export function isRecordedStart(value: Json): value is RecordedStart {
+export function isRecordedStart(value: Json | RecordedStart): value is RecordedStart {
   return field(value, "ok") === true ? isChoice(field(value, "choice")) : hasText(value, "reason");
 }
 
