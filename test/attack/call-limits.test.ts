@@ -173,6 +173,21 @@ describe("in a stage that limits edits", () => {
     expect(outcomes).toEqual(reads.map(() => "ok"));
   });
 
+  test("a line that only reads runs as it was judged, with the environment of a stage that may not write", async () => {
+    const place = scene();
+    const { outputs } = await attack(
+      place,
+      limited({ maxFiles: 1 }, [bash("ls nothing"), bash("git --version")], {
+        env: { PATH: process.env.PATH, GIT_TRACE: place.path("PWN-trace") },
+      }),
+    );
+    // With the path at which the program was found.
+    expect(outputs).toEqual([
+      expect.stringMatching(/^Exit code 2\n\/\S+\/ls: /),
+      expect.stringContaining("git version"),
+    ]);
+  });
+
   test("no mode lets a command write", async () => {
     const { allowedTools: _none, ...free } = limited({ maxFiles: 1 }, writes.map(bash), { mode: "yolo" });
     const { outcomes } = await attack(scene(), free);

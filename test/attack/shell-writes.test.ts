@@ -51,6 +51,8 @@ const BESIDE_RULES = [
   "options of a rule's command",
   "writing beyond a rule",
 ];
+/** Takes seconds until it has its effect. */
+const SLOW = /--compress-program/;
 const WRITES = new Set(["canary", "victim", "workspace"]);
 
 function chosen(families: readonly string[], stage: string): readonly ShellAttack[] {
@@ -60,6 +62,7 @@ function chosen(families: readonly string[], stage: string): readonly ShellAttac
         attack.family === family &&
         attack.stage === stage &&
         WRITES.has(attack.effect) &&
+        !SLOW.test(attack.line) &&
         missingProgram(attack.line) === undefined,
     ).slice(0, family.startsWith("filters") ? undefined : OF_EACH),
   );

@@ -50,7 +50,8 @@ async function runKilled(
       if (written >= killedAt) throw new SluiceError("Host", "store_io", "the process was killed");
     }),
   );
-  const run = first.start(pipeline, input);
+  // Without a sandbox, an answer that a killed process was given proves nothing.
+  const run = first.start(pipeline, input, { answers: "any" });
   const result = await run.then(
     (ended) => ended,
     () => undefined,

@@ -18,6 +18,8 @@ const SPECS = ["test/unit/argument-specs.test.ts"];
 const GATE = ["test/unit/gate-commands.test.ts"];
 const AUTHORIZE = "core/src/gate/authorize-call.ts";
 const AUTHORIZED = ["test/unit/authorize-call.test.ts"];
+const USAGE = "core/src/gate/usage.ts";
+const LIMITS = ["test/attack/call-limits.test.ts"];
 const RUN_CALLS = "core/src/run/tool-calls/run-tool-calls.ts";
 const APPROVED_BEFORE = ["test/attack/approved-before.test.ts"];
 const RANDOM_CALLS = ["test/property/tool-calls.test.ts"];
@@ -253,6 +255,41 @@ export const LINE_BUGS: readonly LineBug[] = [
     find: "subjects: [...(before ?? NOTHING), ...subjects] }",
     replace: "subjects }",
     tests: AUTHORIZED,
+  },
+  {
+    name: "one-file-more-than-the-limit",
+    file: USAGE,
+    find: "files.length + more > maxFiles",
+    replace: "files.length > maxFiles",
+    tests: LIMITS,
+  },
+  {
+    name: "only-added-lines-count",
+    file: USAGE,
+    find: "sum + Math.max(removed, added)",
+    replace: "sum + added",
+    tests: LIMITS,
+  },
+  {
+    name: "commands-write-where-edits-are-limited",
+    file: "core/src/run/tool-calls/execute-tool-call.ts",
+    find: "...(limited ? { writes: [] } : {}),",
+    replace: "",
+    tests: LIMITS,
+  },
+  {
+    name: "a-resumed-run-counts-from-zero",
+    file: "core/src/run/tool-calls/record-verdicts.ts",
+    find: "const facts = { id, tool, subjects, ...(edits === undefined ? {} : { edits }) };",
+    replace: "const facts = { id, tool, subjects };",
+    tests: LIMITS,
+  },
+  {
+    name: "values-of-a-stage-are-expanded",
+    file: EXPANDER,
+    find: "if (unrecorded.includes(name))",
+    replace: "if (name === '')",
+    tests: ["test/attack/variables.test.ts"],
   },
   {
     name: "anything-is-a-sealed-call",

@@ -359,7 +359,8 @@ describe("a call that does not get as far as its tool", () => {
       sealed({
         inputFault: { code: "invalid_tool_input", message: "not JSON", ...(raw === undefined ? {} : { raw }) },
       });
-    const times = (...calls: readonly SealedCall[]) => calls.reduce((usage, call) => countCall(usage, call), NO_CALLS).times;
+    const times = (...calls: readonly SealedCall[]) =>
+      calls.reduce((usage, call) => countCall(usage, call), NO_CALLS).times;
     expect(times(unreadable("{a"), unreadable("{a"))).toBe(2);
     expect(times(unreadable("{a"), unreadable("{b"))).toBe(1);
   });

@@ -1,5 +1,6 @@
 import {
   type AnyPipeline,
+  cancel,
   done,
   fail,
   final,
@@ -69,6 +70,7 @@ function forked(states: Record<string, State<Json, unknown>> = {}, join: "all" |
       { from: "start", on: "failure", to: "stopped" },
       { from: "a1", on: "success", to: { kind: "to", state: "a2", input: null, context: { left: "own" } } },
       { from: "a2", on: "success", when: (result) => outputOf(result) === "elsewhere", to: done("elsewhere") },
+      { from: "a2", on: "success", when: (result) => outputOf(result) === "cancelled", to: cancel("given up") },
       { from: "a2", on: "success", to: "ended" },
       { from: "b1", on: "success", to: "b2" },
       { from: "b2", on: "success", to: "ended" },
@@ -116,6 +118,7 @@ describe("a fork", () => {
   test.each([
     ["that ends elsewhere", { a2: saying("elsewhere") }],
     ["whose state fails", { a2: saying(null, () => failed("no")) }],
+    ["whose route cancels", { a2: saying("cancelled") }],
   ])("all: a branch %s fails it, and cancels the other", async (_name, states) => {
     const live = session({ model: noModel });
     const waiting = saying(null, async (scope) => {

@@ -303,20 +303,48 @@ describe("a handler that does not return", () => {
 
   test("aborts the signal of the suspended execution, and nothing that it does later counts", async () => {
     let held: ActScope | undefined;
-    const reasons: unknown[] = [];
+    const seen: unknown[] = [];
     const live = session(options());
+    /** Ignores the abort. */
     const stubborn: Act = async (scope) => {
       held = scope;
       await turn(scope, 1, [["src/a.ts"]]);
-      reasons.push(scope.signal.aborted);
-      // An executor that ignores the abort.
-      await expect(scope.steps.run("more", () => null)).rejects.toMatchObject({ code: "attempt_over" });
+      seen.push(scope.signal.aborted);
+      await scope.steps
+        .run("more", () => null)
+        .catch((thrown: unknown) => seen.push(Reflect.get(Object(thrown), "code")));
       return completed("ignored");
     };
     const result = await live.run(interrupted({ work: stubborn, review: () => completed("leave") }), {});
     expect(result).toMatchObject({ status: "completed", output: { elsewhere: { left: true } } });
-    expect(reasons).toEqual([true]);
+    expect(seen).toEqual([true, "attempt_over"]);
+    expect(executionsOf(result.stages)).toContain("work#1 cancelled");
     await expect(held?.accept({ turn: 2, event: "X", data: {} })).rejects.toMatchObject({ code: "attempt_over" });
+  });
+
+  test("leaves its turns counted, for a later visit of the state", async () => {
+    const live = session(options());
+    const again = pipeline({
+      id: "again",
+      input,
+      interrupts: { REVIEW: { files: "src/**", target: "review" } },
+      stages: {
+        work: work<Json, unknown>({
+          act: async (scope) => {
+            if (scope.ctx.visit === 2) return completed(scope.turnsBefore);
+            await turn(scope, 1, [["src/a.ts"]]);
+            return { ...cancelled(), turns: 3 };
+          },
+        }),
+        review: work<Json, unknown>({}),
+      },
+      initial: "work",
+      transitions: [
+        { from: "work", on: "success", to: output },
+        { from: "review", on: "success", to: "work" },
+      ],
+    });
+    expect(await live.run(again, {})).toMatchObject({ status: "completed", output: 3 });
   });
 
   test("may end the run, or fail it", async () => {

@@ -6,9 +6,10 @@ export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from ".
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { checkSession } from "./definition/check/check.ts";
+export { invokeKey, parseChoice } from "./definition/choice.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { pipelinesWithin, statesWithin } from "./definition/graph.ts";
+export { edgesOf, isRowOf, pipelinesWithin, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
@@ -34,6 +35,7 @@ export {
   readEnd,
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
+export { isDecision } from "./machine/recorded-decision.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
 export {
@@ -42,7 +44,7 @@ export {
   type RequestQueue,
   type RequestQueueOptions,
 } from "./people/request-queue.ts";
-export type { CallAround, People, RunDeps } from "./run/deps.ts";
+export type { CallAround, RunDeps } from "./run/deps.ts";
 export { eventWords } from "./run/event-words.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export {
@@ -59,7 +61,8 @@ export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";
 export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
+export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
-export type { AnswerRule, AnswerRuleOptions } from "./run/tool-calls/answer-rule.ts";
+export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";

@@ -18,6 +18,7 @@ export {
   type SavedOutput,
   type Step,
   type StepsOptions,
+  stepsOf,
   stepsState,
 } from "./kinds/steps-state.ts";
 export {

@@ -1,5 +1,6 @@
 import type { AnyPipeline, Json, Problem } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
+import type { DocumentProperty } from "./check/properties/in-documents.ts";
 import type { DocumentPath } from "./diagnostic.ts";
 import type { Finding } from "./read/shape.ts";
 import type { SourceFile } from "./read/source.ts";
@@ -27,6 +28,8 @@ export interface WorkflowReading {
   readonly findings: readonly Finding[];
   /** The workflows that it invokes, as it writes them. */
   readonly references: readonly WorkflowReference[];
+  /** What has to hold on every path. */
+  readonly properties?: readonly DocumentProperty[];
   /** Facts that the format keeps beside the pipeline. */
   readonly meta?: WorkflowMeta;
   /** Compiles it; `workflows` has the pipelines of its references by what it writes. */

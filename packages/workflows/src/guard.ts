@@ -1,7 +1,7 @@
 // Guards that files name: the operators of a condition, and several guards as one.
 
-import { type Guard, type GuardScope, type GuardVerdict, type Json, field as memberOf } from "@sluice/core";
-import { canonicalJson } from "@sluice/core/runtime";
+import { type Guard, type GuardScope, type GuardVerdict, isJson, type Json, field as memberOf } from "@sluice/core";
+import { canonicalJson, isObject } from "@sluice/core/runtime";
 
 /** The operators of a named guard, with the words that people and models read. */
 const OPERATORS = {
@@ -40,16 +40,24 @@ export interface OperatorCondition {
   readonly value?: Json;
 }
 
+/** A guard with what it asks of the context, for checks. */
+export interface ConditionGuard extends Guard {
+  /** They all have to hold. */
+  readonly conditions: readonly OperatorCondition[];
+  /** It asks for more than its conditions say. */
+  readonly asksMore?: true;
+}
+
 /**
  * A guard on a field of the context. Missing and null are the same: every operator is false for them, except `not_exists` and a
  * comparison with null itself. `gt`, `gte`, `lt` and `lte` compare numbers only. `contains` looks for a part of a text or for an
  * element of a list.
  */
-export function operatorGuard(name: string, { field, op, value }: OperatorCondition): Guard {
-  const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
-  const condition = `${field} ${OPERATORS[op]}${operand}`;
+export function operatorGuard(name: string, { field, op, value }: OperatorCondition): ConditionGuard {
+  const condition = conditionWords({ field, op, ...(value === undefined ? {} : { value }) });
   return {
     text: `${name} (${condition})`,
+    conditions: [{ field, op, ...(value === undefined ? {} : { value }) }],
     evaluate: ({ ctx }) => {
       const actual = fieldAt(ctx.context, field);
       const fires = holds(actual, op, value ?? null);
@@ -62,11 +70,47 @@ export function operatorGuard(name: string, { field, op, value }: OperatorCondit
   };
 }
 
+/** A condition as people read it. */
+export function conditionWords({ field, op, value }: OperatorCondition): string {
+  const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
+  return `${field} ${OPERATORS[op]}${operand}`;
+}
+
 /** The guards as one that fires if all do. The first that does not gives the reason. */
 export function allOf(guards: readonly Guard[]): Guard {
   const [only] = guards;
   if (only !== undefined && guards.length === 1) return only;
-  return { text: guards.map(({ text }) => text).join(" and "), evaluate: (scope) => evaluateFrom(guards, 0, scope) };
+  const known = guards.map(conditionsOf);
+  return {
+    text: guards.map(({ text }) => text).join(" and "),
+    evaluate: (scope) => evaluateFrom(guards, 0, scope),
+    ...combined(known),
+  };
+}
+
+/** What a guard asks of the context, as far as it says so. */
+export function conditionsOf(guard: Guard): Pick<ConditionGuard, "conditions" | "asksMore"> | undefined {
+  return isConditionGuard(guard) ? guard : undefined;
+}
+
+function isConditionGuard(guard: Guard): guard is ConditionGuard {
+  return "conditions" in guard && Array.isArray(guard.conditions) && guard.conditions.every(isCondition);
+}
+
+function isCondition(value: unknown): value is OperatorCondition {
+  if (!isObject(value) || typeof value.field !== "string" || typeof value.op !== "string") return false;
+  return Object.hasOwn(OPERATORS, value.op) && (value.value === undefined || isJson(value.value));
+}
+
+function combined(
+  known: readonly ReturnType<typeof conditionsOf>[],
+): Partial<Pick<ConditionGuard, "conditions" | "asksMore">> {
+  const conditions = known.flatMap((one) => one?.conditions ?? []);
+  if (conditions.length === 0) return {};
+  return {
+    conditions,
+    ...(known.every((one) => one !== undefined && one.asksMore !== true) ? {} : { asksMore: true }),
+  };
 }
 
 function evaluateFrom(
@@ -85,7 +129,7 @@ function evaluateFrom(
 }
 
 /** The value at a dotted path of own members; undefined if there is none. */
-function fieldAt(context: Json, field: string): Json | undefined {
+export function fieldAt(context: Json, field: string): Json | undefined {
   let value: Json | undefined = context;
   for (const key of field.split(".")) {
     value = isList(value) ? (/^\d{1,9}$/.test(key) ? value[Number(key)] : undefined) : memberOf(value, key);
@@ -93,7 +137,8 @@ function fieldAt(context: Json, field: string): Json | undefined {
   return value;
 }
 
-function holds(actual: Json | undefined, op: GuardOperator, value: Json): boolean {
+/** Whether a value satisfies an operator. */
+export function holds(actual: Json | undefined, op: GuardOperator, value: Json): boolean {
   if (op === "not_exists") return actual === undefined || actual === null;
   if (value === null && op === "eq") return actual === undefined || actual === null;
   if (actual === undefined || actual === null) return false;

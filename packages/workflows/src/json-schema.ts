@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from "@sluice/core";
 import { flujoJsonSchemas } from "./flujo/json-schema.ts";
+import { either } from "./read/json-schema.ts";
 import { statewrightJsonSchema } from "./statewright/json-schema.ts";
 
 /** The JSON Schema (draft-07) of workflow files of every format that is one document: what `@sluice/workflows/schema.json` holds. */
@@ -16,19 +17,11 @@ export function workflowJsonSchema(): JsonObject {
   };
   const has = (field: string): JsonObject => ({ type: "object", required: [field] });
   const to = (name: keyof typeof all): JsonObject => ({ $ref: `#/definitions/${name}` });
+  const listOrStatewright = either({ type: "array" }, to("stepList"), to("statewright"));
   return {
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "A workflow of Sluice",
-    if: has("kind"),
-    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-    then: to("machineDocument"),
-    else: {
-      if: has("steps"),
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-      then: to("stepsDocument"),
-      // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-      else: { if: { type: "array" }, then: to("stepList"), else: to("statewright") },
-    },
+    ...either(has("kind"), to("machineDocument"), either(has("steps"), to("stepsDocument"), listOrStatewright)),
     definitions: all,
   };
 }

@@ -4,12 +4,14 @@ import { dirname, isAbsolute, join, normalize } from "node:path";
 import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
+import { checkWorkflow } from "./check/lint/check-workflow.ts";
+import { propertyFindings } from "./check/properties/in-documents.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
-import { diskFiles, type WorkflowFiles } from "./files.ts";
 import { flujo } from "./flujo/flujo.ts";
 import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
+import { diskFiles, type WorkflowFiles } from "./read/files.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
 import type { WorkflowInput } from "./run-input.ts";
@@ -126,13 +128,21 @@ async function readWorkflow(loading: Loading, path: string, above: readonly stri
   const { definition } = compilation;
   const tail = isSound && definition !== undefined ? compileTail(definition, loading.options.tools) : undefined;
   for (const problem of tail?.problems ?? []) found.push(problemFinding(problem, compilation.locate(problem)));
+  let broken = false;
+  if (tail?.problems.length === 0) {
+    const properties = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
+    broken = properties.some(({ severity }) => severity === "error");
+    found.push(...properties);
+    for (const { path: at, ...finding } of checkWorkflow(tail.pipeline.spec))
+      found.push({ ...finding, ...compilation.locate({ path: at, message: finding.message }) });
+  }
   // The mistakes of a file come before those of the files that it invokes.
   loading.diagnostics.splice(position, 0, ...diagnosticsOf(source, found));
   return {
     id: reading.id,
     format: format.name,
     ...(reading.meta === undefined ? {} : { meta: reading.meta }),
-    ...(tail === undefined || tail.problems.length > 0 ? {} : { pipeline: tail.pipeline }),
+    ...(tail === undefined || tail.problems.length > 0 || broken ? {} : { pipeline: tail.pipeline }),
   };
 }
 

@@ -23,6 +23,10 @@ function read(source: SourceFile): WorkflowReading {
     id: idFor(name),
     findings: document.findings,
     references,
+    properties: (document.fields.properties ?? []).map((source, index) => ({
+      source,
+      path: document.at("properties", index),
+    })),
     compile: (workflows) => compileDocument(document, idFor(name), workflows),
   };
 }

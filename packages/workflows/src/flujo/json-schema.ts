@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { jsonSchemaOf } from "../read/json-schema.ts";
+import { either, jsonSchemaOf } from "../read/json-schema.ts";
 import { machineDocumentSchema, machineSchema, stateSchema, stepSchema, stepsDocumentSchema } from "./schema.ts";
 
 /** The JSON Schemas of Flujo documents and of their parts, as definitions that refer to each other. */
@@ -41,8 +41,7 @@ export function flujoJsonSchemas(): FlujoSchemas {
   const step = part(stepSchema, {});
   const kind = { const: "StateMachine", description: "That the step is a machine." };
   const isMachine = { type: "object", properties: { kind }, required: ["kind"] };
-  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-  const anyStep = { if: isMachine, then: { $ref: "#/definitions/machine" }, else: { $ref: "#/definitions/step" } };
+  const anyStep = either(isMachine, { $ref: "#/definitions/machine" }, { $ref: "#/definitions/step" });
   return {
     machineDocument,
     stepsDocument,

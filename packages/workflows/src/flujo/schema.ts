@@ -1,6 +1,7 @@
 // The schemas of Flujo documents, level by level: what a file, a machine, a state and a step may hold.
 
 import { z } from "zod";
+import { propertiesField } from "../check/properties/in-documents.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -54,6 +55,7 @@ const documentFields = {
     .describe("The JSON Schema of the context. With it, a condition that reads an unknown field is an error.")
     .optional(),
   limits: limits.optional(),
+  properties: propertiesField.optional(),
 };
 
 const transition = z

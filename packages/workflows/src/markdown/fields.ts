@@ -1,6 +1,7 @@
 // What a folder of Markdown stages may hold, and the words of the field reference.
 
 import { z } from "zod";
+import { propertiesField } from "../check/properties/in-documents.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -168,6 +169,7 @@ export const folderFields = z.strictObject({
       "Detours by name, as `{ files: src/auth/**, target: audit }`: a change of a file that matches suspends the stage until the target has handled it.",
     )
     .optional(),
+  properties: propertiesField.optional(),
   meta: data.describe("Anything else, for other programs.").optional(),
 });
 

@@ -51,6 +51,10 @@ async function read(source: SourceFile, beside: FilesBeside): Promise<WorkflowRe
       ...own.map(located),
     ],
     references: [],
+    properties: (folder.properties ?? []).map((source, index) => ({
+      source,
+      path: shape.locate(["properties", index]),
+    })),
     compile: (): WorkflowCompilation => ({
       definition: definitionOf(folder, stages, rows),
       findings: [],

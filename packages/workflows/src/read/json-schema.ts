@@ -59,3 +59,13 @@ function textsAt(schema: Json, key: string): readonly string[] {
   const texts = field(schema, key);
   return Array.isArray(texts) ? texts.map(String) : [];
 }
+
+/** A schema that depends on what a value is. */
+export function either(test: JsonObject, yes: JsonObject, no: JsonObject): JsonObject {
+  // From entries, since an object with a member `then` looks like a promise.
+  return Object.fromEntries([
+    ["if", test],
+    ["then", yes],
+    ["else", no],
+  ]);
+}

@@ -1,6 +1,7 @@
 // The schema of a Statewright document: what it may hold, and the words of the field reference.
 
 import { z } from "zod";
+import { propertiesField } from "../check/properties/in-documents.ts";
 import { GUARD_OPERATORS } from "../guard.ts";
 
 const text = z.string().min(1);
@@ -160,6 +161,7 @@ export const statewrightSchema = z.strictObject({
   states: z.record(text, state).describe("The states by name."),
   guards: z.record(text, guard).describe("The conditions that transitions name.").optional(),
   interrupts: z.record(text, interrupt).describe("Detours by name.").optional(),
+  properties: propertiesField.optional(),
   meta: meta.optional(),
 });
 

@@ -52,6 +52,10 @@ function read(source: SourceFile): WorkflowReading {
     id: idFor(document.id ?? "workflow"),
     findings: [...shape.findings, ...findings.map(located)],
     references: referencesOf(document).map((reference) => ({ ...reference, path: shape.locate(reference.path) })),
+    properties: (document.properties ?? []).map((source, index) => ({
+      source,
+      path: shape.locate(["properties", index]),
+    })),
     ...metaOf(document),
     compile: (workflows) => {
       const compilation = compile(document, states, workflows);
@@ -213,6 +217,8 @@ function locateProblem(
     if (compiled.id === stateId) return compiled.locate({ ...problem, path: inState });
   const [, index, inRow = ""] = /^transitions\[(\d+)\](.*)$/su.exec(path) ?? [];
   const edge = index === undefined ? undefined : known.rows[Number(index)];
+  const [guard] = edge?.guards ?? [];
+  if (guard !== undefined && inRow === ".when") return { path: guard.path };
   if (edge !== undefined) return { path: edge.path, what: inRow.startsWith(".on") ? "key" : "value" };
   const [, interruptId = "", inInterrupt = ""] = /^interrupts\.([\w-]+)(?:\.(.*))?$/su.exec(path) ?? [];
   const interrupt = known.interrupts.get(interruptId);

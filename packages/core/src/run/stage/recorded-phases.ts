@@ -1,4 +1,4 @@
-import { field, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
+import { field, type Json, type JsonObject, numberField, parseStoredJson, textField } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { decodeValue } from "../../journal/record.ts";
@@ -126,6 +126,12 @@ export function decidesStart({ value }: RecordedOutcome): boolean {
 
 export function leftIn({ value }: Pick<RecordedOutcome, "value">): Left {
   return decodeValue(value, isLeft, stepNames.leave);
+}
+
+/** What a leave step recorded; undefined for a value that it does not record. */
+export function readLeft(value: string): Left | undefined {
+  const read = parseStoredJson(value);
+  return read.ok && isLeft(read.value) ? read.value : undefined;
 }
 
 function isLeft(value: Json): value is Left {

@@ -3,7 +3,7 @@
 import { constants } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { SluiceError } from "@sluice/core";
-import { MAX_BYTES } from "./read/limits.ts";
+import { MAX_BYTES } from "./limits.ts";
 
 /** What loading a workflow reads. Paths are those of the caller and of the documents. */
 export interface WorkflowFiles {
