@@ -60,12 +60,10 @@ function textsAt(schema: Json, key: string): readonly string[] {
   return Array.isArray(texts) ? texts.map(String) : [];
 }
 
+const CONDITIONAL = ["if", "then", "else"] as const;
+
 /** A schema that depends on what a value is. */
 export function either(test: JsonObject, yes: JsonObject, no: JsonObject): JsonObject {
-  // From entries, since an object with a member `then` looks like a promise.
-  return Object.fromEntries([
-    ["if", test],
-    ["then", yes],
-    ["else", no],
-  ]);
+  // From entries, since an object with a member `then` is taken for a promise.
+  return Object.fromEntries([test, yes, no].map((schema, index) => [CONDITIONAL[index], schema]));
 }
