@@ -1,7 +1,11 @@
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
 
 /** The page of the fields of workflow documents, from their JSON Schema, and of the rules of their diagnostics. */
-export function fieldReference(schema: JsonObject, rules: Readonly<Record<string, string>>): string {
+export function fieldReference(whole: JsonObject, rules: Readonly<Record<string, string>>): string {
+  const definition = (name: string): Json | undefined => at(whole, "definitions", name);
+  const schema = definition("statewright");
+  const machine = definition("machineDocument");
+  const step = definition("step");
   const state = at(schema, "properties", "states", "additionalProperties");
   const transitions = at(state, "properties", "on", "additionalProperties", "anyOf");
   const [, move, invocation, parting] = Array.isArray(transitions) ? transitions : [];
@@ -9,21 +13,31 @@ export function fieldReference(schema: JsonObject, rules: Readonly<Record<string
   const interrupt = at(schema, "properties", "interrupts", "additionalProperties");
   return [
     "# Fields of workflow documents\n",
-    "Every field of a [Statewright document](workflow-statewright.md). `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
+    "Every field of a [Statewright document](workflow-statewright.md) and of a [Flujo state machine](workflow-flujo.md). `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
     "Fields are written in snake_case or camelCase. A field that is written twice, in any spelling, is an error. So is a field that is not listed here, except in `meta` and `context`.\n",
-    section("The document", schema),
-    section("A state", state),
-    "## A transition\n",
+    "## Statewright documents\n",
+    section("The document", schema, 3),
+    section("A state", state, 3),
+    "### A transition\n",
     "The value of an event is the name of a state, one of the objects below, or a list of them: the first whose guards hold is taken.\n",
-    section("With a target", move, 3),
-    section("With another workflow", invocation, 3),
-    section("With branches", parting, 3),
-    section("The branches", fork, 4),
-    section("A branch", at(fork, "properties", "branches", "additionalProperties"), 4),
-    section("A guard", at(schema, "properties", "guards", "additionalProperties")),
-    section("An interrupt", interrupt),
-    section("Its trigger", at(interrupt, "properties", "trigger"), 3),
-    section("Meta", at(schema, "properties", "meta")),
+    section("With a target", move, 4),
+    section("With another workflow", invocation, 4),
+    section("With branches", parting, 4),
+    section("The branches", fork, 5),
+    section("A branch", at(fork, "properties", "branches", "additionalProperties"), 5),
+    section("A guard", at(schema, "properties", "guards", "additionalProperties"), 3),
+    section("An interrupt", interrupt, 3),
+    section("Its trigger", at(interrupt, "properties", "trigger"), 4),
+    section("Meta", at(schema, "properties", "meta"), 3),
+    "## Flujo state machines\n",
+    section("The machine", machine, 3),
+    "A file that is a list of steps has `steps` in place of `kind`, `start_state`, `end_states`, `states` and `transitions`.\n",
+    section("A state with fields", definition("state"), 3),
+    section("A step", step, 3),
+    section("An output of an import", at(step, "properties", "outputs", "anyOf", "0", "items"), 4),
+    section("A transition of a machine", at(machine, "properties", "transitions", "items"), 3),
+    section("An agent", at(machine, "properties", "agents", "additionalProperties"), 3),
+    section("Limits", at(machine, "properties", "limits"), 3),
     "## Rules of diagnostics\n",
     "A diagnostic of a workflow file names the rule that the file breaks. Ids are stable.\n",
     [
@@ -38,7 +52,10 @@ export function fieldReference(schema: JsonObject, rules: Readonly<Record<string
 }
 
 function at(value: Json | undefined, ...keys: readonly string[]): Json | undefined {
-  return keys.reduce<Json | undefined>((inside, key) => field(inside, key), value);
+  return keys.reduce<Json | undefined>(
+    (inside, key) => (Array.isArray(inside) ? inside[Number(key)] : field(inside, key)),
+    value,
+  );
 }
 
 function section(title: string, schema: Json | undefined, level = 2): string {
@@ -87,7 +104,9 @@ function typeOf(about: Json): string {
   const choices = field(about, "enum");
   if (Array.isArray(choices)) return choices.map((choice) => `\`${String(choice)}\``).join(", ");
   if (field(about, "const") !== undefined) return `\`${String(field(about, "const"))}\``;
-  switch (field(about, "type")) {
+  const types = field(about, "type");
+  if (Array.isArray(types)) return types.map((type: Json) => typeOf({ type })).join(", ");
+  switch (types) {
     case "string":
       return "text";
     case "integer":

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
-import { field, isJsonObject, type Json, type JsonSchema } from "@sluice/core";
+import { field, isJsonObject, type Json, type JsonObject, type JsonSchema } from "@sluice/core";
 import { compileSchema } from "@sluice/core/runtime";
-import { RULES, statewrightJsonSchema } from "@sluice/workflows";
+import { RULES, readSource, workflowJsonSchema } from "@sluice/workflows";
 import { expect, test } from "vitest";
 import { loadDocument } from "../support/workflows.ts";
 import { fieldReference } from "./field-reference.ts";
 
-const schema = statewrightJsonSchema();
+const schema = workflowJsonSchema();
 
 test("schema.json is the schema of the sources", async () => {
   await expect(`${JSON.stringify(schema, null, 2)}\n`).toMatchFileSnapshot("../../packages/workflows/schema.json");
@@ -36,7 +36,34 @@ const documents: readonly (readonly [what: string, document: unknown, fits: bool
   ["an invoke without what follows", around({ on: { GO: { invoke: "x" } } }), false],
   ["an empty list of transitions", around({ on: { GO: [] } }), false],
   ["a document without states", { id: "w", initial: "a" }, false],
+  ...["orchestrate.yaml", "imports/clarification.yaml", "imports/concept_discovery.yaml"].map((name) => {
+    const text = readFileSync(new URL(`../fixtures/workflows/flujo/${name}`, import.meta.url), "utf8");
+    // Without its imports, which the test does not load.
+    const { imports: _none, ...document } = objectOf(readSource(name, text).source?.value);
+    return [`the file ${name}`, document, true] as const;
+  }),
+  ...[true, false].flatMap((fits) => {
+    const step = { name: "x", prompt: "P", [fits ? "tools" : "tols"]: [] };
+    const machine = (states: object) => ({
+      kind: "StateMachine",
+      name: "m",
+      startState: "a",
+      end_states: ["done"],
+      states,
+    });
+    const what = fits ? "a step" : "a misspelled field of a step";
+    return [
+      [`${what} in a list`, machine({ a: [step] }), fits],
+      [`${what} in a state`, machine({ a: { steps: [step] } }), fits],
+      [`${what} in a file of steps`, { steps: [step] }, fits],
+      [`${what} in a machine that is a step`, { steps: [machine({ a: [step] })] }, fits],
+    ] as const;
+  }),
 ];
+
+function objectOf(value: Json | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
 
 test.each(documents)("%s fits the schema as it loads", async (_what, document, fits) => {
   const verdict = await compileSchema(file, "schema.json").check(document);

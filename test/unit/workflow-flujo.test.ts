@@ -472,6 +472,14 @@ describe("what may not be meant is a warning", () => {
   });
 });
 
+test("what has to hold on every path is proven when the file loads", async () => {
+  const text = (property: string) => machine(ROWS, { more: `properties: [{ never: "${property}" }]` });
+  expect((await load(text("a after b"))).diagnostics).toEqual([]);
+  const { diagnostics, pipeline } = await load(text("b after a"));
+  expect(diagnostics.map(({ severity, path }) => [severity, path])).toEqual([["error", "properties[0]"]]);
+  expect(pipeline).toBeUndefined();
+});
+
 test("the example of the documentation loads as it is", async () => {
   const page = readFileSync(new URL("../../docs/workflow-flujo.md", import.meta.url), "utf8");
   const [, example = ""] = /```yaml\n([\s\S]*?)```/u.exec(page) ?? [];

@@ -30,6 +30,7 @@ export { type Graph, type GraphEdge, type GraphGroup, type GraphNode, graphOf, t
 export { mermaidGraph } from "./graph/mermaid.ts";
 export { svgGraph } from "./graph/svg.ts";
 export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";
+export { workflowJsonSchema } from "./json-schema.ts";
 export { type LoadedFile, type LoadedWorkflow, type LoadWorkflowOptions, loadWorkflow } from "./load.ts";
 export type { WorkflowFiles } from "./read/files.ts";
 export { diskFiles } from "./read/files.ts";
@@ -39,4 +40,3 @@ export { RULES } from "./report/rules.ts";
 export { renderSarif } from "./report/sarif.ts";
 export { renderText } from "./report/text.ts";
 export type { WorkflowInput } from "./run-input.ts";
-export { statewrightJsonSchema } from "./statewright/json-schema.ts";

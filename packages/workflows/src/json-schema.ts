@@ -1,0 +1,27 @@
+import { isJsonObject, type JsonObject } from "@sluice/core";
+import { flujoJsonSchemas } from "./flujo/json-schema.ts";
+import { either } from "./read/json-schema.ts";
+import { statewrightJsonSchema } from "./statewright/json-schema.ts";
+
+/** The JSON Schema (draft-07) of workflow files of every format that is one document: what `@sluice/workflows/schema.json` holds. */
+export function workflowJsonSchema(): JsonObject {
+  const { definitions: values, ...statewright } = statewrightJsonSchema();
+  const { machineDocument, stepsDocument, definitions } = flujoJsonSchemas();
+  const all = {
+    ...(isJsonObject(values) ? values : {}),
+    ...definitions,
+    statewright,
+    machineDocument,
+    stepsDocument,
+    stepList: { type: "array", items: { $ref: "#/definitions/anyStep" } },
+  };
+  const has = (field: string): JsonObject => ({ type: "object", required: [field] });
+  const to = (name: keyof typeof all): JsonObject => ({ $ref: `#/definitions/${name}` });
+  const listOrStatewright = either({ type: "array" }, to("stepList"), to("statewright"));
+  return {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "A workflow of Sluice",
+    ...either(has("kind"), to("machineDocument"), either(has("steps"), to("stepsDocument"), listOrStatewright)),
+    definitions: all,
+  };
+}
