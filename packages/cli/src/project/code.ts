@@ -121,9 +121,10 @@ export function untrustedFolder(message: string): SluiceError {
   return new SluiceError("Validation", "folder_untrusted", message);
 }
 
-/** The name of the pipeline in a file. */
+/** The name of the pipeline in a file, or in a folder of stages. */
 export function fileStem(path: string): string {
-  return basename(path, extname(path));
+  const extension = extname(path);
+  return basename(path, [...CODE_EXTENSIONS, ...WORKFLOW_EXTENSIONS].includes(extension) ? extension : "");
 }
 
 /** Admits only trusted files that have not changed. Throws Validation `folder_untrusted` for others. */

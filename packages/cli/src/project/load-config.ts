@@ -72,7 +72,7 @@ export async function loadConfig(
   const failed = (message: string, cause: unknown): SluiceError =>
     new SluiceError("Validation", "config_load_failed", message, { cause });
   const { exports, files, deciding } = await loadModule(file, asTrusted(trusted, code.root), failed, clock);
-  const known = [...code.pipelines.map(fileStem), ...bundledPipelines().keys()];
+  const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundledPipelines().keys()];
   const settings = readConfig(file, code.root, exports.default, known);
   return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
 }

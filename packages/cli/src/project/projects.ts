@@ -189,7 +189,7 @@ function untrusted(root: string, state: TrustState): SluiceError {
   const what =
     state.kind === "changed"
       ? `the code of ${root} changed since it was trusted (${state.files.map(inLine).join(", ")})`
-      : `the pipelines and the config in ${root} are code that is not trusted`;
+      : `the pipelines, the workflows and the config in ${root} are not trusted`;
   return untrustedFolder(`${what}; review it, then use --trust (remembered until a file changes)`);
 }
 
