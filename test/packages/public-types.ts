@@ -27,7 +27,7 @@ type ModuleAt = (file: string) => Module;
 /** What the entries of a package export, as the compiler emits it, and every type that these need. */
 export function publicTypes(name: string): string {
   const folder = join(root, "packages", name);
-  const manifest: { readonly exports: Readonly<Record<string, { readonly types: string }>> } = JSON.parse(
+  const manifest: { readonly exports: Readonly<Record<string, string | { readonly types: string }>> } = JSON.parse(
     readFileSync(join(folder, "package.json"), "utf8"),
   );
   const modules = new Map<string, Module>();
@@ -37,7 +37,9 @@ export function publicTypes(name: string): string {
     return module;
   };
   return Object.entries(manifest.exports)
-    .map(([entry, { types }]) => entryText(`@sluice/${name}${entry.slice(1)}`, join(folder, types), moduleAt))
+    .flatMap(([entry, of]) =>
+      typeof of === "string" ? [] : [entryText(`@sluice/${name}${entry.slice(1)}`, join(folder, of.types), moduleAt)],
+    )
     .join("\n");
 }
 

@@ -51,8 +51,9 @@ test("every field of the schema has a description", () => {
   const look = (value: Json, path: string): void => {
     if (Array.isArray(value)) for (const entry of value) look(entry, path);
     if (!isJsonObject(value)) return;
-    const { properties } = value;
-    if (isJsonObject(properties)) {
+    const { type, properties } = value;
+    // A document has a field of this name, too.
+    if (type === "object" && isJsonObject(properties)) {
       for (const [name, described] of Object.entries(properties))
         if (typeof field(described, "description") !== "string") missing.push(`${path}.${name}`);
     }

@@ -1,17 +1,11 @@
 import { SluiceError } from "@sluice/core";
-import { isObject } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ClosedRun, machineWorld, type Observation } from "../support/machine-runs.ts";
+import { expectCutShort, expectSame } from "../support/compared-runs.ts";
+import { type ClosedRun, machineWorld } from "../support/machine-runs.ts";
 import { randomMachine, tally } from "../support/random-machines.ts";
-import {
-  type Asked,
-  type Expectation,
-  interpret,
-  type Machine,
-  type RunTrace,
-  type TraceEvent,
-} from "../support/reference-machine.ts";
+import type { Machine } from "../support/reference-machine.ts";
+import { interpret } from "../support/reference-run.ts";
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 2_000);
 const TIMEOUT = 120_000 + 100 * MACHINES;
@@ -34,136 +28,6 @@ const REACHED = [
   "context.changed",
 ];
 
-type Trace = Omit<RunTrace, "raced">;
-
-/** What was seen, with the words that Sluice chooses left out, and with time's choices made as the reference makes them. */
-function comparable(seen: Observation, expected: Expectation): Observation {
-  const runs = new Map<string, Trace>();
-  for (const [run, { raced, ...wanted }] of expected.runs) {
-    const trace = seen.runs.get(run);
-    if (trace === undefined ? raced : raced && wasCutShort(trace, wanted)) runs.set(run, wanted);
-    else if (trace !== undefined) runs.set(run, settled(trace, wanted));
-  }
-  for (const [run, trace] of seen.runs) if (!expected.runs.has(run)) runs.set(run, trace);
-  const { end } = seen;
-  const isWorded = "message" in expected.end;
-  return {
-    runs,
-    stages: sorted(seen.stages.filter(({ execution }) => !isRaced(execution, expected))),
-    end: end.status === "completed" || isWorded ? end : { status: end.status, code: end.code },
-  };
-}
-
-function wanted(expected: Expectation): Observation {
-  const runs = [...expected.runs].map(([run, trace]): [string, Trace] => [run, unmarked(trace)]);
-  const stages = expected.stages.filter(({ execution }) => !isRaced(execution, expected));
-  return { runs: new Map(runs), stages: sorted(stages.map(({ raced: _raced, ...stage }) => stage)), end: expected.end };
-}
-
-/** A trace without the marks of what time decides. */
-function unmarked({ events, entered, asked }: Trace): Trace {
-  return {
-    events: events.map((event): TraceEvent => {
-      if (event.type !== "fanOut.joined") return event;
-      const { raced: _raced, ...joined } = event;
-      return joined;
-    }),
-    entered,
-    asked: asked.map(({ raced: _raced, ...one }) => one),
-  };
-}
-
-/** Siblings end in any order; the order of the others is that of the root's own events. */
-function sorted<T extends { readonly execution: string }>(stages: readonly T[]): readonly T[] {
-  return stages.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
-}
-
-function isRaced(execution: string, { stages }: Expectation): boolean {
-  return stages.some((stage) => stage.raced && stage.execution === execution);
-}
-
-function isCancelled(event: TraceEvent): boolean {
-  if (event.type === "attempt.finished") return event.outcome === "cancelled";
-  return event.type === "fanOut.joined" && event.outcomes.some(({ status }) => status === "cancelled");
-}
-
-/** Whether a run was cancelled on its way to the end that it would have had. */
-function wasCutShort({ events, entered }: Trace, expected: Trace): boolean {
-  const whole = unmarked(expected);
-  const end = events.at(-1);
-  if (end?.type !== "run.finished" || end.status !== "cancelled") return false;
-  const before = events.slice(0, -1);
-  const parted = before.findIndex((event, index) => !isSame(event, whole.events[index]));
-  return (
-    (parted === -1 || before.slice(parted).every(isCancelled)) &&
-    entered.every((entry, index) => isSame(entry, whole.entered[index]))
-  );
-}
-
-function settled(trace: Trace, whole: Trace): Trace {
-  const events = trace.events.map((event, index): TraceEvent => {
-    const like = whole.events[index];
-    if (event.type === "run.finished" && like?.type === "run.finished" && !("message" in like)) {
-      const { message: _words, ...rest } = event;
-      return rest;
-    }
-    if (event.type !== "fanOut.joined" || like?.type !== "fanOut.joined" || like.raced === undefined) return event;
-    const outcomes = event.outcomes.map((outcome, at) =>
-      outcome.status === "cancelled" ? { ...outcome, status: like.outcomes[at]?.status ?? "none" } : outcome,
-    );
-    // Another child must have failed first.
-    const isFirst = event.outcomes.some(
-      ({ status }, at) => status !== "completed" && status === like.outcomes[at]?.status,
-    );
-    return isFirst ? { ...event, outcomes } : event;
-  });
-  const asked = trace.asked.map((one, index): Asked => {
-    const like = whole.asked[index];
-    if (like?.raced === undefined) return one;
-    const { fork = {}, items = {} } = one.sight;
-    const forks = Object.entries(fork).map(([name, how]) => [
-      name,
-      how.status === "cancelled" ? like.sight.fork?.[name] : how,
-    ]);
-    const lists = Object.entries(items).map(([list, ends]) => [
-      list,
-      ends.map((end, at) => (end.status === "cancelled" ? like.sight.items?.[list]?.[at] : end)),
-    ]);
-    return {
-      ...one,
-      sight: {
-        ...one.sight,
-        ...(one.sight.fork === undefined ? {} : { fork: Object.fromEntries(forks) }),
-        ...(one.sight.items === undefined ? {} : { items: Object.fromEntries(lists) }),
-      },
-    };
-  });
-  return { ...trace, events, asked };
-}
-
-function expectSame(seen: Observation, machine: Machine, what: string): void {
-  const expected = interpret(machine);
-  const [there, here] = [comparable(seen, expected), wanted(expected)];
-  if (isSame(listed(there), listed(here))) return;
-  expect(there, what).toEqual(here);
-  expect(textOf(listed(there)), what).toBe(textOf(listed(here)));
-}
-const listed = ({ runs, ...rest }: Observation): unknown => [[...runs].toSorted(byKey), rest];
-
-function isSame(left: unknown, right: unknown): boolean {
-  return JSON.stringify(left) === JSON.stringify(right) || textOf(left) === textOf(right);
-}
-
-/** A value as text that does not depend on the order of keys, which nobody promises. */
-function textOf(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    isObject(part) && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).toSorted(byKey)) : part,
-  );
-}
-function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
-}
-
 test(
   "a machine's run goes where the documentation says, and reads and records what it says",
   async () => {
@@ -180,7 +44,8 @@ test(
       { numRuns: MACHINES },
     );
     for (const what of REACHED) expect(seen.get(what) ?? 0, what).toBeGreaterThanOrEqual(Math.floor(MACHINES / 500));
-    if (process.env.SLUICE_TEST_MACHINES !== undefined) console.log(Object.fromEntries([...seen].toSorted(byKey)));
+    if (process.env.SLUICE_TEST_MACHINES !== undefined)
+      console.log(Object.fromEntries([...seen].toSorted(([a], [b]) => (a < b ? -1 : 1))));
   },
   TIMEOUT,
 );
@@ -293,15 +158,6 @@ test(
   },
   TIMEOUT,
 );
-
-function expectCutShort(seen: Observation, expected: Expectation): void {
-  for (const [run, trace] of seen.runs) {
-    const whole = expected.runs.get(run);
-    if (whole === undefined) throw new Error(`nothing runs as ${run}`);
-    const like = settled(trace, whole);
-    if (!wasCutShort(like, whole)) expect(like, run).toEqual(unmarked(whole));
-  }
-}
 
 /** About how many records a run of the machine writes. */
 function recordsOf(machine: Machine): number {

@@ -1,15 +1,19 @@
 import { join } from "node:path";
 import * as core from "@sluice/core";
 import {
+  type Answer,
   type AnyState,
+  callbackInteractor,
   cancel,
   done,
   fail,
   fanOut,
   field,
+  isJsonObject,
   type Json,
   type JsonObject,
   type JsonSchema,
+  type PersonRequest,
   type Pipeline,
   pipeline,
   type RunHost,
@@ -45,8 +49,8 @@ import type {
   TraceEvent,
   Unrecordable,
 } from "./reference-machine.ts";
-import { branchOf, evaluate, itemKey, outcomeOf } from "./reference-machine.ts";
-import { session, type TestSession } from "./run-kit.ts";
+import { actsOf, approvalMessage, branchOf, evaluate, itemKey, nodeOf, outcomeOf } from "./reference-machine.ts";
+import { session, type TestSession, tool } from "./run-kit.ts";
 
 // Random machines on the real run loop, through the public API, and what can be seen of them from outside.
 
@@ -110,18 +114,13 @@ export function machineWorld(): MachineWorld {
     return play;
   };
   const memory = createMemoryJournals({ keepFinished: 2 });
-  // Most of a small run's time would go into compiling its schemas.
-  const made = new Map<string, AnyState>();
-  const madeOf = (node: StateNode): AnyState => {
-    const key = `${node.id} ${node.needsX}`;
-    const own = made.get(key) ?? stateOf(node, playOf);
-    made.set(key, own);
-    return own;
-  };
+  const madeOf = stateMaker(playOf);
   const executor = scriptedExecutor(playOf);
   const process = (store: JournalStore): TestSession =>
     session({
       executors: [executor],
+      tools: [touch],
+      interactors: [callbackInteractor("person", (request) => answerTo(playOf(request.runId), request))],
       host: createHost(store),
       cwd: join(import.meta.dirname, "..", "mutation"),
     });
@@ -156,6 +155,17 @@ export function machineWorld(): MachineWorld {
   };
 }
 
+/** What the row says that asks. */
+function answerTo({ machine }: Play, { body, runId }: PersonRequest): Answer {
+  const [, row] = /\(row (\d+)\)$/.exec(String(body.message)) ?? [];
+  const [, state, visit] = /^(.+)#(\d+)$/.exec(String(body.executionId)) ?? [];
+  const { rows } = { rows: [], ...machineOf(machine, state ?? "").routes };
+  const says = rows[Number(row)]?.approval?.says ?? ["no"];
+  const said = says[(Number(visit) - 1) % says.length];
+  if (said === "yes") return { kind: "approve" };
+  return said === "no" ? { kind: "deny", reason: `not in ${runId}` } : { kind: "defer" };
+}
+
 const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
 const within = (runId: string): string => runId.slice(rootOf(runId).length);
 
@@ -170,10 +180,29 @@ export function machinePipeline(
   machine: Machine,
   playOf: (runId: string) => Play,
   madeOf = (node: StateNode): AnyState => stateOf(node, playOf),
+  id = "random",
 ): Pipeline<JsonObject, unknown> {
   const stages = Object.fromEntries(machine.states.map((node) => [node.id, madeOf(node)]));
   const { routes, initial, context, limits } = machine;
-  const common = { id: "random", input: INPUT, stages, initial, context, limits };
+  const { interrupts = [], pipelines = {} } = machine;
+  const common = {
+    id,
+    input: INPUT,
+    stages,
+    initial,
+    context,
+    limits,
+    ...(interrupts.length === 0
+      ? {}
+      : { interrupts: Object.fromEntries(interrupts.map(({ name, files, target }) => [name, { files, target }])) }),
+    ...(Object.keys(pipelines).length === 0
+      ? {}
+      : {
+          pipelines: Object.fromEntries(
+            Object.entries(pipelines).map(([id, invoked]) => [id, machinePipeline(invoked, playOf, madeOf, id)]),
+          ),
+        }),
+  };
   const asking =
     ({ body }: RouteFunctionNode) =>
     (result: StageResult<unknown>, ctx: StageContext): unknown =>
@@ -198,10 +227,12 @@ export function machinePipeline(
     );
     return define({ next });
   }
-  const transitions = routes.rows.map(({ from, on, when, to: target }: RowNode, row) => ({
+  const transitions = routes.rows.map(({ from, on, when, to: target, approval }: RowNode, row) => ({
     from,
     on,
+    label: `row ${row}`,
     to: typeof target === "string" ? target : choiceOf(target, { result: null, ctx: null }),
+    ...(approval === undefined ? {} : { approval: { message: approvalMessage(approval, row) } }),
     ...(when === undefined
       ? {}
       : {
@@ -212,25 +243,58 @@ export function machinePipeline(
   return define({ transitions });
 }
 
+/** Makes each state once: most of a small run's time would go into compiling its schemas. */
+export function stateMaker(playOf: (runId: string) => Play): (node: StateNode) => AnyState {
+  const made = new Map<string, AnyState>();
+  return (node) => {
+    const key = `${node.id} ${node.needsX} ${node.final} ${node.events}`;
+    const own = made.get(key) ?? stateOf(node, playOf);
+    made.set(key, own);
+    return own;
+  };
+}
+
+/** Changes a file of the workspace, as far as anybody can tell. */
+const TOUCH = "touch";
+const touch = tool(TOUCH, {
+  subjects: (input, { root }) => [{ kind: "path", real: join(root, String(field(input, "path"))), access: "write" }],
+});
+
 /** A state of any machine: what it does is looked up when it runs. */
-function stateOf({ id, needsX }: StateNode, playOf: (runId: string) => Play): AnyState {
-  return state({
+function stateOf({ id, needsX, final, events }: StateNode, playOf: (runId: string) => Play): AnyState {
+  if (final !== undefined) return core.final(final);
+  const made = state({
     kind: "scripted",
     output: OUTPUT,
-    allowedTools: [],
+    allowedTools: [TOUCH],
     ...(needsX ? { inputSchema: WITH_X } : {}),
     precondition: (ctx) => (enter(playOf(ctx.runId), id, ctx).status === "skipped" ? "skip" : "proceed"),
   });
+  if (events === undefined) return made;
+  const { output: _none, ...spec } = made.spec;
+  return { ...made, spec: { ...spec, completesByEvents: true } };
 }
 
 function scriptedExecutor(playOf: (runId: string) => Play): StateExecutor {
   return {
     kind: "scripted",
-    act: async (_init, { ctx, stateId, signal }) => {
+    act: async (_init, scope) => {
+      const { ctx, stateId, signal } = scope;
       const play = playOf(ctx.runId);
       const outcome = enter(play, stateId, ctx);
       await play.onAct?.(within(ctx.runId), signal);
       const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+      const acts = actsOf(lookUp(play, stateId), ctx.visit, sightOf(play, ctx).input);
+      for (const [index, act] of acts.entries()) {
+        const turn = index + 1;
+        if (act.act === "touch") {
+          await scope.calls(turn, [{ id: `t${turn}.c0`, tool: TOUCH, input: { path: act.path } }]);
+          if (signal.aborted) return { ...spent, status: "cancelled", reason: "aborted" };
+          continue;
+        }
+        const { accepted, output } = await scope.accept({ turn, event: act.event, data: act.data });
+        if (accepted) return { ...spent, status: "completed", output };
+      }
       // A skipped state does not work; if it does, the trace says so.
       return outcome.status === "skipped"
         ? { ...spent, status: "cancelled", reason: "worked although it was skipped" }
@@ -244,17 +308,28 @@ function enter(play: Play, id: string, ctx: StageContext): Outcome {
   const run = within(ctx.runId);
   const execution = `${id}#${ctx.visit}`;
   note(play, play.entered, `${run} ${execution}`, { run, execution, sight });
-  const node = play.machine.states.find((one) => one.id === id);
-  if (node === undefined) throw new Error(`the machine has no state ${id}`);
-  return outcomeOf(node, sight.visit, sight.input);
+  return outcomeOf(lookUp(play, id), sight.visit, sight.input);
 }
+
+/** The machine that a state is part of, which may be one that another invokes. */
+function machineOf(machine: Machine, id: string): Machine {
+  const machines = [machine, ...Object.values(machine.pipelines ?? {})];
+  const found = machines.find(({ states }) => states.some((state) => state.id === id));
+  if (found === undefined) throw new Error(`there is no state ${id}`);
+  return found;
+}
+const lookUp = ({ machine }: Play, id: string): StateNode => nodeOf(machineOf(machine, id), id);
 
 function ask(play: Play, given: StageResult<unknown>, ctx: StageContext, row?: number): Scope {
   const sight = sightOf(play, ctx);
   const run = within(ctx.runId);
   const result = factsOf(given);
   const execution = given.executionId;
-  const of = given.status === "failed" ? JSON.stringify(given.detail ?? null) : "";
+  // A state may send the same event again, when the context is another.
+  const isEvent = given.status === "completed" && isJsonObject(result.output) && "event" in result.output;
+  const of = isEvent
+    ? JSON.stringify([result, sight])
+    : JSON.stringify(given.status === "failed" ? (given.detail ?? null) : null);
   const asked = { run, execution, ...(row === undefined ? {} : { row }), result, sight };
   note(play, play.asked, `${run} ${execution} ${given.status} ${of} ${row ?? ""}`, asked);
   const { joined: _order, ...read } = sight;
@@ -329,6 +404,21 @@ function choiceOf(node: RouteNode, scope: Scope): unknown {
     }
     case "forEach":
       return listOf(node, scope);
+    case "fork": {
+      const { branches, join, onComplete, onFail } = node;
+      const options = { join, onComplete, onFail, input: inputOf(node.input) };
+      const each = branches.map(({ key, initial, terminal, input }) => [
+        key,
+        present({ initial, terminal, input: inputOf(input) }),
+      ]);
+      return made("fork", Object.fromEntries(each), present(options));
+    }
+    case "invoke": {
+      const { pipeline: invoked, key, onComplete, onFail } = node;
+      return made("invoke", invoked, present({ key, onComplete, onFail, input: inputOf(node.input) }));
+    }
+    case "return":
+      return made("backToInterrupted");
     case "stages": {
       const { stages, execution, join } = node;
       return { stages, execution, ...(join === undefined ? {} : { join }) };
@@ -351,10 +441,18 @@ function choiceOf(node: RouteNode, scope: Scope): unknown {
   }
 }
 
-/** Until core has lists, no machine makes one. */
+/** What a maker of core returns for arguments that no type allows. */
+function made(maker: string, ...args: readonly unknown[]): unknown {
+  const make: unknown = Reflect.get(core, maker);
+  if (typeof make !== "function") throw new Error(`core has no ${maker}`);
+  return Reflect.apply(make, undefined, args);
+}
+
+function present(options: object): object {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
 function listOf(node: ListNode, scope: Scope): unknown {
-  const forEach: unknown = Reflect.get(core, "forEach");
-  if (typeof forEach !== "function") throw new Error("core has no forEach");
   const { join, input, onFailure, maxParallel } = node;
   const options = {
     key: (item: Json, index: number) => itemKey(node, item, index),
@@ -363,7 +461,7 @@ function listOf(node: ListNode, scope: Scope): unknown {
     ...(onFailure === undefined ? {} : { onFailure }),
     ...(maxParallel === undefined ? {} : { maxParallel }),
   };
-  return Reflect.apply(forEach, undefined, [node.state, evaluate(node.items, scope), options]);
+  return made("forEach", node.state, evaluate(node.items, scope), options);
 }
 
 function unrecordable(value: Unrecordable): unknown {
@@ -463,6 +561,16 @@ async function observe(
       case "context.changed":
         events.push({ type, execution, patch: objectAt(data, "patch") });
         break;
+      case "transition.accepted":
+      case "transition.rejected":
+        events.push({ type, execution, turn: Number(data.turn), event: String(data.event) });
+        break;
+      case "interrupt.started":
+      case "interrupt.returned": {
+        const { interrupt, to: target, by } = data;
+        events.push({ type, execution, interrupt: String(interrupt), other: String(target ?? by) });
+        break;
+      }
       case "limit.reached":
         events.push({ type, limit: String(data.limit) });
         break;
@@ -513,15 +621,19 @@ function endOf(result: RunResult<unknown> | ClosedRun): End {
   }
 }
 
+const BY = ["function", "table", "default", "event", "safe_next", "interrupt"] as const;
+
 function decidedOf(machine: Machine, execution: string, status: string, data: JsonObject): RouteDecided {
   const why = objectAt(data, "why");
-  const by = why.by === "function" || why.by === "table" ? why.by : "default";
-  const on = { completed: "success", failed: "failure" }[status] ?? status;
-  const rows = machine.routes.kind === "table" ? machine.routes.rows : [];
-  // The event may also name the rows that are for another result.
+  const by = BY.find((one) => one === why.by) ?? "default";
+  const on = { completed: "success", failed: "failure", paused: "pause" }[status] ?? status;
+  const isEvent = by === "event" || by === "safe_next";
+  const { routes } = machineOf(machine, String(data.from));
+  const rows = routes.kind === "table" ? routes.rows : [];
+  // The event may also name the rows that are for something else.
   const refused = listAt(why, "rejectedRows")
     .map((row) => Number(field(row, "row")))
-    .filter((row) => rows[row]?.on === on);
+    .filter((row) => (isEvent ? typeof rows[row]?.on === "object" : rows[row]?.on === on));
   const { to: target } = data;
   return {
     type: "route.decided",
@@ -534,7 +646,7 @@ function decidedOf(machine: Machine, execution: string, status: string, data: Js
     ...(typeof target === "string" ? { to: target } : Array.isArray(target) ? { to: target.map(String) } : {}),
     ...textAt(data, "join"),
     // The words of Sluice's own reasons are free.
-    ...(by === "default" || why.rejected !== undefined ? {} : textAt(data, "reason")),
+    ...(by === "default" || why.rejected !== undefined || why.code !== undefined ? {} : textAt(data, "reason")),
   };
 }
 

@@ -26,7 +26,7 @@ import fc from "fast-check";
 import { z } from "zod";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
 import type { RunDeps } from "../../packages/core/src/run/deps.ts";
-import { createAnswerRule } from "../../packages/core/src/run/tool-calls/answer-rule.ts";
+import { createAnswerRule } from "../../packages/core/src/run/requests/answer.ts";
 import { handClock } from "./hand-clock.ts";
 import { changed } from "./journal.ts";
 import { completed, json, work, workExecutor } from "./run-kit.ts";

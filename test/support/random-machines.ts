@@ -20,8 +20,8 @@ import type {
 const IDS = ["plan", "b", "c2", "to-do", "Last"] as const;
 const UNKNOWN = "nowhere";
 
-const value = (json: Json): Expr => ({ op: "value", value: json });
-const read = (...path: string[]): Expr => ({ op: "read", path });
+export const value = (json: Json): Expr => ({ op: "value", value: json });
+export const read = (...path: string[]): Expr => ({ op: "read", path });
 
 /** What routes compute from: numbers and words from everywhere that a context has. */
 const reading = (ids: readonly string[]): fc.Arbitrary<Expr> =>
@@ -32,7 +32,7 @@ const reading = (ids: readonly string[]): fc.Arbitrary<Expr> =>
     fc.constantFrom("k", "l").map((key) => read("ctx", "context", key)),
     fc.constant(read("ctx", "input", "x")),
   );
-const condition = (ids: readonly string[], status: "completed" | "failed" | "skipped"): fc.Arbitrary<Expr> =>
+export const condition = (ids: readonly string[], status: "completed" | "failed" | "skipped"): fc.Arbitrary<Expr> =>
   fc.oneof(
     {
       weight: 4,
@@ -58,7 +58,7 @@ const condition = (ids: readonly string[], status: "completed" | "failed" | "ski
     { weight: 1, arbitrary: fc.boolean().map(value) },
   );
 
-const outcome: fc.Arbitrary<Outcome> = fc.oneof(
+export const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   { weight: 60, arbitrary: fc.nat(3).map((n): Outcome => ({ status: "completed", output: { n } })) },
   {
     weight: 1,
@@ -221,7 +221,7 @@ function lists(
  * Choices that can be followed. Those of a table's row are made when the pipeline is defined, and of values alone. Only a completed
  * state's route returns all that it reads, since another's may hold what time decides.
  */
-function choices(
+export function choices(
   states: readonly StateNode[],
   of: "completed" | "failed" | "skipped" | "row",
 ): fc.Arbitrary<RouteNode> {
@@ -292,8 +292,15 @@ function routeFunctions(
 }
 
 /** The states that a node's choices name. */
-function namedBy(node: RouteNode): readonly string[] {
+export function namedBy(node: RouteNode): readonly string[] {
   switch (node.do) {
+    case "fork": {
+      const { branches, onComplete, onFail } = node;
+      // A terminal is where other rows lead.
+      return [...branches.map(({ initial }) => initial), onComplete, ...(onFail === undefined ? [] : [onFail])];
+    }
+    case "invoke":
+      return [node.onComplete, ...(node.onFail === undefined ? [] : [node.onFail])];
     case "to":
       return [node.state];
     case "fanOut":
@@ -399,7 +406,7 @@ function reachable(machine: Machine): Machine {
   return { ...machine, states, routes: { kind: "table", rows } };
 }
 
-function siblingsOf(node: RouteNode): readonly string[] {
+export function siblingsOf(node: RouteNode): readonly string[] {
   if (node.do === "fanOut") return node.siblings.map(({ state }) => state);
   if (node.do === "forEach") return [node.state];
   return node.do === "stages" && node.execution === "parallel" ? node.stages : [];

@@ -1,14 +1,7 @@
 import type { Json, PipelineSpec, StageResult } from "@sluice/core";
 import { machinePipeline, newPlay } from "./machine-runs.ts";
-import {
-  type Asked,
-  type End,
-  interpret,
-  type Machine,
-  type Outcome,
-  outcomeOf,
-  type StateNode,
-} from "./reference-machine.ts";
+import { type Asked, type End, type Machine, type Outcome, outcomeOf, type StateNode } from "./reference-machine.ts";
+import { interpret } from "./reference-run.ts";
 
 // The machine as a value: a walk by `transition` and `apply` alone, with no journal, host or model.
 
@@ -129,7 +122,8 @@ function resultOf(executionId: string, outcome: Outcome): StageResult<Json> {
 
 type ChildOutcome = ChildEnd extends infer E ? (E extends unknown ? Omit<E, "key" | "turns"> : never) : never;
 function endedOf(outcome: Outcome): ChildOutcome {
-  return outcome.status === "cancelled" ? { status: "cancelled", code: "cancelled", message: outcome.reason } : outcome;
+  if (outcome.status === "cancelled") return { status: "cancelled", code: "cancelled", message: outcome.reason };
+  return outcome.status === "paused" ? { status: "failed", code: "failed", message: "" } : outcome;
 }
 
 function endOf(end: Extract<Effect, { kind: "end" }>["end"]): End {

@@ -38,8 +38,8 @@ test("a stage leaves what the run loop and its executor read", () => {
     shape: { turnCap: 7 },
     templates: {
       prompt: [
-        ["input", "focus"],
-        ["setup", "files"],
+        { path: ["input", "focus"], place: { offset: 7, length: 19 } },
+        { path: ["setup", "files"], place: { offset: 32, length: 19 } },
       ],
     },
   });

@@ -1,7 +1,7 @@
 import { done, fail, fanOut, final, fork, to } from "@sluice/core";
 import type { MachineInput } from "@sluice/core/machine";
 import { expect, test } from "vitest";
-import { routesPause } from "../../packages/core/src/machine/legal-events.ts";
+import { routesPause } from "../../packages/core/src/definition/graph.ts";
 import { type Definition, effectOf, guard, problemsIn, result, started } from "../support/machine-kit.ts";
 import { work } from "../support/run-kit.ts";
 

@@ -77,7 +77,7 @@ describe("a state that asks", () => {
       const live = session({ model: noModel, wait: true, clock, host: first });
       const run = live.start(asks(), {});
       await eventually(async () => (await live.host.requests(run.runId)).length === 1);
-      const [{ requestId = "", digest = "" } = {}] = await live.host.requests(run.runId);
+      const { requestId = "", digest = "" } = (await live.host.requests(run.runId))[0] ?? {};
       const payload = { kind: "value", value, digest: digestOf(digest) };
       await second.signal(run.runId, { name: `request/${requestId}`, payload, digest, by: "elsewhere" });
       expect(await run).toMatchObject({ output: { answered: false, cause: "invalid" } });

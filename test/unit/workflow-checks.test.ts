@@ -2,7 +2,7 @@ import { backToInterrupted, done, fail, final, fork, pipeline, route, stage, to 
 import { checkWorkflow, type OperatorCondition, operatorGuard } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { loadDocument, ruleLines } from "../support/workflows.ts";
+import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
 
 const END = { done: { type: "final" }, failed: { type: "final" } };
 const READ = { allowed_tools: ["Read"] };
@@ -272,6 +272,41 @@ describe("permissions", () => {
     const asked = { ...polish, on: { OK: { target: "done", requires_approval: true } } };
     expect(await warnings({ work, polish: asked })).toEqual([]);
   });
+});
+
+test("branches that only read are a review, and so is a pipeline that does", async () => {
+  const branches = { lint: { initial: "lint", terminal: "linted" } };
+  const states = {
+    work: { allowed_tools: ["Edit"], on: { OK: { fork: { branches, on_complete: "done", on_fail: "failed" } } } },
+    lint: { allowed_tools: ["Bash"], on: { OK: "linted" } },
+    linted: { type: "final", outcome: "completed" },
+  };
+  expect(await warnings(states)).toEqual([]);
+  const fixing = { ...states, lint: { allowed_tools: ["Bash", "Edit"], on: { OK: "linted" } } };
+  expect(await warnings(fixing)).toContain("write-without-review states.work");
+});
+
+test("a state that runs pipelines may do what they do", async () => {
+  const flow = `kind: StateMachine
+start_state: plan
+end_states: [done, failed]
+states:
+  plan:
+    - { name: think, prompt: Plan., tools: [Read] }
+  work:
+    - { name: edit, prompt: Work., tools: [Edit, Bash] }
+    - { name: polish, prompt: Polish., tools: [Edit] }
+transitions:
+  - { from: plan, on: success, to: work }
+  - { from: work, on: success, to: done }
+  - { from: "*", on: failure, to: failed }
+`;
+  const loaded = await loadTexts("w.yaml", { "w.yaml": flow });
+  expect(loaded.format).toBe("flujo");
+  expect(ruleLines(loaded)).toEqual([
+    "write-without-review states.work (warning)",
+    "privilege-jump transitions[0] (warning)",
+  ]);
 });
 
 test("pipelines in TypeScript are checked, and a bare function may lead anywhere", () => {

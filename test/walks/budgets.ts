@@ -13,6 +13,6 @@ export const BUDGETS = {
   grant: { of: "more", atMost: 26, calls: 420 },
   "fan-out": { of: "more", atMost: 18 },
   resume: { of: "more", atMost: 18 },
-  run: { of: "all", atMost: 142 },
+  run: { of: "all", atMost: 140 },
   key: { of: "all", atMost: 34 },
 } as const satisfies Readonly<Record<string, Budget>>;

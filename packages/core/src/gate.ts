@@ -31,4 +31,4 @@ export { argsSummary } from "./gate/summary.ts";
 export { type Bound, type BoundInput, defineTool, type Question, type Tool } from "./gate/tool.ts";
 export { type CallUsage, countAllowed, countCall, countResult, type MeasuredEdits, NO_CALLS } from "./gate/usage.ts";
 export { sealWithCode } from "./people/answer-proof.ts";
-export { createAnswerRule, startedUnsandboxed } from "./run/tool-calls/answer-rule.ts";
+export { createAnswerRule, startedUnsandboxed } from "./run/requests/answer.ts";

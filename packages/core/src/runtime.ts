@@ -44,7 +44,7 @@ export {
   type RequestQueue,
   type RequestQueueOptions,
 } from "./people/request-queue.ts";
-export type { CallAround, People, RunDeps } from "./run/deps.ts";
+export type { CallAround, RunDeps } from "./run/deps.ts";
 export { eventWords } from "./run/event-words.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export {
@@ -61,8 +61,8 @@ export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";
 export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
+export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
-export type { AnswerRule, AnswerRuleOptions } from "./run/tool-calls/answer-rule.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";

@@ -60,6 +60,11 @@ export function isRowOf({ from }: RowSpec, state: string): boolean {
   return from === state || from === "*";
 }
 
+/** Whether a row routes the pause of a state. */
+export function routesPause({ routes }: PipelineSpec, state: string): boolean {
+  return routes.kind === "table" && routes.rows.some((row) => row.on === "pause" && isRowOf(row, state));
+}
+
 /** A state that completes by events has no other success, and only such a state has events. */
 function mayFire({ on }: RowSpec, byEvents: boolean): boolean {
   if (typeof on !== "string") return byEvents;

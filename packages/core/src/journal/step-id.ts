@@ -126,7 +126,7 @@ export function parseAttemptStep(text: string): AttemptStepRef | undefined {
   return { ...ref, ...parseStepName(name) };
 }
 
-/** The part of a step's id that names it inside its attempt. */
+/** The part of a step's id that names it inside its attempt. Its first word decides what it can be. */
 function parseStepName(name: string): StepNameRef {
   switch (name) {
     case stepNames.enter:
@@ -134,24 +134,50 @@ function parseStepName(name: string): StepNameRef {
     case stepNames.output:
       return { kind: name };
   }
-  const [, number] = PRECONDITION.exec(name) ?? [];
-  if (number !== undefined) return { kind: "precondition", number: Number(number) };
-  const [, turn, group, last] = CALLS.exec(name) ?? [];
-  const part = CALL_PARTS.find((known) => known === last);
-  if (part !== undefined) return { kind: "calls", turn: Number(turn), group: Number(group), part };
-  return parseRequestStep(name) ?? { kind: "custom", name };
+  const slash = name.indexOf("/");
+  switch (slash < 0 ? name : name.slice(0, slash)) {
+    case "turn":
+      return parseTurnStep(name) ?? { kind: "custom", name };
+    case "precondition": {
+      const [, number] = PRECONDITION.exec(name) ?? [];
+      return number === undefined ? { kind: "custom", name } : { kind: "precondition", number: Number(number) };
+    }
+    case "interrupt": {
+      const [, number] = INTERRUPT.exec(name) ?? [];
+      return number === undefined ? { kind: "custom", name } : { kind: "interrupt", number: Number(number) };
+    }
+    case "approval": {
+      const { part, opened } = requestPart(name);
+      return opened === stepNames.approval() ? { kind: "approval", part } : { kind: "custom", name };
+    }
+    case "ask": {
+      const { part, opened } = requestPart(name);
+      const [, asked] = ASK.exec(opened) ?? [];
+      return asked === undefined ? { kind: "custom", name } : { kind: "ask", name: decodeKey(asked), part };
+    }
+    default:
+      return { kind: "custom", name };
+  }
 }
 
-function parseRequestStep(name: string): StepNameRef | undefined {
-  const [, interrupt] = INTERRUPT.exec(name) ?? [];
-  if (interrupt !== undefined) return { kind: "interrupt", number: Number(interrupt) };
+function parseTurnStep(name: string): StepNameRef | undefined {
+  const [, turn, group, last, number, answer] = IN_TURN.exec(name) ?? [];
+  if (turn === undefined) return undefined;
+  if (number !== undefined)
+    return {
+      kind: "accept",
+      turn: Number(turn),
+      number: Number(number),
+      part: answer === undefined ? "open" : "answer",
+    };
+  const part = CALL_PARTS.find((known) => known === last);
+  return part === undefined ? undefined : { kind: "calls", turn: Number(turn), group: Number(group), part };
+}
+
+/** Whether a step opens a request or records its answer, and the name of the one that opens it. */
+function requestPart(name: string): { readonly part: RequestStepPart; readonly opened: string } {
   const part = name.endsWith(ENDING.answer) ? "answer" : "open";
-  const opened = name.slice(0, name.length - ENDING[part].length);
-  if (opened === stepNames.approval()) return { kind: "approval", part };
-  const [, turn, number] = ACCEPT.exec(opened) ?? [];
-  if (turn !== undefined) return { kind: "accept", turn: Number(turn), number: Number(number), part };
-  const [, asked] = ASK.exec(opened) ?? [];
-  return asked === undefined ? undefined : { kind: "ask", name: decodeKey(asked), part };
+  return { part, opened: name.slice(0, name.length - ENDING[part].length) };
 }
 
 /** Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. */
@@ -163,8 +189,7 @@ const FAN_OUT = /^(fan-\d+)(\/failed|\/approval(?:\/answer)?)?$/;
 const CHILDREN_STEP = /^(([A-Za-z][\w-]*)#(\d+)):a(\d+):([^/:]+)$/;
 const IN_ATTEMPT = /^(([A-Za-z][\w-]*)#(\d+))\/a(\d+)\/(.+)$/s;
 const PRECONDITION = /^precondition\/(\d+)(?:\/now|\/sleep)?$/;
-const CALLS = /^turn\/(\d+)\/(\d+)\/(\w+)$/;
-const ACCEPT = /^turn\/(\d+)\/accept\/(\d+)$/;
+const IN_TURN = /^turn\/(\d+)\/(?:(\d+)\/(\w+)|accept\/(\d+)(\/answer)?)$/;
 const ASK = /^ask\/([^/]+)$/;
 const INTERRUPT = /^interrupt\/(\d+)$/;
 const CALL_PARTS: readonly CallStepPart[] = ["verdicts", "approvals", "call", "question", "answer"];

@@ -1,10 +1,9 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
-import { isRowOf } from "../definition/graph.ts";
+import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
-import type { GuardScope, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
-import { routesPause } from "./legal-events.ts";
+import type { GuardScope, GuardVerdict, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
 import { type LedBy, type ResolvedChoice, resolveChoice } from "./resolve-choice.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
@@ -106,8 +105,9 @@ async function byTable(rows: readonly RowSpec[], question: Question, ctx: StageC
     on === trigger ? undefined : `it is for ${triggerText(on)}, this was ${trigger}`;
   const found = await firstRow(rows, state, { result, ctx }, { includes: () => true, wrong });
   if (found.rule !== undefined) {
-    const ledBy = result.status === "paused" && isJson(result.request) ? { request: result.request } : {};
-    return await byRow({ ...question, ...ledBy }, { by: "table", ...found.trace }, found, ctx);
+    const isAnswered = result.status === "paused" && isJson(result.request);
+    const asked = isAnswered ? { ...question, request: result.request } : question;
+    return await byRow(asked, { by: "table", ...found.trace }, found, ctx);
   }
   const { rejectedRows = [], moreRejectedRows: more = 0 } = found.trace;
   const listed = rejectedRows.map(rejectedText).join("; ") || `no row is for ${state}`;
@@ -219,7 +219,9 @@ async function firstRow(
   for (let row = 0; row < rows.length; row += 1) {
     const rule = rows[row];
     if (rule === undefined || !isRowOf(rule, state) || !includes(rule)) continue;
-    const why = wrong(rule) ?? (await whyNot(rule, scope));
+    const reason = wrong(rule) ?? whyNot(rule, scope);
+    // Most conditions are not asynchronous, and an await costs more than one of them.
+    const why = reason instanceof Promise ? await reason : reason;
     if (why === undefined) return { rule, row, trace: trace() };
     const label = rule.label === undefined ? {} : { label: rule.label };
     if (rejectedRows.length < MOST_ROWS) rejectedRows.push({ row, ...label, why });
@@ -237,21 +239,28 @@ function rejectedText({ row, label, why }: RejectedRow): string {
 }
 
 /** Why the condition of a row does not hold; undefined if it does. */
-async function whyNot(rule: RowSpec, scope: GuardScope): Promise<string | undefined> {
-  if (rule.when === undefined) return undefined;
+function whyNot({ when }: RowSpec, scope: GuardScope): string | undefined | Promise<string | undefined> {
+  if (when === undefined) return undefined;
   try {
-    const verdict = rule.when.evaluate(scope);
-    const { fires, why } = "then" in verdict ? await verdict : verdict;
-    return fires === true ? undefined : why;
+    const verdict = when.evaluate(scope);
+    return "then" in verdict ? Promise.resolve(verdict).then(whyOf).catch(whyFailed) : whyOf(verdict);
   } catch (thrown) {
-    return `its condition failed: ${messageOf(thrown)}`;
+    return whyFailed(thrown);
   }
+}
+
+function whyOf({ fires, why }: GuardVerdict): string | undefined {
+  return fires === true ? undefined : why;
+}
+
+function whyFailed(thrown: unknown): string {
+  return `its condition failed: ${messageOf(thrown)}`;
 }
 
 type Trace = Omit<NextDecision, "choice">;
 
 /** The choice of a row that fires. It waits for an approval if the row asks for one. */
-async function byRow(
+function byRow(
   question: Question,
   by: Trace,
   { rule, row }: { readonly rule: RowSpec; readonly row: number },
@@ -260,10 +269,12 @@ async function byRow(
   const { to, approval } = rule;
   const { result } = question;
   const ask = (): unknown => (rule.input === undefined ? to : { ...to, input: rule.input(result, ctx) });
-  const decision = await decisionOf(question, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
+  const deciding = decisionOf(question, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
+  if (approval === undefined) return deciding;
   // A choice that cannot be followed fails the run, which needs no approval.
-  if (approval === undefined || decision.rejected !== undefined) return decision;
-  return { ...decision, approval: { ...approval, row } };
+  return deciding.then((decision) =>
+    decision.rejected === undefined ? { ...decision, approval: { ...approval, row } } : decision,
+  );
 }
 
 /** Asks a route and validates its choice. */

@@ -38,11 +38,6 @@ export function legalEvents(spec: PipelineSpec, state: string): readonly LegalEv
   return [...events].map(([event, targets]) => ({ event, targets }));
 }
 
-/** Whether a row routes the pause of a state. */
-export function routesPause({ routes }: PipelineSpec, state: string): boolean {
-  return routes.kind === "table" && routes.rows.some((row) => row.on === "pause" && isRowOf(row, state));
-}
-
 /** Where a choice leads, in words. */
 export function choiceText(choice: ResolvedChoice): string {
   switch (choice.kind) {

@@ -187,8 +187,8 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    const arrived = enter.arrivedBy === undefined ? {} : { arrivedBy: deepFreeze(enter.arrivedBy) };
-    state.at = { state: enter.state, input: deepFreeze(enter.input), visit, ...arrived };
+    const at = { state: enter.state, input: deepFreeze(enter.input), visit };
+    state.at = enter.arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(enter.arrivedBy) };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }
@@ -238,7 +238,6 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   const { setup = null, attempt = 1, feedback } = facts;
   const { run, outputs, context, at } = view;
   const task = field(run.input, "task");
-  const arrived = at?.arrivedBy === undefined ? {} : { arrivedBy: at.arrivedBy };
   const ctx = {
     runId: run.id,
     workspace: run.workspace,
@@ -252,13 +251,9 @@ export function contextOf(view: MachineView, facts: AttemptFacts = {}, joined = 
   };
   addUpstream(ctx, outputs);
   // A spread of `ctx` would read its outputs.
-  const { project } = run;
-  const sometimes = {
-    ...arrived,
-    ...(project === undefined ? {} : { project }),
-    ...(feedback === undefined ? {} : { feedback }),
-  };
-  return Object.freeze(Object.assign(ctx, sometimes, deepFreeze(joined)));
+  if (at?.arrivedBy !== undefined) Object.assign(ctx, { arrivedBy: at.arrivedBy });
+  if (run.project !== undefined) Object.assign(ctx, { project: run.project });
+  return Object.freeze(Object.assign(ctx, feedback === undefined ? {} : { feedback }, deepFreeze(joined)));
 }
 
 /** Where a context keeps the outputs that its `upstream` reads. */

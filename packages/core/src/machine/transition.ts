@@ -1,5 +1,5 @@
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
-import type { Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type { Arrival, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
 import { decideEvent, decideNext, eventResult, type NextDecision, type RejectedRow } from "./decide-next.ts";
 import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
@@ -246,14 +246,11 @@ function moveOf(view: MachineView, input: MachineInput, trace: NextDecision): Mo
   const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
   const isRoute = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
   const { context = addedContext(input) } = trace;
-  const patch: Patch = {
-    ...countsOf(view, input),
-    ...(context === undefined ? {} : { context }),
-    // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
-    ...(view.suspended.length === 0 || input.kind === "interrupt" || trace.choice.kind === "return"
-      ? {}
-      : { unwind: true }),
-  };
+  const counted = countsOf(view, input);
+  const merged = context === undefined ? counted : { ...counted, context };
+  // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
+  const stays = view.suspended.length === 0 || input.kind === "interrupt" || trace.choice.kind === "return";
+  const patch: Patch = stays ? merged : { ...merged, unwind: true };
   return { input, trace, patch, hops: view.hops + (isRoute ? 1 : 0), isRoute, failure };
 }
 
@@ -297,15 +294,18 @@ function enter(
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const { event, rationale } = trace;
-  const arrivedBy = event === undefined ? undefined : { event, ...(rationale === undefined ? {} : { rationale }) };
-  const entered = {
-    state,
-    input,
-    ...(joined === undefined ? {} : { joined }),
-    ...(arrivedBy === undefined ? {} : { arrivedBy }),
+  const entered = joined === undefined ? { state, input } : { state, input, joined };
+  const arrivedBy = arrivalBy(trace);
+  return {
+    effect: { kind: "enter", state, input },
+    patch: { ...patch, enter: arrivedBy === undefined ? entered : { ...entered, arrivedBy } },
+    trace,
   };
-  return { effect: { kind: "enter", state, input }, patch: { ...patch, enter: entered }, trace };
+}
+
+function arrivalBy({ event, rationale }: NextDecision): Arrival | undefined {
+  if (event === undefined) return undefined;
+  return rationale === undefined ? { event } : { event, rationale };
 }
 
 /** How the run ends that is led to a final state, or the branch that is led to its terminal one; neither is entered. */
@@ -428,8 +428,10 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
       const state = enteredOf(view).state;
       const turns = [{ state, turns: result.turns }];
       if (result.status !== "completed") return { turns };
-      const parts = Object.entries(result.adds?.upstream ?? {}).map(([part, output]) => ({ state: part, output }));
-      return { turns, outputs: [...parts, { state, output: result.output }] };
+      const own = { state, output: result.output };
+      const parts = result.adds?.upstream;
+      if (parts === undefined) return { turns, outputs: [own] };
+      return { turns, outputs: [...Object.entries(parts).map(([part, output]) => ({ state: part, output })), own] };
     }
     case "children": {
       const { siblings } = pendingOf(view).choice;

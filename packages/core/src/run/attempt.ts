@@ -9,7 +9,7 @@ import { contextOf } from "../machine/machine-state.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
-import { ExecutionLimits, metersAround, Stopwatch } from "./limits/limits.ts";
+import { ExecutionLimits, Stopwatch } from "./limits/limits.ts";
 
 /** What the attempts of an execution share. */
 interface SharedByAttempts {
@@ -83,7 +83,7 @@ export function firstAttempt(execution: Execution): Attempt {
   const recorded = meter.recorded.execution(steps.runId, executionId);
   const watch = new Stopwatch(deps.clock, recorded?.stateMs);
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
-  const watches = [watch, ...metersAround(meter).map(({ work }) => work)];
+  const watches = [watch, ...meter.works];
   const slot = new ConcurrencySlot(deps.slots, watches, detours.signal);
   return new Attempt({ execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } });
 }

@@ -6,11 +6,9 @@ import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/subjects.ts";
 import type { Tool } from "../gate/tool.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
-import type { OpenRequest } from "../journal/seam.ts";
-import type { AnswerSeal } from "../people/answer-proof.ts";
 import type { StateExecutor } from "./executor.ts";
 import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
-import type { AnswerRule } from "./tool-calls/answer-rule.ts";
+import type { AnswerRule, People } from "./requests/answer.ts";
 
 /** What a session provides to a run. All of it lives in the process and none of it is journaled. */
 export interface RunDeps {
@@ -54,12 +52,3 @@ export interface ProjectReader {
 
 /** Has to call `work` once, synchronously, and return its result. */
 export type CallAround = (call: ToolCall, tool: string, work: () => Promise<ToolResult>) => Promise<ToolResult>;
-
-/** Where a run's requests go. Answers come back as signals. */
-export interface People {
-  /** Whether anyone can answer now or later. If not, requests are denied immediately with `no_interactor`. */
-  reachable(): boolean;
-  /** `seal` proves answers given in this process and is never stored. */
-  offer(request: OpenRequest, seal: AnswerSeal): void;
-  withdraw(runId: string, requestId: string): void;
-}

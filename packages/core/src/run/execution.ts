@@ -93,9 +93,12 @@ export type DetourEnd =
   | { readonly kind: "left" };
 
 export interface ExecutionEnd {
+  readonly stateId: string;
   readonly result: StageResult<Json>;
   /** What its route decided. Undefined for a child, and for an execution that was cancelled. */
   readonly next: NextDecision | undefined;
+  /** The move of an interrupt's handler that did not return to it. */
+  readonly left: Transition | undefined;
   readonly denied: readonly Denied[];
 }
 

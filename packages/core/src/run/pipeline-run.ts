@@ -8,7 +8,7 @@ import { parseSiblingId, stepIds } from "../journal/step-id.ts";
 import { apply, enteredOf, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
 import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
 import { decide, type MachineEnd, type MachineInput } from "../machine/transition.ts";
-import type { RunDeps } from "./deps.ts";
+import type { ProjectReader, RunDeps } from "./deps.ts";
 import type { Decided, PipelineInRun, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
 import { type PreparedStates, prepareStates } from "./prepared-states.ts";
@@ -18,7 +18,7 @@ import { decidesStart } from "./stage/recorded-phases.ts";
 import { interruptsOf } from "./tool-calls/interrupts.ts";
 import { stateOfChild } from "./walk/fan-out.ts";
 import type { Walk } from "./walk/one-run.ts";
-import { executeEntered, moveOf, runEntered, walkToEnd } from "./walk/walk.ts";
+import { executeEntered, moveAfter, moveOf, walkToEnd } from "./walk/walk.ts";
 
 /** The program of a pipeline, from its initial state along its routes to an end; its children's runs have the same program. */
 export function pipelineProgram(
@@ -54,7 +54,7 @@ function inRun(
     ...shared,
     spec,
     states: shared.prepare(spec),
-    interrupts: interruptsOf(spec),
+    interrupts: spec.interrupts.length === 0 ? [] : interruptsOf(spec),
     runChild: (child) => runChild(own, child),
   };
   return own;
@@ -62,7 +62,7 @@ function inRun(
 
 async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json): Promise<ProgramEnd> {
   const { spec, deps } = pipeline;
-  const project = await readProject(pipeline, steps);
+  const project = deps.project === undefined ? undefined : await readProject(deps.project, deps, steps);
   const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
   return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
 }
@@ -76,9 +76,7 @@ async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
 }
 
 /** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
-async function readProject({ deps }: PipelineInRun, steps: StepRunner): Promise<ProjectFacts | undefined> {
-  const { project, secrets } = deps;
-  if (project === undefined) return undefined;
+async function readProject(project: ProjectReader, { secrets }: RunDeps, steps: StepRunner): Promise<ProjectFacts> {
   const read = async (): Promise<ProjectFacts> => maskSecrets(await project.read(), secrets);
   return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
@@ -112,8 +110,7 @@ async function runChild(pipeline: PipelineInRun, child: StartedChild): Promise<P
 /** Runs one state without a route. Its result is the end of the child's run. */
 async function runSibling(walk: Walk): Promise<ProgramEnd> {
   const { state } = enteredOf(walk.state);
-  const { ended, left } = await executeEntered(walk, false);
-  const { result, denied } = ended;
+  const { result, left, denied } = await executeEntered(walk, false);
   const own = left === undefined ? result : leftForGood(result);
   const status = siblingStatus(own);
   const end = siblingEndOf(status, { result: own, denied }, walk.account);
@@ -141,7 +138,7 @@ function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
 
 /** Runs a branch from the state that it has entered to its terminal one. */
 async function runBranch(walk: Walk): Promise<ProgramEnd> {
-  const { move } = await runEntered(walk);
+  const move = moveAfter(walk, await executeEntered(walk, true));
   return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, move)));
 }
 

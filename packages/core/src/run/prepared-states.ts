@@ -1,9 +1,10 @@
 import type { JsonObject } from "../base/json.ts";
+import { routesPause } from "../definition/graph.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import { compileEnvelope, type Envelope, envelopeOf } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
 import { sharedData } from "../journal/redaction.ts";
-import { type LegalEvent, legalEvents, routesPause } from "../machine/legal-events.ts";
+import { type LegalEvent, legalEvents } from "../machine/legal-events.ts";
 import type { AvailableTools } from "./executor.ts";
 
 /** A state as every execution of it in a session finds it. */
@@ -34,7 +35,7 @@ export function prepareStates(spec: PipelineSpec, tools: ReadonlyMap<string, Too
           state,
           envelope,
           offer,
-          events: legalEvents(spec, id),
+          events: state.completesByEvents === true ? legalEvents(spec, id) : [],
           pauses: routesPause(spec, id),
           leftSetup: sharedData({ phase: "left", tools: names }),
         },

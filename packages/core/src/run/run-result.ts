@@ -65,7 +65,8 @@ export function readChildAccount({ value }: RunEnd): ChildAccount | undefined {
   if (!Array.isArray(denied) || !denied.every(isDenied)) return undefined;
   if (!Array.isArray(stages) || !stages.every(isStageResult)) return undefined;
   if (result !== undefined) {
-    const usage = stages.reduce((sum, stage) => addUsage(sum, stage.usage), NO_USAGE);
+    const [first, ...others] = stages;
+    const usage = others.reduce((sum, stage) => addUsage(sum, stage.usage), first?.usage ?? NO_USAGE);
     return { stages, denied, usage };
   }
   const usage = field(value, "usage");

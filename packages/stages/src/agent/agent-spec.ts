@@ -1,5 +1,9 @@
 import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
-import { isObject, pipelinesWithin } from "@sluice/core/runtime";
+import { matchesName } from "@sluice/core/gate";
+import { isObject, pipelinesWithin, statesWithin } from "@sluice/core/runtime";
+
+/** The tool that reads skills. */
+export const READ_SKILL = "ReadSkill";
 
 /** The options of an agent state, as stage() leaves them. */
 export interface AgentSpec {
@@ -30,6 +34,32 @@ export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpe
 /** The same of a pipeline and of those that it may run, with the ids of their states, which need not be unique. */
 export function agentsWithin(spec: PipelineSpec): readonly (readonly [id: string, agent: AgentSpec])[] {
   return pipelinesWithin(spec).flatMap((each) => [...agentsOf(each)]);
+}
+
+/** The agents whose cost a cap limits: their own, or that of their pipeline or of one that runs it. */
+export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
+  const { limits, states, pipelines } = spec;
+  if (limits.maxCostUsd !== undefined) return agentsWithin(spec).map(([, agent]) => agent);
+  const own = [...agentsOf(spec)].filter(([id]) => states.get(id)?.limits?.maxCostUsd !== undefined);
+  return [...own.map(([, agent]) => agent), ...[...pipelines.values()].flatMap(costCappedAgents)];
+}
+
+/** What the prompts of a pipeline read of the project's files. */
+export interface ProjectNeeds {
+  /** The text of AGENTS.md. */
+  readonly agents: boolean;
+  /** The skills that the states may read: a rule of an envelope names the tool that reads them. */
+  readonly skills: boolean;
+}
+
+export function projectNeeds(spec: PipelineSpec): ProjectNeeds {
+  const states = statesWithin(spec);
+  const templates = states.flatMap((state) => Object.values(state.templates ?? {}).flat());
+  const patterns = states.flatMap((state) => state.patterns ?? []);
+  return {
+    agents: templates.some(({ path: [root] }) => root === "project"),
+    skills: patterns.some((pattern) => matchesName(pattern, READ_SKILL)),
+  };
 }
 
 function isAgentSpec(options: unknown): options is AgentSpec {

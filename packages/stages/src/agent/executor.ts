@@ -18,9 +18,17 @@ import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByEvents } from "./completion/by-events.ts";
-import { completionByTool } from "./completion/by-tool.ts";
-import { type Completion, DECIDING_TURNS, functionTool, isOwnCall, type Rejected } from "./completion/completion.ts";
-import { contract, interruptNotice, nudge, systemMessages } from "./completion/contract.ts";
+import {
+  type Completion,
+  completionByTool,
+  contract,
+  DECIDING_TURNS,
+  functionTool,
+  interruptNotice,
+  nudge,
+  type Rejected,
+  systemMessages,
+} from "./completion/completion.ts";
 import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
@@ -46,9 +54,9 @@ export function agentExecutor(
   };
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools, place: StatePlace): PreparedStage => {
-    const agent = readAgent(state);
     const known = prepared.get(offer);
-    if (known?.agent === agent) return known;
+    if (known !== undefined && known.agent === state.options) return known;
+    const agent = readAgent(state);
     const completion = completionOf(agent, place);
     const tools = [...offeredTools(offer, agent), ...completion.besides, completion.tool];
     const stage = {
@@ -65,10 +73,9 @@ export function agentExecutor(
     kind: "agent",
     init: (state, ctx, offer, place) => {
       const { agent, completion, system } = prepare(state, offer, place);
-      return {
-        system: system(withSkills(agent.prompt(ctx), state, ctx), completion.about(ctx)),
-        first: completion.first(ctx),
-      };
+      const own = agent.prompt(ctx);
+      const prompt = ctx.project?.skills === undefined ? own : withSkills(own, state, ctx.project.skills);
+      return { system: system(prompt, completion.about(ctx)), first: completion.first(ctx) };
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
@@ -152,24 +159,12 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
-  if (answer.kind === "cancelled") return cancelled(state, turn);
-  // The limit was reached before the model was called.
-  if (answer.kind === "limit") {
-    const { code, message, limit, detail } = answer.hit;
-    return { status: "failed", code, message, detail: { limit, ...detail }, ...totals, turns: turn - 1 };
-  }
-  if (answer.kind === "failed") {
-    const { error, tries } = answer;
-    const code = error.kind === "context_overflow" ? "context_overflow" : "model";
-    const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
-    const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
-    return { status: "failed", code, message, detail, ...totals };
-  }
+  if (answer.kind !== "reply") return endedWithout(state, turn, answer);
   const { reply } = answer;
   transcript.assistant(reply);
   reportNearWindow(state);
 
-  const others = reply.calls.filter((call) => !isOwnCall(completion, call));
+  const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
   const outcomes =
     others.length === 0
       ? []
@@ -189,39 +184,54 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   }
   if (scope.signal.aborted) return cancelled(state, turn);
 
-  const settled = outcomes.some(({ interrupts = [] }) => interrupts.length > 0)
-    ? { answers: interruptedCalls(state, turn, reply) }
-    : await settleOwnCalls(state, turn, reply, others.length === 0 ? answer.completions : undefined);
-  if ("completed" in settled) return { status: "completed", output: settled.completed, ...totals };
+  const answers: CallAnswer[] = [...outcomes];
+  if (outcomes.some(({ interrupts = [] }) => interrupts.length > 0)) {
+    answers.push(...interruptedCalls(state, turn, reply));
+  } else if (others.length < reply.calls.length) {
+    // In order, up to the one that completes the state.
+    const checks = others.length === 0 ? answer.completions : await lateChecks(state, turn, reply);
+    for (const call of reply.calls) {
+      if (!completion.own.has(call.tool)) continue;
+      const check = checks.find(({ index }) => index === call.index);
+      const settling = completion.settle(call, check, turn, scope);
+      // Each await costs a plain stage more than the rest of this.
+      const settled = settling instanceof Promise ? await settling : settling;
+      if (settled.kind === "completed") return { status: "completed", output: settled.output, ...totals };
+      if (settled.kind === "rejected") state.rejected = settled;
+      answers.push({ id: callId(turn, call.index), ok: settled.kind === "answered", output: settled.output });
+    }
+  }
   if (scope.signal.aborted) return cancelled(state, turn);
   if (reply.calls.length === 0) transcript.user(nudge(completion, turnsLeft(state, turn)));
-  else transcript.results(reply.calls, [...outcomes, ...settled.answers], turn);
+  else transcript.results(reply.calls, answers, turn);
   for (const { interrupts = [] } of outcomes) {
     for (const handled of interrupts) transcript.user(scope.secrets.text(interruptNotice(scope.stateId, handled)));
   }
   return undefined;
 }
 
-/** Settles the calls of the state's own tools in order, up to the one that completes it. `checked` are their checks, if made. */
-async function settleOwnCalls(
-  state: AgentState,
+/** The outcome of a turn without a reply. */
+function endedWithout(
+  { scope, usage }: AgentState,
   turn: number,
-  reply: Reply,
-  checked: readonly CompletionCheck[] | undefined,
-): Promise<{ readonly completed: Json } | { readonly answers: readonly CallAnswer[] }> {
-  const { scope, completion } = state;
-  const own = reply.calls.filter((call) => isOwnCall(completion, call));
-  const answers: CallAnswer[] = [];
-  const checks = checked ?? (own.length === 0 ? [] : await lateChecks(state, turn, reply));
-  for (const call of own) {
-    const check = checks.find(({ index }) => index === call.index);
-    const settled = await completion.settle(call, check, turn, scope);
-    const { kind, output } = settled;
-    if (kind === "completed") return { completed: output };
-    if (kind === "rejected") state.rejected = settled;
-    answers.push({ id: callId(turn, call.index), ok: kind === "answered", output });
+  answer: Exclude<TurnAnswer, { readonly kind: "reply" }>,
+): ActOutcome {
+  switch (answer.kind) {
+    case "cancelled":
+      return { status: "cancelled", reason: reasonOf(scope.signal), turns: turn, usage };
+    case "limit": {
+      // The limit was reached before the model was called.
+      const { code, message, limit, detail } = answer.hit;
+      return { status: "failed", code, message, detail: { limit, ...detail }, turns: turn - 1, usage };
+    }
+    case "failed": {
+      const { error, tries } = answer;
+      const code = error.kind === "context_overflow" ? "context_overflow" : "model";
+      const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
+      const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
+      return { status: "failed", code, message, detail, turns: turn, usage };
+    }
   }
-  return { answers };
 }
 
 function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {
@@ -280,7 +290,7 @@ function interruptedCalls({ completion }: AgentState, turn: number, reply: Reply
   const message =
     "a call of this turn started an interrupt, so this call was not run; make it again if it is still right";
   return reply.calls
-    .filter((call) => isOwnCall(completion, call))
+    .filter(({ tool }) => completion.own.has(tool))
     .map(({ index }) => ({ id: callId(turn, index), ok: false, output: { code: "interrupted", message } }));
 }
 

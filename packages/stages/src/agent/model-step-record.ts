@@ -10,9 +10,9 @@ import {
 import { decodeValue, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { type CallUsage, readReservation, usageOfCall } from "./budget.ts";
-import { type CheckScope, type Completion, onlyOwnCalls } from "./completion/completion.ts";
+import type { CheckScope, Completion } from "./completion/completion.ts";
 import type { Message } from "./messages.ts";
-import { type CompletionCheckRecord, decodeReply, encodeChecks, type Reply } from "./reply-record.ts";
+import { type CompletionCheckRecord, callsOnly, decodeReply, encodeChecks, type Reply } from "./reply-record.ts";
 import { parseAgentStep } from "./step-names.ts";
 
 /** What a model step records. `lost` is a call whose process ended before it could record the result. */
@@ -44,7 +44,7 @@ export async function replayedCompletion(
   const recorded = recordedIn(value);
   if (recorded.kind !== "reply") return recorded;
   const reply = decodeReply(recorded.reply);
-  const completions = onlyOwnCalls(completion, reply) ? await completion.check(reply, turn, scope) : [];
+  const completions = callsOnly(reply, completion.own) ? await completion.check(reply, turn, scope) : [];
   return { ...recorded, completions: encodeChecks(completions, reply) };
 }
 

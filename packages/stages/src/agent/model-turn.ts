@@ -1,12 +1,52 @@
-import type { ActScope, Usage } from "@sluice/core";
-import { addUsage, type LimitHit } from "@sluice/core/runtime";
+import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
+import type { ActScope, ReceivedSignal, StepCall, Usage } from "@sluice/core";
+import { addUsage, itemKeyOf, type LimitHit } from "@sluice/core/runtime";
+import type { ResolvedModel } from "../models/model.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
+import { mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
-import { NO_USAGE } from "./budget.ts";
-import { messagesAsPrompt, NO_MESSAGES } from "./messages.ts";
-import { backoffMs, MAX_ATTEMPTS, mayRetry, modelStep, reservationOf, type TurnRequest } from "./model-attempt.ts";
-import { usageOfStep } from "./model-step-record.ts";
-import { type CompletionCheck, decodeChecks, decodeReply, type Reply } from "./reply-record.ts";
+import type { AgentSpec } from "./agent-spec.ts";
+import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
+import type { Completion } from "./completion/completion.ts";
+import { LiveText } from "./live-text.ts";
+import { type Message, messagesAsPrompt, NO_MESSAGES, readMessages, takesMessages } from "./messages.ts";
+import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
+import {
+  costOfStep,
+  decidesCompletion,
+  type ModelStepRecord,
+  replayedCompletion,
+  usageOfStep,
+} from "./model-step-record.ts";
+import {
+  type CompletionCheck,
+  callsOnly,
+  decodeChecks,
+  decodeReply,
+  encodeChecks,
+  encodeReply,
+  maskReply,
+  type Reply,
+} from "./reply-record.ts";
 import { backoffStepNames, modelStepName } from "./step-names.ts";
+import type { Transcript } from "./transcript.ts";
+
+const MAX_ATTEMPTS = 4;
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** What a turn needs to call its model. */
+interface TurnRequest {
+  readonly turn: number;
+  readonly agent: AgentSpec;
+  readonly completion: Completion;
+  readonly model: ResolvedModel;
+  readonly facts: ModelFacts;
+  readonly transcript: Transcript;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** `callModel`, or what observes it for telemetry. */
+  readonly caller: ModelCaller;
+}
 
 /** The result of all attempts of a turn. `completions` are checked only if the reply has no other calls. */
 export type TurnAnswer = { readonly usage: Usage } & (
@@ -46,4 +86,214 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
     await scope.wait(backoff, now + backoffMs(error, failures));
     if (scope.signal.aborted) return { kind: "cancelled", usage };
   }
+}
+
+/** The most that this turn can use; undefined without a cap. */
+function reservationOf(
+  { budget }: ActScope,
+  { agent, facts, transcript }: TurnRequest,
+  more: readonly string[] = [],
+): Usage | undefined {
+  if (!budget.capped) return undefined;
+  return mostOf(facts.price, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
+}
+
+interface ModelAttempt {
+  readonly request: TurnRequest;
+  readonly reserve: Usage | undefined;
+  /** From 1, over all model steps of the turn. */
+  readonly step: number;
+  /** From 1, without steps that were lost with their process. */
+  readonly number: number;
+  /** Messages received since the previous call. */
+  readonly messages: readonly Message[];
+}
+
+function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promise<ModelStepRecord> {
+  const { request, reserve, step } = trial;
+  const { executionId, ctx, deadline, steps } = scope;
+  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: deadline.runMs() };
+  const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
+  const open = reserve === undefined ? { events } : { events, cost: reserve };
+  const ask = (call: StepCall): Promise<ModelStepRecord> =>
+    call.recorded === undefined
+      ? tryModel(scope, trial, call)
+      : replayedCompletion(call.recorded, request, scope, call);
+  return steps.run(stepId, ask, { open, cost: costOfStep, takes: takesMessages, decides: decidesCompletion });
+}
+
+/** Adds the messages received since the previous call, which need a larger reservation. */
+function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly ReceivedSignal[]): ModelAttempt {
+  if (signals.length === 0) return trial;
+  const messages = readMessages(signals, scope.secrets);
+  return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
+}
+
+async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
+  const { budget, deadline } = scope;
+  const lost = lostCall(scope, call);
+  if (lost !== undefined) return { kind: "lost", ...lost };
+  const late = deadline.exceeded();
+  if (late !== undefined) return limitRecord(scope, call, late);
+  const trial = withMessages(scope, begun, await call.signals());
+  const hit = trial.reserve === undefined ? undefined : budget.reserve(trial.reserve);
+  // Without a call no messages are consumed.
+  if (hit !== undefined) return limitRecord(scope, call, hit);
+  noteMessages(scope, trial, call);
+  const live = new LiveReply(scope, trial);
+  let outcome: ModelOutcome | undefined;
+  try {
+    outcome = await deadline.timed(call.signal, (signal) =>
+      trial.request.caller(modelRequest(scope, trial, signal, live), modelPlace(scope, trial)),
+    );
+    const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
+    return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
+  } finally {
+    live.end(outcome?.ok === true);
+  }
+}
+
+function noteMessages({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
+  for (const { by, text, at } of messages) {
+    const data = { turn: request.turn, by, text, sentAt: at };
+    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
+  }
+}
+
+function modelPlace(
+  { executionId, ctx, secrets }: ActScope,
+  { request: { turn, model }, step }: ModelAttempt,
+): ModelPlace {
+  const { runId, attempt } = ctx;
+  return { runId, executionId, attempt, turn, try: step, model: model.id, clean: secrets.text };
+}
+
+/** The streamed texts of one reply; each is created when its first piece arrives. */
+class LiveReply {
+  readonly #scope: ActScope;
+  readonly #trial: ModelAttempt;
+  readonly #shown: { text?: LiveText; reasoning?: LiveText } = {};
+
+  constructor(scope: ActScope, trial: ModelAttempt) {
+    this.#scope = scope;
+    this.#trial = trial;
+  }
+
+  push(delta: string, kind: "text" | "reasoning"): void {
+    this.#shown[kind] ??= this.#create(kind);
+    this.#shown[kind].push(delta);
+  }
+
+  /** A reply that is not complete may have been cut inside a secret. */
+  end(isComplete: boolean): void {
+    const { reasoning, text } = this.#shown;
+    for (const shown of [reasoning, text]) {
+      if (isComplete) shown?.end();
+      else shown?.drop();
+    }
+  }
+
+  #create(kind: string): LiveText {
+    const { executionId, ctx, secrets, steps } = this.#scope;
+    const { emit, heard } = steps;
+    const { request, step } = this.#trial;
+    const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
+    const show = (text: string): void => emit(kind, { ...place, text });
+    return new LiveText(secrets, show, heard);
+  }
+}
+
+function modelRequest(
+  scope: ActScope,
+  { request, number, messages }: ModelAttempt,
+  signal: AbortSignal,
+  live: LiveReply,
+): ModelRequest {
+  const { agent, model, facts, transcript, tools } = request;
+  const { temperature } = agent;
+  const key = itemKeyOf(scope.ctx.runId, scope.stateId);
+  const turn = scope.turnsBefore + request.turn - 1;
+  const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
+  return {
+    model: model.at({ stage: scope.stateId, turn, attempt: number, ...(key === undefined ? {} : { key }) }),
+    prompt: transcript.prompt(messagesAsPrompt(messages)),
+    tools,
+    callIds: transcript.callIds,
+    secrets: scope.secrets,
+    signal,
+    onText: (delta, kind) => live.push(delta, kind),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+  };
+}
+
+function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: ModelAttempt): CallUsage {
+  if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
+  return spentOnFailure(outcome.error, outcome.begun, facts, reserve);
+}
+
+async function replyRecord(
+  scope: ActScope,
+  trial: ModelAttempt,
+  outcome: Extract<ModelOutcome, { readonly ok: true }>,
+): Promise<ModelStepRecord> {
+  const { completion, turn } = trial.request;
+  const masked = maskReply(outcome, scope.secrets);
+  // Beside other calls, completions are checked after those have run.
+  const completions = callsOnly(masked, completion.own) ? await completion.check(masked, turn, scope) : [];
+  return {
+    kind: "reply",
+    reply: encodeReply(masked),
+    completions: encodeChecks(completions, masked),
+    ...spentBy(outcome, trial),
+  };
+}
+
+function failureRecord(
+  scope: ActScope,
+  trial: ModelAttempt,
+  outcome: Extract<ModelOutcome, { readonly ok: false }>,
+  call: StepCall,
+): ModelStepRecord {
+  const { executionId, ctx, deadline, secrets } = scope;
+  const spent = spentBy(outcome, trial);
+  const late = outcome.error.kind === "aborted" ? deadline.exceeded() : undefined;
+  if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
+  const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
+  if (mayRetry(error) && trial.number < MAX_ATTEMPTS) {
+    const waitMs = backoffMs(error, trial.number);
+    const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
+    call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
+  }
+  return { kind: "failed", error, ...spent };
+}
+
+/** The usage of a call whose process ended before its result was recorded: its whole reservation. */
+function lostCall({ steps }: ActScope, { opened }: StepCall): CallUsage | undefined {
+  if (opened === undefined || opened.incarnation === steps.incarnation) return undefined;
+  const { inputTokens, outputTokens, costUsd } = readReservation(opened.intent) ?? opened.cost ?? {};
+  if (inputTokens === undefined || outputTokens === undefined) return undefined;
+  return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
+}
+
+function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepRecord {
+  const { code, limit, message, detail } = hit;
+  call.event({
+    type: "limit.reached",
+    executionId: scope.executionId,
+    attempt: scope.ctx.attempt,
+    data: { limit, message, ...detail },
+  });
+  const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
+  return { kind: "limit", hit: kept };
+}
+
+function mayRetry(error: ModelFailure): boolean {
+  return error.kind === "transient" || error.kind === "cut_stream";
+}
+
+/** The delay before the next attempt, in milliseconds; `attempt` is counted from 1. */
+function backoffMs(error: ModelFailure, attempt: number): number {
+  const doubling = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
+  return error.retryAfterMs === undefined ? doubling : Math.min(error.retryAfterMs, LONGEST_RETRY_AFTER_MS);
 }

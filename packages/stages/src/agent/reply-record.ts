@@ -28,6 +28,11 @@ export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
+/** Whether all calls of a reply are to these tools. */
+export function callsOnly({ calls }: Pick<Reply, "calls">, tools: ReadonlySet<string>): boolean {
+  return calls.every(({ tool }) => tools.has(tool));
+}
+
 export function encodeReply(reply: SuccessfulReply): Reply {
   const { content, calls, text, finishReason, usage, warnings, rawFinishReason, response, providerMetadata } = reply;
   return {

@@ -10,7 +10,8 @@ import {
 } from "@sluice/core";
 import { startedUnsandboxed } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
-import { type AnswerRuleOptions, problemsError } from "@sluice/core/runtime";
+import { type AnswerRuleOptions, isLifecycle, parseStepId, problemsError } from "@sluice/core/runtime";
+import type { ProjectNeeds } from "../agent/agent-spec.ts";
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { SandboxMode } from "../tools/sandbox.ts";
 
@@ -71,6 +72,18 @@ export function startedIn(journals: readonly RunJournal[]): SluiceEvent | undefi
   const [first] = root?.records ?? [];
   const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
   return events.find(({ type }) => type === "run.started");
+}
+
+/**
+ * Whether a run reads the project's files in a recorded step; undefined if it does not read them. A run that continues takes that step
+ * again if it has recorded it, whatever its pipeline needs now. `journals` are empty for a new run.
+ */
+export function readsProject({ agents, skills }: ProjectNeeds, journals: readonly RunJournal[]): boolean | undefined {
+  const isNeeded = agents || skills;
+  const root = journals.find(({ parentId }) => parentId === undefined);
+  const first = root?.records.find((record) => !isLifecycle(record))?.stepId;
+  const recorded = first === undefined ? isNeeded : parseStepId(first).kind === "project";
+  return isNeeded || recorded ? recorded : undefined;
 }
 
 /** Returns `started` if the run can be read with this pipeline and this version of Sluice; throws otherwise. */

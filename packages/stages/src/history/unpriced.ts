@@ -1,29 +1,22 @@
 import { type JournalRecord, type PipelineSpec, SluiceError } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
 import type { RecordedCosts } from "@sluice/core/runtime";
-import { type AgentSpec, agentsOf, agentsWithin } from "../agent/agent-spec.ts";
+import type { AgentSpec } from "../agent/agent-spec.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 
-/** A cost cap cannot hold for a model without a price. Throws Session `price_unknown`, which lists all such models. */
+/** A cost cap cannot hold for a model without a price. Throws Session `price_unknown`, which lists all such models of the agents. */
 export function refuseUnpriced(
-  spec: PipelineSpec,
+  { id }: PipelineSpec,
+  agents: readonly AgentSpec[],
   modelOf: (agent: AgentSpec) => string | undefined,
   factsOf: (modelId: string) => ModelFacts,
 ): void {
-  const models = cappedAgents(spec).flatMap((agent) => modelOf(agent) ?? []);
+  const models = agents.flatMap((agent) => modelOf(agent) ?? []);
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
   if (unpriced.length === 0) return;
   const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");
-  const message = `pipeline ${spec.id} caps its cost (maxCostUsd), and the price of ${unpriced.join(", ")} is unknown; set it in the session's prices, in US dollars per million tokens: { ${given} }`;
+  const message = `pipeline ${id} caps its cost (maxCostUsd), and the price of ${unpriced.join(", ")} is unknown; set it in the session's prices, in US dollars per million tokens: { ${given} }`;
   throw new SluiceError("Session", "price_unknown", message, { detail: { models: unpriced } });
-}
-
-/** The agents whose cost a cap limits: their own, or that of their pipeline or of one that runs it. */
-function cappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
-  const { limits, states, pipelines } = spec;
-  if (limits.maxCostUsd !== undefined) return agentsWithin(spec).map(([, agent]) => agent);
-  const own = [...agentsOf(spec)].filter(([id]) => states.get(id)?.limits?.maxCostUsd !== undefined);
-  return [...own.map(([, agent]) => agent), ...[...pipelines.values()].flatMap(cappedAgents)];
 }
 
 /** The cost so far of a run that called models without a price is unknown, so a cost cap cannot hold. */

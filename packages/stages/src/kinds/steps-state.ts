@@ -69,8 +69,8 @@ export type CompiledStep = (Omit<AskStep, "message"> & { readonly message: Compi
  * Defines a state that runs steps in order: questions to people, and other pipelines as child runs. Its output is that of its last
  * step, and null without steps; the outputs of all its steps are in `ctx.upstream` by their names. What steps save in the context
  * is merged when the state has completed. After a question, a row on `pause` may lead back to the state, which then continues with
- * its next step: the progress is in the input of that visit, so no other row may pass it an input that a model wrote. Never
- * throws: `pipeline()` reports its problems with all others.
+ * its next step: the progress is in the input of that visit, so no other row may pass it an input that a model wrote. Never throws:
+ * `pipeline()` reports its problems with all others.
  */
 export function stepsState({ steps, output, limits }: StepsOptions): State {
   const report = createReport();

@@ -76,7 +76,7 @@ export function rememberedSecrets(
 }
 
 /** Whether the name of a variable says that it holds a key. */
-export function isKeyName(name: string): boolean {
+function isKeyName(name: string): boolean {
   return KEY_VARIABLE.test(name);
 }
 

@@ -1,58 +1,33 @@
 import { join } from "node:path";
 import type { PipelineSpec, ProjectFacts, RunJournal, Workspace } from "@sluice/core";
-import { isLifecycle, parseStepId, type RunDeps, statesWithin } from "@sluice/core/runtime";
-import { readsSkills } from "../agent/completion/skills.ts";
+import type { RunDeps } from "@sluice/core/runtime";
+import { type ProjectNeeds, projectNeeds } from "../agent/agent-spec.ts";
+import { readsProject } from "../history/run-started.ts";
 import { readUpTo, withFile } from "../tools/files/open.ts";
 import { contains, fileSubjects } from "../tools/files/paths.ts";
 import { asFault } from "../tools/files/results.ts";
 import { isBinary, sha256 } from "../tools/files/text.ts";
 import { findSkills } from "../tools/skills/skill-folders.ts";
 
+type ProjectReader = NonNullable<RunDeps["project"]>;
+
 const AGENTS = "AGENTS.md";
 /** About 8,000 tokens, in every prompt that reads it. */
 const MAX_BYTES = 32_768;
 
-/** What the prompts of a pipeline read of the project's files. */
-interface Needs {
-  readonly agents: boolean;
-  readonly skills: boolean;
-}
-
-/**
- * Reads what a pipeline needs of the project's files; undefined if it needs nothing. `journals` are those of a run that
- * continues: it takes the recorded step again if it has one.
- */
-export function projectReader(
-  spec: PipelineSpec,
-  workspace: Workspace,
-  journals: readonly RunJournal[] = [],
-): RunDeps["project"] {
-  const needs = needsOf(spec);
-  const first = firstStep(journals);
-  const isNeeded = needs.agents || needs.skills;
-  const recorded = first === undefined ? isNeeded : parseStepId(first).kind === "project";
-  if (!isNeeded && !recorded) return undefined;
+/** Reads what prompts need of the project's files, in a recorded step if `recorded`. */
+export function projectReader(needs: ProjectNeeds, workspace: Workspace, recorded: boolean): ProjectReader {
   return { recorded, read: () => readProject(needs, workspace) };
 }
 
 /** For a replay, which opens no file: a pipeline that newly reads the project's files differs from the record anyway. */
-export function replayedProject(spec: PipelineSpec, journals: readonly RunJournal[]): RunDeps["project"] {
-  const reader = projectReader(spec, { root: "" }, journals);
-  return reader && { ...reader, read: async () => ({ agents: `[${AGENTS} was not recorded]`, skills: [] }) };
+export function replayedProject(spec: PipelineSpec, journals: readonly RunJournal[]): ProjectReader | undefined {
+  const recorded = readsProject(projectNeeds(spec), journals);
+  if (recorded === undefined) return undefined;
+  return { recorded, read: async () => ({ agents: `[${AGENTS} was not recorded]`, skills: [] }) };
 }
 
-function needsOf(spec: PipelineSpec): Needs {
-  const all = statesWithin(spec);
-  const templates = all.flatMap((state) => Object.values(state.templates ?? {}).flat());
-  return { agents: templates.some(({ path: [root] }) => root === "project"), skills: all.some(readsSkills) };
-}
-
-function firstStep(journals: readonly RunJournal[]): string | undefined {
-  const root = journals.find(({ parentId }) => parentId === undefined);
-  return root?.records.find((record) => !isLifecycle(record))?.stepId;
-}
-
-async function readProject({ agents, skills }: Needs, workspace: Workspace): Promise<ProjectFacts> {
+async function readProject({ agents, skills }: ProjectNeeds, workspace: Workspace): Promise<ProjectFacts> {
   return {
     ...(agents ? { agents: await readAgents(workspace) } : {}),
     ...(skills ? { skills: await findSkills(workspace) } : {}),

@@ -12,6 +12,7 @@ import {
   type RunProgram,
   SluiceError,
   type StateExecutor,
+  type Workspace,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule } from "@sluice/core/gate";
 import {
@@ -28,14 +29,18 @@ import {
   type RecordedCosts,
   type RunDeps,
   type SecretFilter,
-  statesWithin,
 } from "@sluice/core/runtime";
-import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { readsSkills } from "../agent/completion/skills.ts";
+import {
+  type AgentSpec,
+  agentsWithin,
+  costCappedAgents,
+  type ProjectNeeds,
+  projectNeeds,
+} from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
-import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
+import { JOURNAL_VERSION, type PipelineSource, readsProject } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
 import { stepsExecutor } from "../kinds/steps.ts";
 import type { ResolvedModel } from "../models/model.ts";
@@ -49,7 +54,6 @@ import { skillRoots } from "../tools/skills/skill-folders.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
-import { projectReader } from "./project-facts.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
@@ -126,9 +130,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
   let paths: readonly string[] = [];
   /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
-  const protectedPaths = (spec: PipelineSpec): readonly string[] => {
+  const protectedPaths = (needs: ProjectNeeds): readonly string[] => {
     // A stage must not write instructions for a later one.
-    const skills = statesWithin(spec).some(readsSkills) ? skillRoots(root) : [];
+    const skills = needs.skills ? skillRoots(root) : [];
     const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
     const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
@@ -159,7 +163,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     journals: readonly RunJournal[] = [],
   ) => {
     const byState = await modelsOf(spec);
-    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
+    const capped = costCappedAgents(spec);
+    const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
+    if (capped.length > 0) refuseUnpriced(spec, capped, pricedAs, factsOf);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
@@ -170,15 +176,16 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const unwalledServers = await tools.unwalledServers();
-    const { states, shape, facts: pipeline } = knownPipeline(spec, live, filter);
+    const { states, shape, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
-    const project = projectReader(spec, sharedDeps().workspace, journals);
+    const isRecorded = readsProject(needs, journals);
+    const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     const own = {
       tools: live,
       env: childEnv,
       secrets: filter,
-      protectedPaths: protectedPaths(spec),
+      protectedPaths: protectedPaths(needs),
       answers,
       ...(project === undefined ? {} : { project }),
     };
@@ -253,6 +260,12 @@ function workspaceRoot(cwd: string): string {
   }
 }
 
+/** Loaded only for runs that need it: most read nothing of the project. */
+async function projectOf(needs: ProjectNeeds, workspace: Workspace, isRecorded: boolean): Promise<RunDeps["project"]> {
+  const { projectReader } = await import("./project-facts.ts");
+  return projectReader(needs, workspace, isRecorded);
+}
+
 type LiveTools = RunDeps["tools"];
 
 /** What a session derives from a pipeline. */
@@ -261,6 +274,7 @@ interface KnownPipeline {
   readonly filter: SecretFilter;
   readonly states: PreparedStates;
   readonly shape: PipelineShape;
+  readonly needs: ProjectNeeds;
   readonly facts: JsonObject;
 }
 
@@ -276,7 +290,8 @@ function knownPipelines(
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
     const [states, shape] = [prepareStates(spec, live), pipelineShape(spec)];
-    const now = { live, filter, states, shape, facts: pipelineFacts(spec, live, filter) };
+    const needs = projectNeeds(spec);
+    const now = { live, filter, states, shape, needs, facts: pipelineFacts(spec, live, filter) };
     known.set(spec, now);
     return now;
   };

@@ -12,7 +12,7 @@ import {
   patched,
   sameContext,
 } from "./conditions.ts";
-import { functionsOf, type Move, movesOf, triggerKey } from "./moves.ts";
+import { functionsOf, type Move, type MoveTable, moveTable, triggerKey } from "./moves.ts";
 
 /** A state as a run comes to it. */
 export interface Stop {
@@ -32,37 +32,77 @@ export interface Flow {
   /** The states that may be entered, or end a run or a branch. */
   readonly reached: ReadonlySet<string>;
   readonly stops: readonly Stop[];
-  /** The moves of a state that may happen. */
+  /** The rows of a state, whether or not they may fire. */
+  rows(state: string): readonly Move[];
+  /** The rows of a state that may fire. */
   moves(state: string): readonly Move[];
   /** The row that always fires before another; undefined if the other one may be asked. */
   before(state: string, move: Move): Move | undefined;
 }
 
-/** Follows all rows that may fire, from the initial state and from the targets of interrupts. */
+/** Arrivals and comparisons of one pipeline, so that a huge one costs seconds at most. */
+const MOST_WORK = 400_000;
+
+/** Follows all rows that may fire, from the initial state and from the targets of interrupts. Of a huge pipeline, all rows may. */
 export function flowOf(spec: PipelineSpec): Flow {
-  const walk: Walk = { spec, stops: new Map(), waiting: [], reached: new Set(), fired: new Map(), certain: true };
+  const table = moveTable(spec);
+  const walk: Walk = {
+    spec,
+    table,
+    stops: new Map(),
+    waiting: [],
+    reached: new Set(),
+    fired: new Map(),
+    overtaken: new Map(),
+    certain: true,
+    work: 0,
+  };
   arrive(walk, { state: spec.initial, terminal: undefined, isSibling: false, context: initialContext(spec.context) });
   for (let stop = walk.waiting.pop(); stop !== undefined; stop = walk.waiting.pop()) {
     const now = walk.stops.get(keyOf(stop));
     if (now !== undefined) leave(walk, now);
+    if (walk.work > MOST_WORK) return anyFlow(spec, table);
   }
+  const moves = new Map<string, readonly Move[]>();
   return {
     certain: walk.certain,
     reached: walk.reached,
     stops: [...walk.stops.values()],
-    moves: (state) => movesOf(spec, state).filter(({ index }) => walk.fired.get(state)?.has(index) === true),
-    before: (state, move) => overtakenBy(movesOf(spec, state), move),
+    rows: table.of,
+    moves: (state) => {
+      const fired = walk.fired.get(state);
+      const known = moves.get(state) ?? table.of(state).filter(({ index }) => fired?.has(index) === true);
+      moves.set(state, known);
+      return known;
+    },
+    before: (state, { index }) => overtakenIn(walk, state).get(index),
   };
+}
+
+/** What is certain without a look at the rows. */
+function anyFlow({ states }: PipelineSpec, table: MoveTable): Flow {
+  const reached = new Set(states.keys());
+  const stops = [...states.keys()].map((state) => ({
+    state,
+    terminal: undefined,
+    isSibling: false,
+    context: ANY_CONTEXT,
+  }));
+  return { certain: false, reached, stops, rows: table.of, moves: table.of, before: () => undefined };
 }
 
 interface Walk {
   readonly spec: PipelineSpec;
+  readonly table: MoveTable;
   readonly stops: Map<string, Stop>;
   readonly waiting: Stop[];
   readonly reached: Set<string>;
   /** The rows that may fire, by state. */
   readonly fired: Map<string, Set<number>>;
+  /** By state, for each row that never fires the one that does in its place. */
+  readonly overtaken: Map<string, ReadonlyMap<number, Move>>;
   certain: boolean;
+  work: number;
 }
 
 function keyOf({ state, terminal, isSibling }: Stop): string {
@@ -73,6 +113,7 @@ function keyOf({ state, terminal, isSibling }: Stop): string {
 function arrive(walk: Walk, stop: Stop): void {
   const { spec, stops, waiting, reached } = walk;
   const { state, terminal, isSibling, context } = stop;
+  walk.work += 1;
   const of = spec.states.get(state);
   if (of === undefined) return;
   reached.add(state);
@@ -98,9 +139,11 @@ function leave(walk: Walk, stop: Stop): void {
     // The functions may change the context as they like.
     for (const target of functions.targets ?? []) arrive(walk, { ...stop, state: target, context: ANY_CONTEXT });
   }
-  const moves = movesOf(spec, state);
-  for (const move of moves) {
-    if (overtakenBy(moves, move) !== undefined || !mayHold(move, context)) continue;
+  const overtaken = overtakenIn(walk, state);
+  for (const move of walk.table.of(state)) {
+    walk.work += 1;
+    if (walk.work > MOST_WORK) return;
+    if (overtaken.has(move.index) || !mayHold(move, context)) continue;
     if (move.shape.kind === "return" && !handlesInterrupt(spec, state)) continue;
     const fired = walk.fired.get(state) ?? new Set();
     walk.fired.set(state, fired.add(move.index));
@@ -164,11 +207,28 @@ function follow(walk: Walk, from: Stop, shape: ChoiceShape, context: KnownContex
   }
 }
 
-/** An earlier row of the same trigger that fires whenever this one would. */
-function overtakenBy(moves: readonly Move[], move: Move): Move | undefined {
-  return moves.find(
-    (other) => other.index < move.index && triggerKey(other) === triggerKey(move) && firesWherever(other, move),
-  );
+/** Earlier rows that a row is compared with. */
+const MOST_COMPARED = 40;
+
+/** The rows of a state that never fire, since an earlier row of the same trigger fires whenever they would. */
+function overtakenIn(walk: Walk, state: string): ReadonlyMap<number, Move> {
+  const known = walk.overtaken.get(state);
+  if (known !== undefined) return known;
+  const overtaken = new Map<number, Move>();
+  const earlier = new Map<string, Move[]>();
+  for (const move of walk.table.of(state)) {
+    const key = triggerKey(move);
+    const before = earlier.get(key) ?? [];
+    walk.work += before.length;
+    const first = before.find((other) => firesWherever(other, move));
+    if (first !== undefined) overtaken.set(move.index, first);
+    // A row without a condition ends the search for all that follow.
+    else if (move.row.when === undefined) before.unshift(move);
+    else if (before.length < MOST_COMPARED) before.push(move);
+    earlier.set(key, before);
+  }
+  walk.overtaken.set(state, overtaken);
+  return overtaken;
 }
 
 function firesWherever({ row: { when } }: Move, { row }: Move): boolean {

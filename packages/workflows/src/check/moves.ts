@@ -1,7 +1,7 @@
 // Where each state of a pipeline may go, as far as its definition says.
 
 import type { ChoiceShape, PipelineSpec, RowSpec } from "@sluice/core";
-import { isRowOf, parseChoice } from "@sluice/core/runtime";
+import { parseChoice } from "@sluice/core/runtime";
 
 /** A row of a table that may be looked at when a state ends or sends an event. */
 export interface Move {
@@ -17,18 +17,42 @@ export interface FunctionRoutes {
   readonly targets: readonly string[] | undefined;
 }
 
-/** The rows of a state in the order in which they are tried. Empty for final states and for routes that are functions. */
-export function movesOf(spec: PipelineSpec, state: string): readonly Move[] {
-  const { routes, states, limits } = spec;
-  const of = states.get(state);
-  if (routes.kind !== "table" || of === undefined || of.final !== undefined) return [];
-  const byEvents = of.completesByEvents === true;
-  return routes.rows.flatMap((row, index): readonly Move[] => {
-    if (!isRowOf(row, state) || !mayBeAsked(row, byEvents)) return [];
-    const reading = parseChoice(row.to, states, null, limits.maxItems);
-    return reading.ok ? [{ index, row, shape: reading.shape }] : [];
-  });
+/** The moves of every state. */
+export interface MoveTable {
+  /** The rows of a state in the order in which they are tried. Empty for final states and for routes that are functions. */
+  of(state: string): readonly Move[];
 }
+
+export function moveTable({ routes, states, limits }: PipelineSpec): MoveTable {
+  const own = new Map<string, Move[]>();
+  const common: Move[] = [];
+  for (const [index, row] of (routes.kind === "table" ? routes.rows : []).entries()) {
+    const reading = parseChoice(row.to, states, null, limits.maxItems);
+    if (!reading.ok) continue;
+    const move = { index, row, shape: reading.shape };
+    const known = row.from === EVERY_STATE ? common : own.get(row.from);
+    if (known === undefined) own.set(row.from, [move]);
+    else known.push(move);
+  }
+  const made = new Map<string, readonly Move[]>();
+  const make = (state: string): readonly Move[] => {
+    const of = states.get(state);
+    if (of === undefined || of.final !== undefined) return [];
+    const moves = [...(own.get(state) ?? []), ...common].filter(({ row }) =>
+      mayBeAsked(row, of.completesByEvents === true),
+    );
+    return common.length === 0 ? moves : moves.toSorted((a, b) => a.index - b.index);
+  };
+  return {
+    of: (state) => {
+      const known = made.get(state) ?? make(state);
+      made.set(state, known);
+      return known;
+    },
+  };
+}
+
+const EVERY_STATE = "*";
 
 /** A state that completes by events has no other success, and only such a state has events. */
 function mayBeAsked({ on }: RowSpec, byEvents: boolean): boolean {

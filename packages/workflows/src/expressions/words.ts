@@ -28,7 +28,7 @@ interface Token {
   readonly offset: number;
 }
 
-/** Reports each word or operator of another language, with the CEL form. `parses` says whether a text is CEL. */
+/** Reports each word or operator of another language, with the CEL form. `parses` reports whether a text is CEL. */
 export function foreignSpellings(expression: string, parses: (text: string) => boolean): readonly CelProblem[] {
   const tokens: Token[] = [];
   for (const match of expression.matchAll(TOKEN)) tokens.push({ text: match[0], offset: match.index });

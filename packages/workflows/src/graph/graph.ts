@@ -3,7 +3,7 @@
 import type { AllowedTool, ChoiceShape, PipelineSpec, StateSpec } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { nameOf } from "../check/finding.ts";
-import { ANY_EVENT, entersOf, functionsOf, type Move, movesOf } from "../check/moves.ts";
+import { ANY_EVENT, entersOf, functionsOf, type Move, type MoveTable, moveTable } from "../check/moves.ts";
 
 export interface Graph {
   readonly id: string;
@@ -54,7 +54,15 @@ export interface GraphGroup {
 const LONGEST = 80;
 
 export function graphOf(spec: PipelineSpec): Graph {
-  const draft: Draft = { spec, nodes: new Map(), edges: [], groups: [], groupOf: new Map(), forks: 0 };
+  const draft: Draft = {
+    spec,
+    moves: moveTable(spec),
+    nodes: new Map(),
+    edges: [],
+    groups: [],
+    groupOf: new Map(),
+    forks: 0,
+  };
   const order = [spec.initial, ...[...spec.states.keys()].filter((id) => id !== spec.initial)];
   for (const state of order) if (spec.states.has(state)) stateNode(draft, state);
   for (const state of order) drawState(draft, state);
@@ -82,6 +90,7 @@ export function graphOf(spec: PipelineSpec): Graph {
 
 interface Draft {
   readonly spec: PipelineSpec;
+  readonly moves: MoveTable;
   readonly nodes: Map<string, GraphNode>;
   readonly edges: GraphEdge[];
   readonly groups: GraphGroup[];
@@ -138,7 +147,7 @@ function connect(
 function drawState(draft: Draft, state: string): void {
   const { spec } = draft;
   const from = stateNode(draft, state);
-  for (const move of movesOf(spec, state)) if (move.row.from !== "*") drawMove(draft, from, move);
+  for (const move of draft.moves.of(state)) if (move.row.from !== "*") drawMove(draft, from, move);
   const functions = functionsOf(spec, state);
   if (functions === undefined) return;
   if (functions.targets === undefined)
@@ -152,7 +161,7 @@ function drawCommonRows(draft: Draft): void {
   const { spec } = draft;
   const rows = new Map<number, Move>();
   for (const state of spec.states.keys())
-    for (const move of movesOf(spec, state)) if (move.row.from === "*") rows.set(move.index, move);
+    for (const move of draft.moves.of(state)) if (move.row.from === "*") rows.set(move.index, move);
   for (const move of [...rows.values()].toSorted((a, b) => a.index - b.index))
     drawMove(draft, node(draft, "any", "every state"), move);
 }
@@ -166,7 +175,6 @@ function drawMove(draft: Draft, from: string, { row, shape }: Move): void {
 
 function drawChoice(draft: Draft, from: string, label: string, approval: boolean, shape: ChoiceShape): void {
   const to = (target: string, dashed = false): void => connect(draft, from, target, label, { approval, dashed });
-  const { spec } = draft;
   switch (shape.kind) {
     case "to":
       to(stateNode(draft, shape.state));
@@ -212,7 +220,7 @@ function drawChoice(draft: Draft, from: string, label: string, approval: boolean
         connect(draft, stateNode(draft, terminal), stateNode(draft, shape.onComplete), `${key} joined`, {
           dashed: true,
         });
-        drawGroup(draft, key, statesOf(spec, initial, terminal));
+        drawGroup(draft, key, statesOf(draft, initial, terminal));
       }
       if (shape.onFail !== undefined) connect(draft, fork, stateNode(draft, shape.onFail), "failed", { dashed: true });
       break;
@@ -228,7 +236,7 @@ function forkNode(draft: Draft, label: string): string {
 
 /** States that belong to a branch alone. */
 function drawGroup(draft: Draft, key: string, states: readonly string[]): void {
-  const own = statesOf(draft.spec, draft.spec.initial, undefined);
+  const own = statesOf(draft, draft.spec.initial, undefined);
   const members = states.filter((state) => !own.includes(state)).map((state) => stateNode(draft, state));
   const free = members.filter((member) => !draft.groupOf.has(member));
   if (free.length === 0) return;
@@ -238,11 +246,11 @@ function drawGroup(draft: Draft, key: string, states: readonly string[]): void {
 }
 
 /** The states of a walk from one state to another. Branches inside are walks of their own. */
-function statesOf(spec: PipelineSpec, initial: string, terminal: string | undefined): readonly string[] {
+function statesOf({ spec, moves }: Draft, initial: string, terminal: string | undefined): readonly string[] {
   const states = new Set([initial]);
   for (const state of states) {
     if (state === terminal) continue;
-    for (const { shape } of movesOf(spec, state))
+    for (const { shape } of moves.of(state))
       for (const next of entersOf(shape)) if (spec.states.has(next)) states.add(next);
     for (const target of functionsOf(spec, state)?.targets ?? []) states.add(target);
   }

@@ -1,28 +1,16 @@
-import type { Report } from "../../base/problems.ts";
 import { suggestOneOf } from "../../base/problems.ts";
 import { missingPiece, type TemplatePath } from "../../schema/schema-path.ts";
 import { invokeKey, parseChoice } from "../choice.ts";
 import type { PipelineSpec, StateSpec } from "../spec.ts";
 import { pathText } from "../template.ts";
 
-/** Reports template paths that cannot exist in any run. */
-export function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
-  for (const [option, references] of Object.entries(state.templates ?? {})) {
-    for (const { path, place } of references) {
-      const fault = pathFault(spec, state, path);
-      if (fault === undefined) continue;
-      const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
-      report.add(`stages.${id}.${option}`, message, fault.suggestion, place);
-    }
-  }
-}
-
 interface PathFault {
   readonly message: string;
   readonly suggestion: string | undefined;
 }
 
-function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): PathFault | undefined {
+/** Why a template path of a state cannot exist in any run; undefined if it may. */
+export function templateFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): PathFault | undefined {
   const [root, second] = path;
   switch (root) {
     case "run":

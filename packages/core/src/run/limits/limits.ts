@@ -9,18 +9,18 @@ import { type ExecutionCost, NO_RECORDED_COSTS, type RecordedCosts } from "./rec
 
 /** The spending and the running time of a root run, all its states and children included. */
 export interface RunMeter {
-  readonly limits: RunLimits;
-  /** Undefined without a cap to compare it with. */
-  readonly ledger: Ledger | undefined;
-  readonly work: Stopwatch;
   readonly recorded: RecordedCosts;
-  /** Of the run that this one is a child of, for another pipeline's run: the caps of both apply. */
-  readonly parent?: RunMeter;
+  /** Of the run and of those around it, if it is that of another pipeline; its own first. */
+  readonly works: readonly Stopwatch[];
+  /** As far as these runs have caps. The caps of all of them apply. */
+  readonly ledgers: readonly Ledger[];
+  readonly caps: readonly Cap[];
+  readonly timeCaps: readonly TimeCap[];
 }
 
 export function createRunMeter(limits: RunLimits, clock: Clock, recorded: RecordedCosts = NO_RECORDED_COSTS): RunMeter {
   const ledger = isSpendingCapped(limits) ? createLedger(recorded.spent) : undefined;
-  return { limits, ledger, work: new Stopwatch(clock, recorded.runMs), recorded };
+  return meterOf(limits, ledger, new Stopwatch(clock, recorded.runMs), recorded, undefined);
 }
 
 /** The meter of another pipeline's run inside a run. */
@@ -28,12 +28,24 @@ export function childMeter(parent: RunMeter, limits: RunLimits, clock: Clock, ru
   const { recorded } = parent;
   const { spent, ms } = recorded.tree(runId);
   const ledger = isSpendingCapped(limits) ? createLedger(spent) : undefined;
-  return { limits, ledger, work: new Stopwatch(clock, ms), recorded, parent };
+  return meterOf(limits, ledger, new Stopwatch(clock, ms), recorded, parent);
 }
 
-/** A run's meter and those of the runs around it, its own first. */
-export function metersAround(meter: RunMeter): readonly RunMeter[] {
-  return meter.parent === undefined ? [meter] : [meter, ...metersAround(meter.parent)];
+function meterOf(
+  limits: RunLimits,
+  ledger: Ledger | undefined,
+  work: Stopwatch,
+  recorded: RecordedCosts,
+  parent: RunMeter | undefined,
+): RunMeter {
+  const { works = [], ledgers = [], caps = [], timeCaps = [] } = parent ?? {};
+  return {
+    recorded,
+    works: [work, ...works],
+    ledgers: ledger === undefined ? ledgers : [ledger, ...ledgers],
+    caps: [...capsOf("run", limits, ledger), ...caps],
+    timeCaps: [...timeCap("run", limits.timeoutMs, () => work.ms()), ...timeCaps],
+  };
 }
 
 function isSpendingCapped({ maxTokens, maxCostUsd }: Caps): boolean {
@@ -80,8 +92,7 @@ export interface Deadline {
 /** The caps of one execution. They start with what its records, and those of its whole run, say was used before. */
 export class ExecutionLimits implements Budget, Deadline {
   readonly #clock: Clock;
-  /** Of the root run. */
-  readonly #root: RunMeter;
+  readonly #run: RunMeter;
   readonly #watch: Stopwatch;
   /** Of the execution and of the run, as far as they have caps. */
   readonly #ledgers: readonly Ledger[];
@@ -98,18 +109,13 @@ export class ExecutionLimits implements Budget, Deadline {
     this.#clock = clock;
     this.#watch = watch;
     this.#recordedMs = recorded?.stateMs ?? 0;
+    this.#run = run;
+    const { ledgers, caps, timeCaps } = run;
     const ledger = isSpendingCapped(state) ? createLedger(recorded?.spent) : undefined;
-    const meters = metersAround(run);
-    this.#root = meters.at(-1) ?? run;
-    this.#ledgers = [ledger, ...meters.map((meter) => meter.ledger)].filter((each) => each !== undefined);
-    this.#caps = [
-      ...capsOf("state", state, ledger),
-      ...meters.flatMap((meter) => capsOf("run", meter.limits, meter.ledger)),
-    ];
-    this.#timeCaps = [
-      ...timeCap("state", state.timeoutMs, () => watch.ms()),
-      ...meters.flatMap(({ limits, work }) => timeCap("run", limits.timeoutMs, () => work.ms())),
-    ];
+    this.#ledgers = ledger === undefined ? ledgers : [ledger, ...ledgers];
+    this.#caps = ledger === undefined ? caps : [...capsOf("state", state, ledger), ...caps];
+    const own = timeCap("state", state.timeoutMs, () => watch.ms());
+    this.#timeCaps = own.length === 0 ? timeCaps : [...own, ...timeCaps];
   }
 
   get capped(): boolean {
@@ -152,7 +158,8 @@ export class ExecutionLimits implements Budget, Deadline {
   }
 
   runMs(): number {
-    return this.#root.work.ms();
+    // The last one is that of the root.
+    return this.#run.works.at(-1)?.ms() ?? 0;
   }
 
   async #within<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

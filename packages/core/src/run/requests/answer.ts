@@ -1,9 +1,18 @@
-// How a run asks a person: the request is open in a record, the answer comes back as a signal.
-import { field, type Json, type JsonObject } from "../../base/json.ts";
-import type { OpenRequest, ReceivedSignal } from "../../journal/seam.ts";
-import { type AnswerProof, createSeal } from "../../people/answer-proof.ts";
-import type { Execution } from "../execution.ts";
-import { needsCode, recordedProof, withVerdict } from "../tool-calls/answer-rule.ts";
+// How a run asks a person, and which answers count: the request is open in a record, the answer comes back as a signal.
+import { field, isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
+import type { SluiceEvent } from "../../journal/events.ts";
+import type { SecretFilter } from "../../journal/redaction.ts";
+import type { OpenRequest, ReceivedSignal, StepRunner } from "../../journal/seam.ts";
+import { type AnswerProof, type AnswerSeal, createSeal, type OwnSeal } from "../../people/answer-proof.ts";
+
+/** Where a run's requests go. Answers come back as signals. */
+export interface People {
+  /** Whether anyone can answer now or later. If not, requests are denied immediately with `no_interactor`. */
+  reachable(): boolean;
+  /** `seal` proves answers given in this process and is never stored. */
+  offer(request: OpenRequest, seal: AnswerSeal): void;
+  withdraw(runId: string, requestId: string): void;
+}
 
 /** An answer as read from the journal. */
 export interface JournaledAnswer {
@@ -47,12 +56,22 @@ export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at 
   };
 }
 
+/** What asking needs of a run. */
+interface AskingRun {
+  readonly steps: Pick<StepRunner, "incarnation" | "waitForSignal">;
+  readonly deps: {
+    readonly people: People;
+    readonly secrets: Pick<SecretFilter, "json">;
+    readonly answers: AnswerRule;
+  };
+}
+
 /**
  * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it.
  * Undefined if the run is cancelled first.
  */
 export async function awaitAnswer(
-  { steps, deps }: Pick<Execution, "steps" | "deps">,
+  { steps, deps }: AskingRun,
   request: OpenRequest,
 ): Promise<ReceivedSignal | undefined> {
   const { people, secrets, answers } = deps;
@@ -65,4 +84,79 @@ export async function awaitAnswer(
   } finally {
     people.withdraw(request.runId, request.requestId);
   }
+}
+
+/** Which answers from other processes count in a run and its siblings. Kept in memory, one per run. */
+export interface AnswerRule {
+  /** Whether the run was started to accept answers from any process. */
+  readonly any: boolean;
+  /** Whether the run or one of its siblings ever started a process without a sandbox. */
+  isUnwalled(): boolean;
+  /** Has to be called before a process is started without a sandbox. */
+  startsUnwalled(): void;
+}
+
+export interface AnswerRuleOptions {
+  readonly any: boolean;
+  /** The value of `isUnwalled` by the record; see `startedUnsandboxed`. */
+  readonly unwalled: boolean;
+  /** Called before the first process without a sandbox. */
+  readonly onUnwalled?: () => void;
+}
+
+export function createAnswerRule({ any, unwalled, onUnwalled }: AnswerRuleOptions): AnswerRule {
+  let started = unwalled;
+  return {
+    any,
+    isUnwalled: () => started,
+    startsUnwalled: () => {
+      if (started) return;
+      started = true;
+      onUnwalled?.();
+    },
+  };
+}
+
+function needsCode(rule: AnswerRule): boolean {
+  return !rule.any && rule.isUnwalled();
+}
+
+/**
+ * Whether a run or one of its siblings started a process without a sandbox, by the events of all of them. A killed process may
+ * not have recorded that, so a process without a sandbox counts as having done it, unless it is the last one and `isActive`.
+ */
+export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
+  let isExposed = false;
+  for (const { type, runId, data } of events) {
+    // Recorded by the gate before the call, or by the tool while it ran.
+    if (type === "call.started" && data.wall === "none") return true;
+    if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
+    if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
+    const servers = field(data.sandbox, "unsandboxedServers");
+    if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
+    isExposed = field(data.sandbox, "wall") === "none";
+  }
+  return isExposed && !isActive;
+}
+
+const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];
+
+/**
+ * The payload of an answer as recorded: its proof is replaced by the verdict on it. The verdict is made once, by the process that
+ * knows the request's code.
+ */
+function withVerdict(payload: Json, seal: OwnSeal, rule: AnswerRule): Json {
+  if (!isJsonObject(payload)) return payload;
+  return { ...payload, proof: seal.provenBy(payload) ?? unproven(rule) };
+}
+
+function unproven(rule: AnswerRule): AnswerProof {
+  if (rule.any) return "any";
+  return rule.isUnwalled() ? "missing" : "sandboxed";
+}
+
+/** The recorded verdict on an answer's proof; undefined in records that predate proofs. */
+function recordedProof(payload: Json): AnswerProof | undefined {
+  const proof = field(payload, "proof");
+  return PROOFS.find((known) => known === proof);
 }

@@ -47,7 +47,7 @@ export function followRoute(
   return next;
 }
 
-/** A move that waits for a person is told once they have answered. */
+/** A move that waits for a person has its events when they have answered. */
 function noteNext(
   { stateId }: Pick<Execution, "stateId">,
   journal: AttemptJournal,

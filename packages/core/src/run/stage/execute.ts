@@ -33,7 +33,8 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
       const left = await leave(attempt, ctx, outcome, totals, attempt.number < maxAttempts);
       if (left.kind === "left") {
         if (!execution.routed && left.result.status === "failed") slot.releaseDeferred();
-        return { result: left.result, next: left.next ?? undefined, denied };
+        const { stateId, detours } = execution;
+        return { stateId, result: left.result, next: left.next ?? undefined, left: detours.left, denied };
       }
       attempt = attempt.next(left.feedback);
     }

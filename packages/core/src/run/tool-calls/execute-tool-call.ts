@@ -238,7 +238,7 @@ function checked(result: ToolResult, deps: RunDeps): RawResult {
     ...(whole === undefined ? {} : { full: whole }),
     ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
     ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
-    ...(isTexts(changed) ? { changed } : {}),
+    ...(changed !== undefined && isTexts(changed) ? { changed } : {}),
   };
 }
 

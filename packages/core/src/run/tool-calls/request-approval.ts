@@ -24,13 +24,14 @@ export async function recordApprovals(
 ): Promise<readonly DecidedCall[]> {
   const { journal, execution, slot } = of.attempt;
   const asking = group.flatMap(({ call, verdict: { verdict, subjects, edits }, usage, authorization }) =>
-    verdict.kind === "ask" ? [{ call, usage, authorization, body: verdict.body, subjects, edits }] : [],
+    verdict.kind === "ask"
+      ? [{ call, requestId: requestIdOf(call), usage, authorization, body: verdict.body, subjects, edits }]
+      : [],
   );
-  for (const { call } of asking) of.openRequests.add(requestIdOf(call));
+  for (const { requestId } of asking) of.openRequests.add(requestId);
   const answered: AnsweredCall[] = [];
   for (const one of asking) {
-    const { call, body } = one;
-    const requestId = requestIdOf(call);
+    const { call, requestId, body } = one;
     const request: OpenRequest = {
       requestId,
       runId: execution.steps.runId,
@@ -54,13 +55,14 @@ export async function recordApprovals(
   const settled = await journal.run(stepNames.calls(groupId, "approvals"), settle, options);
   return group.map((decided) => {
     const index = answered.findIndex(({ call }) => call === decided.call);
-    const [asked, verdict] = [answered[index], settled.find(({ id }) => id === decided.call.id)];
-    if (asked === undefined || verdict === undefined) return decided;
+    const [asked, verdict] = [answered[index], settled[index]];
+    if (asked === undefined || verdict?.id !== decided.call.id) return decided;
     return { ...decided, verdict, authorization: settledHere[index]?.authorization, asked };
   });
 }
 
 interface AnsweredCall extends AskedCall, Pick<DecidedCall, "call" | "usage" | "authorization"> {
+  readonly requestId: string;
   readonly received: ReceivedSignal | undefined;
 }
 
@@ -70,10 +72,9 @@ function approves({ kind, digest }: JournaledAnswer, { argsDigest }: SealedCall)
 
 async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: StepCall): Promise<SettledCall> {
   const { journal, execution } = of.attempt;
-  const { call, usage, authorization, subjects, answer, received } = asked;
+  const { call, requestId, usage, authorization, subjects, answer, received } = asked;
   const { id: callId, tool, argsDigest } = call;
   if (answer === undefined || received === undefined) return cancelledCall(of, call, step);
-  const requestId = requestIdOf(call);
   step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
   if (cancelReason(execution.detours.signal) !== undefined) return cancelledCall(of, call, step);

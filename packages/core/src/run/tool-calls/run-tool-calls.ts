@@ -13,7 +13,7 @@ import {
 import { denial } from "../../gate/denial.ts";
 import { sandboxOf } from "../../gate/envelope.ts";
 import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
-import { type CallUsage, countAllowed, countCall, countResult, limitsEdits, NO_CALLS } from "../../gate/usage.ts";
+import { type CallUsage, countAllowed, countResult, limitsEdits, NO_CALLS } from "../../gate/usage.ts";
 import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
@@ -90,8 +90,8 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
           attempt.used.calls = usedWith(of, one, ran);
           const outcome = outcomeOf(of, one, ran);
           const { interrupts: matched = [] } = ran ?? {};
-          const handled = await handle(matched);
-          outcomes.push(handled.length === 0 ? outcome : { ...outcome, interrupts: handled });
+          if (matched.length === 0) outcomes.push(outcome);
+          else outcomes.push({ ...outcome, interrupts: await handle(matched) });
           interrupted ||= matched.length > 0;
         }
         waiting = waiting.slice(decided.length);
@@ -108,10 +108,10 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 /** What is used after a call whose verdict is final; `ran` is its result if it was run. */
 function usedWith(
   { attempt: { used, execution } }: ToolCallContext,
-  { call, verdict: { verdict, edits } }: DecidedCall,
+  { usage: { last, times }, verdict: { verdict, edits } }: DecidedCall,
   ran: ExecutedCall | undefined,
 ): CallUsage {
-  const made = countCall(used.calls, call);
+  const made = { ...used.calls, last, times };
   const allowed = verdict.kind === "approved" ? countAllowed(made, edits) : made;
   if (ran === undefined || execution.state.limits?.maxResultBytes === undefined) return allowed;
   return countResult(allowed, ran.bytes ?? bytesOf(ran.output));

@@ -20,7 +20,7 @@ export interface ToolCallContext {
 export interface DecidedCall {
   readonly call: SealedCall;
   readonly verdict: RecordedVerdict;
-  /** Of the calls before it. */
+  /** Of the calls before it; `last` and `times` count this call. */
   readonly usage: CallUsage;
   /** What the gate allows this process; absent if an earlier process decided. */
   readonly authorization?: Authorization | undefined;

@@ -1,13 +1,24 @@
-import { field, isJsonObject, type Json, numberField, textField } from "../../base/json.ts";
+import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
-import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
-import { childState, countOf, type MachineState, type MachineView } from "../../machine/machine-state.ts";
+import type { ChildRun, RunChildrenOptions, SiblingEnd } from "../../journal/seam.ts";
+import { stepIds } from "../../journal/step-id.ts";
+import { childState, countOf, enteredOf, type MachineState, type MachineView } from "../../machine/machine-state.ts";
 import { Outputs } from "../../machine/outputs.ts";
-import type { Child, ChildEnd, Effect } from "../../machine/transition.ts";
-import type { StartedChild } from "../execution.ts";
-import { createConcurrencySlots, slotsWithin } from "../limits/concurrency-slot.ts";
-import { type ChildAccount, readChildAccount } from "../run-result.ts";
-import { endOf, outcomesOf, runChildren } from "./children.ts";
+import {
+  type Child,
+  type ChildEnd,
+  decide,
+  type Effect,
+  fanOutFailure,
+  type MachineInput,
+} from "../../machine/transition.ts";
+import { AttemptJournal } from "../attempt.ts";
+import type { Decided, StartedChild } from "../execution.ts";
+import { type ConcurrencySlots, createConcurrencySlots, slotsWithin } from "../limits/concurrency-slot.ts";
+import { cancelReason } from "../limits/limits.ts";
+import { addChildTo, type ChildAccount, readChildAccount } from "../run-result.ts";
+import { decideRoute } from "../stage/decide-route.ts";
+import { decidesRoute } from "../stage/recorded-phases.ts";
 import type { Walk } from "./one-run.ts";
 
 /** The input of a sibling's or a branch's run. Everything else it reads from its parent, which always runs in the same process. */
@@ -18,15 +29,36 @@ type StateInput = Exclude<Child, { readonly kind: "invoke" }> & {
   readonly turns: number;
 };
 
-export interface EndedFanOut {
+interface EndedFanOut {
   /** In declared order. */
   readonly ended: readonly ChildEnd[];
   /** Of the children that were started. */
   readonly accounts: readonly ChildAccount[];
 }
 
+/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
+export async function runFanOut(walk: Walk, effect: Extract<Effect, { readonly kind: "fanOut" }>): Promise<Decided> {
+  const { pipeline, steps, state: view, account } = walk;
+  const { spec, deps } = pipeline;
+  const { ended, accounts } = await childrenToEnd(walk, effect);
+  for (const used of accounts) addChildTo(account, used);
+  const reason = cancelReason(steps.signal);
+  if (reason !== undefined) return { input: { kind: "cancelled", reason }, decision: undefined };
+  const input: MachineInput = { kind: "children", ended };
+  const failure = fanOutFailure(view, ended);
+  if (failure === undefined) return { input, decision: await decide(spec, view, input) };
+  const { executionId, attempts } = failure;
+  const journal = new AttemptJournal(steps, executionId, attempts);
+  const decision = await steps.run(
+    stepIds.failedFanOut(effect.fanOut.id),
+    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
+    { decides: decidesRoute },
+  );
+  return { input, decision };
+}
+
 /** Runs the children of a fan-out to their ends. */
-export async function runFanOut(
+async function childrenToEnd(
   walk: Walk,
   { fanOut, children }: Extract<Effect, { readonly kind: "fanOut" }>,
 ): Promise<EndedFanOut> {
@@ -122,6 +154,43 @@ function childEnd(key: string, { status, value }: SiblingEnd): ChildEnd {
   const error = field(value, "error");
   const message = textField(error, "message") ?? textField(value, "reason") ?? status;
   return { ...base, status, code: textField(error, "code") ?? status, message };
+}
+
+/** Runs children in one step. Each reads what its parent has now. `slots` are those of a list with a limit of its own. */
+export async function runChildren(
+  { pipeline, steps, state }: Walk,
+  stepId: string,
+  children: readonly ChildRun[],
+  options: RunChildrenOptions,
+  slots?: ConcurrencySlots,
+): Promise<Readonly<Record<string, SiblingEnd>>> {
+  const { running } = pipeline;
+  const { run, context, outputs } = state;
+  const at = `${steps.runId}/${stepId}`;
+  running.set(at, (child, input) =>
+    pipeline.runChild({ steps: child, input, parent: { run, context, outputs }, slots }),
+  );
+  try {
+    return await steps.runChildren(stepId, children, options);
+  } finally {
+    running.delete(at);
+  }
+}
+
+/** A key may be called as a member of every object is. */
+export function endOf(ends: Readonly<Record<string, SiblingEnd>>, key: string): SiblingEnd | undefined {
+  return Object.hasOwn(ends, key) ? ends[key] : undefined;
+}
+
+/**
+ * Data of the join event. Keys are values, since redaction looks at keys and a state may be called `cookie`. The heads bind an
+ * export, which leaves values out, to the children's journals.
+ */
+export function outcomesOf(keys: readonly string[], ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
+  return keys.flatMap((name) => {
+    const end = endOf(ends, name);
+    return end === undefined ? [] : [{ name, status: end.status, head: end.head }];
+  });
 }
 
 /** The run of a sibling or a branch before its first execution, read from its input and its running parent. */

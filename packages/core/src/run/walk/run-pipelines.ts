@@ -3,7 +3,7 @@ import { field, isJsonObject } from "../../base/json.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
-import { endOf, outcomesOf, runChildren } from "./children.ts";
+import { endOf, outcomesOf, runChildren } from "./fan-out.ts";
 import type { Walk } from "./one-run.ts";
 
 /** Runs other pipelines inside an execution, and adds what they used to the run's totals. */

@@ -3,26 +3,14 @@ import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { StateEnvironment } from "../../definition/state-rules.ts";
-import { stepIds } from "../../journal/step-id.ts";
 import { apply, countOf, enteredOf } from "../../machine/machine-state.ts";
-import {
-  decide,
-  type Effect,
-  fanOutFailure,
-  follow,
-  type MachineEnd,
-  type MachineInput,
-  type Transition,
-} from "../../machine/transition.ts";
-import { AttemptJournal } from "../attempt.ts";
+import { type Effect, follow, type MachineEnd, type MachineInput, type Transition } from "../../machine/transition.ts";
 import type { RunDeps } from "../deps.ts";
 import type { Decided, Detours, Execution, ExecutionEnd } from "../execution.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { approveRoute } from "../requests/approve-route.ts";
-import { addChildTo, addTo } from "../run-result.ts";
-import { decideRoute } from "../stage/decide-route.ts";
+import { addTo } from "../run-result.ts";
 import { execute } from "../stage/execute.ts";
-import { decidesRoute } from "../stage/recorded-phases.ts";
 import { type Detour, OwnDetours } from "./detours.ts";
 import { runFanOut } from "./fan-out.ts";
 import type { Walk } from "./one-run.ts";
@@ -48,10 +36,10 @@ export async function walkToEnd(walk: Walk, first: Move): Promise<MachineEnd> {
       case "end":
         return effect.end;
       case "enter":
-        ({ move } = await runEntered(walk));
+        move = moveAfter(walk, await executeEntered(walk, true));
         break;
       case "fanOut":
-        move = moveOf(walk, await fanOut(walk, effect));
+        move = moveOf(walk, await runFanOut(walk, effect));
         break;
       default:
         throw new Error(`no execution is suspended, and the machine decided to ${effect.kind}`);
@@ -69,35 +57,29 @@ function unlessCancelled({ pipeline, steps, state }: Walk, next: Transition): Tr
   return reason === undefined ? next : follow(pipeline.spec, state, { kind: "cancelled", reason }, undefined);
 }
 
-/** Runs the state that was entered last, and its detours. */
-export async function runEntered(walk: Walk): Promise<{ readonly result: StageResult<Json>; readonly move: Move }> {
+/** What the run does after an execution that has a route. */
+export function moveAfter(walk: Walk, ended: ExecutionEnd): Move {
   const { state, account } = walk;
-  const { state: entered } = enteredOf(state);
-  const { ended, left } = await executeEntered(walk, true);
   addTo(account, ended);
-  const { result, next: decision } = ended;
+  const { stateId, result, next: decision, left } = ended;
   const of = { kind: "result", result } as const;
-  if (left === undefined) return { result, move: moveOf(walk, { input: of, decision }) };
+  if (left === undefined) return moveOf(walk, { input: of, decision });
   // The handler's move does not count the turns of the executions that it left.
-  apply(state, { turns: [{ state: entered, turns: result.turns }] });
-  return { result, move: { of, next: left } };
+  apply(state, { turns: [{ state: stateId, turns: result.turns }] });
+  return { of, next: left };
 }
 
-/** `left` is the move of a handler that did not return to the execution. */
-export async function executeEntered(
-  walk: Walk,
-  routed: boolean,
-): Promise<{ readonly ended: ExecutionEnd; readonly left: Transition | undefined }> {
+/** Runs the state that was entered last, along its detours, to its end. */
+export function executeEntered(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
   const { pipeline, steps } = walk;
-  if (pipeline.interrupts.length === 0) {
-    const none = { signal: steps.signal, active: false, left: undefined, take: noDetour };
-    const ended = await execute(executionOf(walk, routed, none));
-    return { ended, left: undefined };
-  }
-  const detours = new OwnDetours(steps.signal, (decided) => detour(walk, decided));
+  if (pipeline.interrupts.length > 0) return executeWithDetours(walk, routed);
+  return execute(executionOf(walk, routed, { signal: steps.signal, active: false, left: undefined, take: noDetour }));
+}
+
+async function executeWithDetours(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
+  const detours = new OwnDetours(walk.steps.signal, (decided) => detour(walk, decided));
   try {
-    const ended = await execute(executionOf(walk, routed, detours));
-    return { ended, left: detours.left };
+    return await execute(executionOf(walk, routed, detours));
   } finally {
     detours.close();
   }
@@ -116,7 +98,9 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
     const { effect, patch } = next;
     if (effect.kind === "enter" && patch.suspend !== undefined) {
       apply(walk.state, patch);
-      ({ result: by, move } = await runEntered(walk));
+      const ended = await executeEntered(walk, true);
+      by = ended.result;
+      move = moveAfter(walk, ended);
     } else if (effect.kind === "approve") {
       move = moveOf(walk, await approved(walk, effect, move.of));
     } else if (effect.kind === "return" && by !== undefined) {
@@ -162,25 +146,4 @@ async function approved(
   of: MachineInput,
 ): Promise<Decided> {
   return await approveRoute({ spec: pipeline.spec, deps: pipeline.deps, steps, view: state }, effect, of);
-}
-
-/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
-async function fanOut(walk: Walk, effect: Extract<Effect, { readonly kind: "fanOut" }>): Promise<Decided> {
-  const { pipeline, steps, state: view, account } = walk;
-  const { spec, deps } = pipeline;
-  const { ended, accounts } = await runFanOut(walk, effect);
-  for (const used of accounts) addChildTo(account, used);
-  const reason = cancelReason(steps.signal);
-  if (reason !== undefined) return { input: { kind: "cancelled", reason }, decision: undefined };
-  const input: MachineInput = { kind: "children", ended };
-  const failure = fanOutFailure(view, ended);
-  if (failure === undefined) return { input, decision: await decide(spec, view, input) };
-  const { executionId, attempts } = failure;
-  const journal = new AttemptJournal(steps, executionId, attempts);
-  const decision = await steps.run(
-    stepIds.failedFanOut(effect.fanOut.id),
-    (call) => decideRoute({ spec, stateId: enteredOf(view).state, view, steps, deps }, journal, call, input),
-    { decides: decidesRoute },
-  );
-  return { input, decision };
 }

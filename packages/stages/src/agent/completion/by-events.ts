@@ -14,8 +14,15 @@ import { eventWords, visibleJson } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
-import { type CheckScope, type Completion, functionTool, rejectArguments, unreadable } from "./completion.ts";
-import { firstMessage, taskText } from "./contract.ts";
+import {
+  type CheckScope,
+  type Completion,
+  firstMessage,
+  functionTool,
+  rejectArguments,
+  taskText,
+  unreadable,
+} from "./completion.ts";
 
 /** The tool with which an agent asks the machine to move. */
 const TRANSITION = "transition";
@@ -35,6 +42,7 @@ export function completionByEvents({ turnCap }: AgentSpec, { stateId, events }: 
         { type: "object", properties: {}, additionalProperties: false },
       ),
     ],
+    own: new Set([TRANSITION, GET_STATE]),
     rule: `To leave this phase, call ${TRANSITION} with one of its events. Put what later phases have to know into data, with your reason as data.rationale. Nothing else ends the phase, and text alone has no effect. If a transition is rejected, you are still in this phase: read the reason, do what is missing, or send another event. ${GET_STATE} shows where you are.`,
     advice: `call ${TRANSITION} with an event to leave this phase`,
     about: (ctx) => aboutPhase(stateId, events, ctx),

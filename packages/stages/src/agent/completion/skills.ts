@@ -1,18 +1,13 @@
-import type { SkillFacts, StageContext, StateSpec } from "@sluice/core";
+import type { SkillFacts, StateSpec } from "@sluice/core";
 import { matchesName, matchesPath } from "@sluice/core/gate";
+import { READ_SKILL } from "../agent-spec.ts";
 
-const READ_SKILL = "ReadSkill";
 /** Characters of all descriptions in one prompt. */
 const MAX_DESCRIPTIONS = 20_000;
 
-/** Whether a rule of the state's envelope names the tool that reads skills. */
-export function readsSkills({ patterns = [] }: StateSpec): boolean {
-  return patterns.some((pattern) => matchesName(pattern, READ_SKILL));
-}
-
 /** A prompt with the skills that the state may read without asking, as the run found them when it started. */
-export function withSkills(prompt: string, state: StateSpec, { project }: StageContext): string {
-  const skills = skillsOf(state, project?.skills ?? []);
+export function withSkills(prompt: string, state: StateSpec, found: readonly SkillFacts[]): string {
+  const skills = skillsOf(state, found);
   if (skills.length === 0) return prompt;
   return [
     prompt.trimEnd(),

@@ -1,7 +1,8 @@
 import type { PipelineSpec } from "@sluice/core";
 import { type CheckFinding, listed, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";
-import { entersOf, movesOf } from "../moves.ts";
+import { entersOf } from "../moves.ts";
+import { statesAt } from "../properties/capabilities.ts";
 import { mayAct } from "./permission-rules.ts";
 
 /** States that are never entered or never left, loops without a way out, and ends that no run comes to. */
@@ -28,7 +29,7 @@ function worked(spec: PipelineSpec, flow: Flow): readonly string[] {
 function neverLeft(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   return worked(spec, flow).flatMap((state): readonly CheckFinding[] => {
     if (flow.moves(state).some(({ row: { on } }) => on !== "failure")) return [];
-    const rows = movesOf(spec, state).length;
+    const rows = flow.rows(state).length;
     if (rows === 0) return [];
     const message = `${nameOf(spec, state)} is a dead end: ${rows === 1 ? "its transition never applies" : "none of its transitions ever applies"}.`;
     return [{ severity: "warning", rule: "dead-end", path: `stages.${state}`, message }];
@@ -77,7 +78,7 @@ function endlessLoops(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
 /** An agent that cannot do its work has no event to say so. Work that changes nothing has little to fail at. */
 function noFailure(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   const byEvents = worked(spec, flow).filter((state) => spec.states.get(state)?.completesByEvents === true);
-  if (!byEvents.some((state) => mayAct(spec.states.get(state)))) return [];
+  if (!byEvents.some((state) => mayAct(statesAt(spec, state)))) return [];
   const fails = (state: string): boolean => {
     const outcome = spec.states.get(state)?.final?.outcome;
     return outcome === "failed" || outcome === "cancelled";

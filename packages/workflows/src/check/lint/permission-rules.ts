@@ -3,6 +3,7 @@ import { matchesName } from "@sluice/core/gate";
 import { type CheckFinding, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";
 import { entersOf, type Move } from "../moves.ts";
+import { statesAt, statesInside } from "../properties/capabilities.ts";
 
 /** Permissions that grow from one state to the next, and changes that no one reviews. */
 export function permissionRules(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
@@ -12,23 +13,26 @@ export function permissionRules(spec: PipelineSpec, flow: Flow): readonly CheckF
 /** The tools that change files. */
 const WRITERS = ["Edit", "Write"];
 
-function lists(state: StateSpec | undefined, tool: string, isPlain = false): boolean {
-  const patterns = state?.patterns ?? [];
-  return patterns.some((pattern) => matchesName(pattern, tool) && (!isPlain || pattern.scope === undefined));
+function lists(states: readonly StateSpec[], tool: string, isPlain = false): boolean {
+  return states.some(({ patterns = [] }) =>
+    patterns.some((pattern) => matchesName(pattern, tool) && (!isPlain || pattern.scope === undefined)),
+  );
 }
 
-function mayWrite(state: StateSpec | undefined): boolean {
-  return WRITERS.some((tool) => lists(state, tool));
+function mayWrite(states: readonly StateSpec[]): boolean {
+  return WRITERS.some((tool) => lists(states, tool));
 }
 
-/** Whether a state with an envelope can only look. */
-function onlyReads(state: StateSpec | undefined): boolean {
-  return state?.final === undefined && state?.allowedTools !== undefined && !mayAct(state);
+/** Whether states with envelopes can only look. */
+function onlyRead(states: readonly StateSpec[]): boolean {
+  return (
+    states.every(({ final, allowedTools }) => final === undefined && allowedTools !== undefined) && !mayAct(states)
+  );
 }
 
-/** Whether a state lists a tool that changes something. */
-export function mayAct(state: StateSpec | undefined): boolean {
-  return mayWrite(state) || lists(state, "Bash");
+/** Whether states list a tool that changes something. */
+export function mayAct(states: readonly StateSpec[]): boolean {
+  return mayWrite(states) || lists(states, "Bash");
 }
 
 /** A state that looks at what others did, by its name. */
@@ -38,11 +42,11 @@ function privilegeJumps(spec: PipelineSpec, flow: Flow): readonly CheckFinding[]
   const found: CheckFinding[] = [];
   const seen = new Set<string>();
   for (const from of spec.states.keys()) {
-    if (!onlyReads(spec.states.get(from)) || REVIEWING.test(nameOf(spec, from))) continue;
+    if (!onlyRead(statesAt(spec, from)) || REVIEWING.test(nameOf(spec, from))) continue;
     for (const { index, row, shape } of flow.moves(from)) {
       if (row.approval !== undefined) continue;
       for (const to of entersOf(shape)) {
-        const target = spec.states.get(to);
+        const target = statesAt(spec, to);
         if (!mayWrite(target) || !lists(target, "Bash", true) || seen.has(to)) continue;
         seen.add(to);
         const message = `${nameOf(spec, from)} only reads, and ${nameOf(spec, to)}, which follows it without an approval or a review, may change files and run any command.`;
@@ -61,7 +65,7 @@ function unreviewed(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
   if (routes.kind !== "table") return [];
   const worked = new Set(flow.stops.map(({ state }) => state));
   return [...worked].flatMap((state): readonly CheckFinding[] => {
-    if (!mayWrite(spec.states.get(state)) || !completesUnreviewed(spec, flow, state)) return [];
+    if (!mayWrite(statesAt(spec, state)) || !completesUnreviewed(spec, flow, state)) return [];
     const message = `${nameOf(spec, state)} may change files, and the run may then complete without a state that only looks at the changes and without an approval.`;
     const suggestion = "add a review or a test state after it, or ask for approval";
     return [{ severity: "warning", rule: "write-without-review", path: `stages.${state}`, message, suggestion }];
@@ -73,12 +77,26 @@ function completesUnreviewed(spec: PipelineSpec, flow: Flow, start: string): boo
   const waiting = new Set([start]);
   for (const state of waiting) {
     for (const move of flow.moves(state)) {
-      if (move.row.approval !== undefined || move.shape.kind === "return") continue;
+      if (move.row.approval !== undefined || move.shape.kind === "return" || reviewsOnTheWay(spec, move)) continue;
       if (completes(spec, move)) return true;
-      for (const next of entersOf(move.shape)) if (mayWrite(spec.states.get(next))) waiting.add(next);
+      for (const next of entersOf(move.shape)) if (mayWrite(statesAt(spec, next))) waiting.add(next);
     }
   }
   return false;
+}
+
+/** Whether a child of a fan-out only looks at the changes. */
+function reviewsOnTheWay(spec: PipelineSpec, { shape }: Move): boolean {
+  switch (shape.kind) {
+    case "fanOut":
+      return shape.siblings.some(({ state }) => !mayWrite(statesAt(spec, state)));
+    case "fork":
+      return shape.branches.some(({ initial }) => !mayWrite(statesAt(spec, initial)));
+    case "invoke":
+      return !mayWrite(statesInside(spec, shape.pipeline));
+    default:
+      return false;
+  }
 }
 
 function completes(spec: PipelineSpec, { shape }: Move): boolean {

@@ -3,7 +3,7 @@ import { conditionWords, type OperatorCondition } from "../../guard.ts";
 import { contradictionIn, impossibleIn, type KnownContext, valueWords } from "../conditions.ts";
 import { type CheckFinding, listed, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";
-import { type Move, movesOf, moveWords } from "../moves.ts";
+import { type Move, moveWords } from "../moves.ts";
 
 /** Rows that never fire. */
 export function rowRules(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
@@ -32,7 +32,7 @@ function usesOfRows(spec: PipelineSpec, flow: Flow): ReadonlyMap<number, readonl
   const rows = new Map<number, Use[]>();
   for (const state of spec.states.keys()) {
     const fired = new Set(flow.moves(state).map(({ index }) => index));
-    for (const move of movesOf(spec, state)) {
+    for (const move of flow.rows(state)) {
       const use = { state, move, fires: fired.has(move.index), before: flow.before(state, move) };
       const uses = rows.get(move.index);
       if (uses === undefined) rows.set(move.index, [use]);

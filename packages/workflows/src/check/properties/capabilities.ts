@@ -1,6 +1,6 @@
 // What may happen inside a state while it works.
 
-import type { PipelineSpec } from "@sluice/core";
+import type { PipelineSpec, StateSpec } from "@sluice/core";
 import { matchesName } from "@sluice/core/gate";
 import { pipelinesWithin } from "@sluice/core/runtime";
 import { stepsOf } from "@sluice/stages";
@@ -33,6 +33,18 @@ export function pipelineMayApprove(spec: PipelineSpec, name: string): boolean {
 function within(spec: PipelineSpec, name: string): readonly PipelineSpec[] {
   const invoked = spec.pipelines.get(name);
   return invoked === undefined ? [] : pipelinesWithin(invoked);
+}
+
+/** A state, and the states of the pipelines that it runs itself. */
+export function statesAt(spec: PipelineSpec, state: string): readonly StateSpec[] {
+  const own = spec.states.get(state);
+  const inner = pipelinesOf(spec, state).flatMap((name) => statesInside(spec, name));
+  return own === undefined ? inner : [own, ...inner];
+}
+
+/** The states of a pipeline that this one invokes, and of those that it invokes in turn. */
+export function statesInside(spec: PipelineSpec, name: string): readonly StateSpec[] {
+  return within(spec, name).flatMap(({ states }) => [...states.values()]);
 }
 
 /** The pipelines that a state runs itself. A state of an unknown kind may run any. */

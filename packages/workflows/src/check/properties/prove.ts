@@ -2,10 +2,18 @@
 
 import type { PipelineSpec } from "@sluice/core";
 import { nameOf } from "../finding.ts";
-import { flowOf } from "../flow.ts";
 import { functionsOf } from "../moves.ts";
 import type { Property } from "./property.ts";
-import { countsAfter, firstStep, isWithinCaps, type PathStep, type Scene, type Step, stepsFrom } from "./steps.ts";
+import {
+  countsAfter,
+  firstStep,
+  isWithinCaps,
+  type PathStep,
+  type Scene,
+  type Step,
+  sceneOf,
+  stepsFrom,
+} from "./steps.ts";
 import { COMPLETED, type Counts, isEnded, type Thread } from "./thread.ts";
 import { type Watch, type Watched, watchOf } from "./watch.ts";
 
@@ -20,10 +28,12 @@ export type PropertyVerdict = { readonly situations: number } & (
 );
 
 export interface ProofOptions {
-  /** How many different situations of a run are looked at. Default: 100,000. */
+  /** How many different situations of a run are looked at. Default: 50,000. */
   readonly maxSituations?: number;
 }
-const MOST_SITUATIONS = 100_000;
+const MOST_SITUATIONS = 50_000;
+/** Steps that are looked at, on average. */
+const STEPS_A_SITUATION = 10;
 
 /**
  * Proves that a property holds on all paths of a pipeline, or shows a shortest path that breaks it. Conditions may hold or not,
@@ -32,10 +42,9 @@ const MOST_SITUATIONS = 100_000;
  * without a grant, and nothing counts on its use. Where a function decides what comes next, only its declared targets are known.
  */
 export function proveProperty(spec: PipelineSpec, property: Property, options: ProofOptions = {}): PropertyVerdict {
-  const flow = flowOf(spec);
   const watch = watchOf(property);
   const most = options.maxSituations ?? MOST_SITUATIONS;
-  const scene: Scene = { spec, flow, words: watch.words, counted: false };
+  const scene = sceneOf(spec, watch.words);
   const search = { watch, most };
   const found = [searched({ ...search, scene }, false)];
   // A cap may cut the shortest path, and not another one.
@@ -85,6 +94,7 @@ type Found = { readonly states: ReadonlySet<string>; readonly situations: number
 /** Looks at the situations of a run in the order of their distance from the start. */
 function searched({ scene, watch, most }: Search, assumed: boolean): Found {
   const states = new Set<string>();
+  let steps = 0;
   const seen = new Set<string>();
   const waiting: Situation[] = [];
   const add = (step: Step, before: Situation | undefined): Situation | undefined => {
@@ -106,6 +116,8 @@ function searched({ scene, watch, most }: Search, assumed: boolean): Found {
     if (seen.size > most) return { kind: "tooMany", states, situations: seen.size };
     for (const step of stepsFrom(scene, situation.thread)) {
       if (step.assumed === true && !assumed) continue;
+      steps += 1;
+      if (steps > most * STEPS_A_SITUATION) return { kind: "tooMany", states, situations: most };
       const broken = add(step, situation);
       if (broken !== undefined) return { kind: "broken", steps: stepsOf(broken), states, situations: seen.size };
     }

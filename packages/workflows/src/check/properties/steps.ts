@@ -1,9 +1,9 @@
 // What may happen next in a run, step by step. Conditions may hold or not, states may fail, and files may change at any time.
 
-import type { ChoiceShape, PipelineSpec } from "@sluice/core";
+import type { ChoiceShape, InterruptSpec, PipelineSpec } from "@sluice/core";
 import { invokeKey } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
-import type { Flow } from "../flow.ts";
+import { type Flow, flowOf } from "../flow.ts";
 import { functionsOf, type Move, moveWords } from "../moves.ts";
 import { mayApprove, mayUse, pipelineMayApprove, pipelineMayUse } from "./capabilities.ts";
 import type { Word } from "./property.ts";
@@ -57,6 +57,30 @@ export interface Scene {
   readonly words: readonly Word[];
   /** Whether caps are counted. Otherwise there are fewer situations, and steps that caps do not allow. */
   readonly counted: boolean;
+  /** The interrupts that may matter. */
+  readonly interrupts: readonly InterruptSpec[];
+  /** What is known of children: whether something that the property names may happen in them. */
+  readonly mattering: Map<string, boolean>;
+}
+
+/** What a search for these words needs to know. */
+export function sceneOf(spec: PipelineSpec, words: readonly Word[]): Scene {
+  const flow = flowOf(spec);
+  const scene: Scene = { spec, flow, words, counted: false, interrupts: [], mattering: new Map() };
+  return { ...scene, interrupts: spec.interrupts.filter(({ target }) => changesSomething(scene, target)) };
+}
+
+/** Whether the handler of an interrupt does anything but return or fail, and whether something that the property names happens there. */
+function changesSomething(scene: Scene, target: string): boolean {
+  const { spec, flow, words } = scene;
+  if (functionsOf(spec, target) !== undefined || words.some((word) => mayHappenIn(scene, new Set([target]), word)))
+    return true;
+  return flow.moves(target).some(({ shape }) => {
+    if (shape.kind === "return" || shape.kind === "fail" || shape.kind === "cancel") return false;
+    const outcome = shape.kind === "to" ? spec.states.get(shape.state)?.final?.outcome : undefined;
+    const isNamed = words.some((word) => word.kind === "state" && shape.kind === "to" && word.id === shape.state);
+    return isNamed || outcome === undefined || outcome === "completed";
+  });
 }
 
 /** How a run begins. */
@@ -161,7 +185,7 @@ function workingSteps(scene: Scene, at: Working, branch: readonly string[]): rea
     steps.push(...moved(scene, at, move, branch));
   }
   steps.push(...functionSteps(scene, at, branch));
-  for (const { name, target } of spec.interrupts) {
+  for (const { name, target } of scene.interrupts) {
     if (suspended.some(({ interrupt }) => interrupt === name)) continue;
     const next: Working = { ...at, state: target, suspended: [...suspended, { state, interrupt: name }] };
     const path: PathStep = { branch, from, on: `interrupt ${name}`, to: nameOf(spec, target) };
@@ -307,10 +331,17 @@ function forking(
 
 /** Whether something that the property names may happen in a child, or whether it cannot complete. */
 function mayMatter(scene: Scene, child: Thread): boolean {
+  const key = JSON.stringify(child);
+  const known = scene.mattering.get(key) ?? matters(scene, child);
+  scene.mattering.set(key, known);
+  return known;
+}
+
+function matters(scene: Scene, child: Thread): boolean {
   const { spec, flow, words } = scene;
   if (child.is === "inside") return words.some((word) => mayHappenInside(spec, child.pipeline, word));
   if (child.is !== "ready") return true;
-  const states = new Set([child.state, ...spec.interrupts.map(({ target }) => target)]);
+  const states = new Set([child.state, ...scene.interrupts.map(({ target }) => target)]);
   let completes = child.isSibling === true;
   for (const state of states) {
     if (state === child.terminal) continue;

@@ -17,7 +17,7 @@ import {
   transition,
 } from "@sluice/core/machine";
 import { nameOf } from "../finding.ts";
-import { movesOf, triggerKey } from "../moves.ts";
+import { type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
 
 export interface Simulation {
@@ -80,7 +80,14 @@ export async function simulate(
   outcomes: readonly Outcome[],
   { input = {} }: SimulateOptions = {},
 ): Promise<Simulation> {
-  const walk: Walk = { spec, machine: initialState(spec, { input }), hops: [], asked: undefined, queued: [] };
+  const walk: Walk = {
+    spec,
+    moves: moveTable(spec),
+    machine: initialState(spec, { input }),
+    hops: [],
+    asked: undefined,
+    queued: [],
+  };
   let end = await step(walk, { kind: "start" }, { what: "the run starts" });
   for (const [index, outcome] of outcomes.entries()) {
     const fault = end === undefined ? await happen(walk, outcome, index) : { message: "the run has already ended" };
@@ -92,6 +99,7 @@ export async function simulate(
 
 interface Walk {
   readonly spec: PipelineSpec;
+  readonly moves: MoveTable;
   readonly machine: MachineState;
   readonly hops: SimulatedHop[];
   /** The transition that a person has to approve. */
@@ -287,7 +295,7 @@ async function step(
   const { effect, patch, trace } = await transition(spec, machine, input);
   hops.push({
     ...about,
-    rows: rowsOf(spec, about.state, input, trace),
+    rows: rowsOf(walk.moves, about.state, input, trace),
     follows: followsOf(spec, machine, effect),
     trace,
   });
@@ -338,7 +346,7 @@ export function endWords(spec: PipelineSpec, end: MachineEnd): string {
 
 /** The rows that were candidates, in their order. */
 function rowsOf(
-  spec: PipelineSpec,
+  moves: MoveTable,
   state: string | undefined,
   input: MachineInput,
   trace: NextDecision,
@@ -354,7 +362,7 @@ function rowsOf(
     if (of.kind !== "event") return typeof on === "string";
     return typeof on !== "string" && (trace.by === "safe_next" ? on.event === "*" : on.event === of.event);
   };
-  return movesOf(spec, state).flatMap((move): readonly DecidedRow[] => {
+  return moves.of(state).flatMap((move): readonly DecidedRow[] => {
     const { index, row } = move;
     if (!isOf(row)) return [];
     const { label, when, approval } = row;

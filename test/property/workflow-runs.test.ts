@@ -1,0 +1,193 @@
+import { SluiceError } from "@sluice/core";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { expectCutShort, expectSame } from "../support/compared-runs.ts";
+import { type ClosedRun, machineWorld } from "../support/machine-runs.ts";
+import { randomWorkflow } from "../support/random-workflows.ts";
+import type { Expectation, Machine, RouteNode } from "../support/reference-machine.ts";
+import { interpret } from "../support/reference-run.ts";
+
+const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 500);
+const TIMEOUT = 120_000 + 200 * MACHINES;
+/** What enough random machines come to, by the types of their events. */
+const REACHED = [
+  ...["transition.accepted", "transition.rejected", "interrupt.started", "interrupt.returned", "fanOut.joined"],
+  ...["context.changed", "limit.reached", "route.rejected"],
+];
+
+/** Machines whose runs can be foreseen: nothing in them depends on who is first, and they end soon. */
+const foreseeable = randomWorkflow
+  .map((machine) => ({ machine, expected: interpret(machine) }))
+  .filter(({ expected }) => expected.isOpen !== true && expected.runs.size <= MOST_RUNS)
+  .filter(({ machine, expected }) => isAgreed(machine, expected));
+const MOST_RUNS = 40;
+/** Of these, those in which no handler works beside a sibling. */
+const cancellable = foreseeable.filter(({ expected }) =>
+  [...expected.runs].every(
+    ([run, { events }]) => run === "" || events.every(({ type }) => type !== "interrupt.started"),
+  ),
+);
+
+/** Without the few meetings of two features that run loop and reference do not read alike yet. */
+function isAgreed({ routes }: Machine, { runs }: Expectation): boolean {
+  // The record of a changed context has the data of the event alone.
+  const isPatched = (to: string | RouteNode): boolean =>
+    typeof to === "object" && to.do === "to" && to.context !== undefined;
+  if (routes.kind === "table" && routes.rows.some(({ on, to }) => typeof on === "object" && isPatched(to)))
+    return false;
+  return [...runs].every(([run, { events, asked, raced }]) => {
+    const types = new Set(events.map(({ type }) => type));
+    // Branches that fork again are not capped.
+    if (run !== "" && types.has("fanOut.started")) return false;
+    // A sibling that is cancelled while a handler works beside it has failed.
+    if (raced && types.has("interrupt.started")) return false;
+    // At a cap, the record has data that did not merge.
+    if (types.has("limit.reached") && types.has("transition.accepted")) return false;
+    // After a return, the rows of the result read what was there before the interrupt.
+    return !types.has("interrupt.returned") || asked.length === 0;
+  });
+}
+
+test(
+  "the run of a machine as files make it does what files mean, in each of its child runs",
+  async () => {
+    const world = machineWorld();
+    const seen = new Map<string, number>();
+    await fc.assert(
+      fc.asyncProperty(foreseeable, async ({ machine, expected }) => {
+        tally(expected, seen);
+        const started = world.start(machine);
+        expectSame(await world.observe(started, await started.handle), machine, "the run");
+        expect(started.play.faults).toEqual([]);
+      }),
+      { numRuns: MACHINES },
+    );
+    for (const what of REACHED) expect(seen.get(what) ?? 0, what).toBeGreaterThanOrEqual(Math.floor(MACHINES / 250));
+    if (process.env.SLUICE_TEST_MACHINES !== undefined)
+      console.log(Object.fromEntries([...seen].toSorted(([a], [b]) => (a < b ? -1 : 1))));
+  },
+  TIMEOUT,
+);
+
+test(
+  "a machine's run that stops at any record ends, when it is resumed, as if it had not stopped",
+  async () => {
+    const world = machineWorld();
+    const stopped = { crashed: 0, suspended: 0 };
+    const how = fc.constantFrom("crashed" as const, "suspended" as const);
+    await fc.assert(
+      fc.asyncProperty(foreseeable, fc.nat(10_000), how, async ({ machine, expected }, at, by) => {
+        const last = at % recordsOf(expected);
+        const started = world.start(machine, {
+          beforeRecord: () => {
+            if (started.play.written < last) return;
+            if (by === "crashed") throw new SluiceError("Host", "store_gone", "the process has ended");
+            void started.handle.suspend();
+          },
+        });
+        const first = await started.handle.then(
+          (result) => result,
+          () => undefined,
+        );
+        const isOver = first !== undefined && first.status !== "suspended";
+        if (!isOver) stopped[by] += 1;
+        const result = isOver ? first : await world.resume(started);
+        expectSame(await world.observe(started, result), machine, `${by} after ${last} records`);
+        expect(started.play.faults).toEqual([]);
+      }),
+      { numRuns: MACHINES },
+    );
+    for (const times of Object.values(stopped)) expect(times).toBeGreaterThan(MACHINES / 5);
+  },
+  TIMEOUT,
+);
+
+test(
+  "a machine's run that is cancelled while any state works, a handler included, ends cancelled and enters no other state",
+  async () => {
+    const world = machineWorld();
+    let cancelled = 0;
+    await fc.assert(
+      fc.asyncProperty(cancellable, fc.nat(10_000), async ({ machine, expected }, at) => {
+        const works = expected.stages.filter(({ status }) => status !== "skipped").length;
+        const last = at % Math.max(1, works);
+        let begun = 0;
+        let isOver = false;
+        const late: string[] = [];
+        const started = world.start(machine, {
+          onAct: async (run, signal) => {
+            if (isOver) late.push(run);
+            begun += 1;
+            if (begun !== last + 1) return;
+            const aborted = new Promise((resolve) => signal.addEventListener("abort", resolve));
+            void started.handle.cancel("enough");
+            await aborted;
+            isOver = true;
+          },
+        });
+        const result = await started.handle;
+        const seen = await world.observe(started, result);
+        expect(late).toEqual([]);
+        expect(started.play.faults).toEqual([]);
+        // A child that was to be cancelled may have ended before it worked.
+        if (!isOver) return expectSame(seen, machine, "the run");
+        cancelled += 1;
+        expect(seen.end).toMatchObject({ status: "cancelled", code: "cancelled" });
+        expectCutShort(seen, expected);
+      }),
+      { numRuns: Math.ceil(MACHINES / 2) },
+    );
+    expect(cancelled).toBeGreaterThan(MACHINES / 5);
+  },
+  TIMEOUT,
+);
+
+test(
+  "a machine's run that is cancelled after its process ended enters no state, whatever its last record is",
+  async () => {
+    const world = machineWorld();
+    let cancelled = 0;
+    await fc.assert(
+      fc.asyncProperty(cancellable, fc.nat(10_000), async ({ machine, expected }, at) => {
+        const last = at % recordsOf(expected);
+        const started = world.start(machine, {
+          beforeRecord: () => {
+            if (started.play.written >= last) throw new SluiceError("Host", "store_gone", "the process has ended");
+          },
+        });
+        const { runId } = started.handle;
+        const result = await started.handle.then(
+          (ended) => ended,
+          () => undefined,
+        );
+        if (result !== undefined) return expectSame(await world.observe(started, result), machine, "the run");
+        cancelled += 1;
+        const { entered, asked } = started.play;
+        const before = [entered.size, asked.size];
+        expect(await world.host.cancel(runId, "enough", "me")).toBe("cancelled");
+        expect(await world.host.result(runId)).toMatchObject({ status: "cancelled" });
+        expect([entered.size, asked.size]).toEqual(before);
+        const closed: ClosedRun = { status: "cancelled", stages: [], error: { code: "cancelled", message: "enough" } };
+        expectCutShort(await world.observe(started, closed), expected);
+      }),
+      { numRuns: Math.ceil(MACHINES / 2) },
+    );
+    expect(cancelled).toBeGreaterThan(MACHINES / 5);
+  },
+  TIMEOUT,
+);
+
+/** About how many records a run writes. */
+function recordsOf({ stages, runs }: Expectation): number {
+  const events = [...runs.values()].flatMap((run) => run.events).length;
+  return Math.max(2, 2 * stages.length + Math.floor(events / 2));
+}
+
+function tally({ runs }: Expectation, into: Map<string, number>): void {
+  const count = (what: string): void => void into.set(what, (into.get(what) ?? 0) + 1);
+  for (const [run, { events }] of runs)
+    for (const { type } of events) {
+      count(type);
+      if (run !== "") count(`${type} in a child`);
+    }
+}
