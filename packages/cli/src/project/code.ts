@@ -127,6 +127,11 @@ export function fileStem(path: string): string {
   return basename(path, [...CODE_EXTENSIONS, ...WORKFLOW_EXTENSIONS].includes(extension) ? extension : "");
 }
 
+/** Whether a pipeline may have this name. */
+export function isPipelineName(name: string): boolean {
+  return /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name);
+}
+
 /** Admits only trusted files that have not changed. Throws Validation `folder_untrusted` for others. */
 export function asTrusted(trusted: CodeDigests, root: string): Admit {
   return ({ file, digest }) => {
