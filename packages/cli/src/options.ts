@@ -35,7 +35,7 @@ export function withCommonOptions(command: Command, ...lines: readonly string[])
 /** Whether the project's own code is loaded. */
 export function withCodeOptions(command: Command): Command {
   return command
-    .option("--trust", "trust the current config and pipelines of this folder")
+    .option("--trust", "trust the current config, pipelines and workflows of this folder")
     .option("--no-config", "ignore sluice.config.* of this folder");
 }
 

@@ -1,7 +1,6 @@
 import { resolve } from "node:path";
 import type { JsonObject } from "@sluice/core";
-import { count } from "@sluice/view/words";
-import { type Diagnostic, renderSarif, renderText } from "@sluice/workflows";
+import { type Diagnostic, renderSarif } from "@sluice/workflows";
 import type { CommandContext } from "../../command-context.ts";
 import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -9,7 +8,7 @@ import { usageError, write } from "../../output/output.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
-import { type Checked, readChecked, relativeName, relativeTo } from "./checked.ts";
+import { checkedLines, countOf, readChecked, relativeTo } from "./checked.ts";
 import { type Examined, proveAll, simulateFile, tryOnRuns } from "./examine.ts";
 
 export type CheckFlags = CommonFlags & {
@@ -61,28 +60,13 @@ export async function check(context: CommandContext, names: readonly string[], f
       diagnostics: shown.map((diagnostic) => ({ ...diagnostic })),
       ...jsonOf(examined),
     },
-    text: () => [
-      ...checked.flatMap((each) => diagnosticLines(each, here)),
-      `${count(checked.length, "workflow")}: ${count(errors, "error")}, ${count(warnings, "warning")}`,
-      ...examined.flatMap(({ lines }) => ["", ...lines]),
-    ],
+    text: () => [...checkedLines(checked, here), ...examined.flatMap(({ lines }) => ["", ...lines])],
   });
   return exitOf(diagnostics, examined);
 }
 
 /** Runs that a trial looks at. */
 const DEFAULT_RUNS = 20;
-
-/** The mistakes of a workflow as lines, with names of files as seen from a folder. */
-export function diagnosticLines({ diagnostics, textOf }: Checked, here: string): readonly string[] {
-  const absolute = new Map(diagnostics.map(({ file }) => [relativeName(here, file), file]));
-  const text = renderText(relativeTo(here, diagnostics), (file) => textOf(absolute.get(file) ?? file));
-  return text.split("\n").slice(0, -1);
-}
-
-function countOf(diagnostics: readonly Diagnostic[], severity: Diagnostic["severity"]): number {
-  return diagnostics.filter((one) => one.severity === severity).length;
-}
 
 function jsonOf(examined: readonly Examined[]): JsonObject {
   const properties = examined.flatMap(({ json }) => ("property" in json ? [json.property] : []));

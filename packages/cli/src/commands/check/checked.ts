@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, relative, resolve } from "node:path";
 import { type PipelineSpec, SluiceError } from "@sluice/core";
-import { checkWorkflow, type Diagnostic } from "@sluice/workflows";
+import { count } from "@sluice/view/words";
+import { checkWorkflow, type Diagnostic, renderText } from "@sluice/workflows";
 import { fileStem } from "../../project/code.ts";
 import { readWorkflowFile } from "../../project/load-workflow.ts";
 import { type Finding, findPipeline, isWorkflowPath, workflowSurroundings } from "../../project/pipelines.ts";
@@ -87,11 +88,29 @@ async function readPipeline(name: string, project: Finding): Promise<Checked> {
   return { name, spec: pipeline.spec, diagnostics, textOf: () => undefined };
 }
 
+/** Everything that was found, and the counts, as lines; names of files as seen from a folder. Safe to print. */
+export function checkedLines(checked: readonly Checked[], here: string): readonly string[] {
+  const diagnostics = checked.flatMap((each) => each.diagnostics);
+  const counts = `${count(countOf(diagnostics, "error"), "error")}, ${count(countOf(diagnostics, "warning"), "warning")}`;
+  return [...checked.flatMap((each) => diagnosticLines(each, here)), `${count(checked.length, "workflow")}: ${counts}`];
+}
+
+/** The mistakes of one workflow as lines. */
+export function diagnosticLines({ diagnostics, textOf }: Checked, here: string): readonly string[] {
+  const absolute = new Map(diagnostics.map(({ file }) => [relativeName(here, file), file]));
+  const text = renderText(relativeTo(here, diagnostics), (file) => textOf(absolute.get(file) ?? file));
+  return text.split("\n").slice(0, -1);
+}
+
+export function countOf(diagnostics: readonly Diagnostic[], severity: Diagnostic["severity"]): number {
+  return diagnostics.filter((one) => one.severity === severity).length;
+}
+
 /** Diagnostics with the names of files relative to a folder that holds them. */
 export function relativeTo(folder: string, diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   return diagnostics.map((diagnostic) => ({ ...diagnostic, file: relativeName(folder, diagnostic.file) }));
 }
 
-export function relativeName(folder: string, file: string): string {
+function relativeName(folder: string, file: string): string {
   return isAbsolute(file) && isWithin(file, folder) ? relative(folder, file) : file;
 }

@@ -10,8 +10,7 @@ import { writeWhole } from "../../output/output-file.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
-import { diagnosticLines } from "../check/action.ts";
-import { readChecked } from "../check/checked.ts";
+import { diagnosticLines, readChecked } from "../check/checked.ts";
 
 type GraphFormat = "ascii" | "mermaid" | "svg";
 
