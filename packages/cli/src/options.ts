@@ -35,7 +35,7 @@ export function withCommonOptions(command: Command, ...lines: readonly string[])
 /** Whether the project's own code is loaded. */
 export function withCodeOptions(command: Command): Command {
   return command
-    .option("--trust", "trust the current config and pipelines of this folder")
+    .option("--trust", "trust the current config, pipelines and workflows of this folder")
     .option("--no-config", "ignore sluice.config.* of this folder");
 }
 
@@ -90,6 +90,11 @@ export function wholeNumber(least: 0 | 1): (text: string) => number {
   };
 }
 
+/** True for an option without its number, which `withBareOptions` rewrites to `--option=`; else the number. */
+export function optionalNumber(text: string): true | number {
+  return text === "" ? true : wholeNumber(1)(text);
+}
+
 /** The first digits of a SHA-256 digest, in lower case. */
 export function digestDigits(text: string): string {
   if (!/^[0-9a-f]{6,64}$/i.test(text))
@@ -100,7 +105,7 @@ export function digestDigits(text: string): string {
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
-/** True for a bare --wait, which `withBareWait` rewrites to `--wait=`; else milliseconds. */
+/** True for a bare --wait, which `withBareOptions` rewrites to `--wait=`; else milliseconds. */
 function waitTime(text: string): true | number {
   return text === "" ? true : duration(text);
 }
@@ -113,13 +118,21 @@ export function duration(text: string): number {
   throw new InvalidArgumentError("Expected a duration such as 45s, 30m, 2h or 7d.");
 }
 
-/** Passes the word after a bare --wait to it only if it is a duration: else commander would pass it the pipeline's name. */
-export function withBareWait(args: readonly string[]): readonly string[] {
+/** Options whose value may be left out, and the values that they take. */
+const OPTIONAL_VALUES: Readonly<Record<string, RegExp>> = { "--wait": DURATION, "--against-runs": /^\d+$/ };
+
+/** Passes the word after a bare option to it only if it is a value of that option: else commander would pass it a name. */
+export function withBareOptions(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
-  const isBare = (at: number): boolean => args[at] === "--wait" && (end === -1 || at < end);
+  const takenBy = (at: number): RegExp | undefined => {
+    const word = args[at] ?? "";
+    return (end === -1 || at < end) && Object.hasOwn(OPTIONAL_VALUES, word) ? OPTIONAL_VALUES[word] : undefined;
+  };
   return args.flatMap((word, at): readonly string[] => {
-    if (isBare(at)) return [`--wait=${DURATION.test(args[at + 1] ?? "") ? args[at + 1] : ""}`];
-    return isBare(at - 1) && DURATION.test(word) ? [] : [word];
+    const value = takenBy(at);
+    const next = args[at + 1] ?? "";
+    if (value !== undefined) return [`${word}=${value.test(next) ? next : ""}`];
+    return takenBy(at - 1)?.test(word) === true ? [] : [word];
   });
 }
 

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import type { CommandContext, CommandRun } from "./command-context.ts";
-import { EXIT_CODES, examples, ownVersion, withBareWait } from "./options.ts";
+import { EXIT_CODES, examples, ownVersion, withBareOptions } from "./options.ts";
 import { formatIn } from "./output/formats.ts";
 
 interface SubcommandOptions {
@@ -11,7 +11,9 @@ interface SubcommandOptions {
 const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<SubcommandOptions>]>> = {
   run: ["run a pipeline", () => import("./commands/run/options.ts")],
   demo: ["run codeReview on a sample repository, offline", () => import("./commands/demo/options.ts")],
+  init: ["write a workflow file to start from", () => import("./commands/init/options.ts")],
   check: ["check workflow files", () => import("./commands/check/options.ts")],
+  graph: ["draw a workflow or a pipeline", () => import("./commands/graph/options.ts")],
   runs: ["list the runs of this folder", () => import("./commands/runs/options.ts")],
   show: ["show one run", () => import("./commands/show/options.ts")],
   resume: ["resume a suspended run", () => import("./commands/resume/options.ts")],
@@ -35,7 +37,7 @@ export async function runCommand(given: readonly string[], context: CommandConte
       const action = await load();
       exitCode = await action(context, ...parsed);
     };
-  const args = withHelpFlag(withBareWait(given));
+  const args = withHelpFlag(withBareOptions(given));
   const run = { ...context, acts };
   const program = createProgram(run);
   try {
@@ -77,7 +79,7 @@ function createProgram(context: CommandRun): Command {
       writeErr: () => undefined,
       outputError: () => undefined,
     })
-    .configureHelp({ optionTerm: ({ flags }) => flags.replace("--wait [duration]", "--wait[=duration]") })
+    .configureHelp({ optionTerm: ({ flags }) => flags.replace(/^(--wait|--against-runs) \[(\w+)\]$/, "$1[=$2]") })
     .addHelpText(
       "after",
       examples(

@@ -121,9 +121,15 @@ export function untrustedFolder(message: string): SluiceError {
   return new SluiceError("Validation", "folder_untrusted", message);
 }
 
-/** The name of the pipeline in a file. */
+/** The name of the pipeline in a file, or in a folder of stages. */
 export function fileStem(path: string): string {
-  return basename(path, extname(path));
+  const extension = extname(path);
+  return basename(path, [...CODE_EXTENSIONS, ...WORKFLOW_EXTENSIONS].includes(extension) ? extension : "");
+}
+
+/** Whether a pipeline may have this name. */
+export function isPipelineName(name: string): boolean {
+  return /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name);
 }
 
 /** Admits only trusted files that have not changed. Throws Validation `folder_untrusted` for others. */

@@ -15,7 +15,7 @@ import {
   type SandboxMode,
   type SandboxSettings,
 } from "@sluice/stages";
-import { asTrusted, type CodeDigests, fileDigests, fileStem, type ProjectCode } from "./code.ts";
+import { asTrusted, type CodeDigests, fileDigests, fileStem, isPipelineName, type ProjectCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
 import {
   checkedBy,
@@ -72,7 +72,7 @@ export async function loadConfig(
   const failed = (message: string, cause: unknown): SluiceError =>
     new SluiceError("Validation", "config_load_failed", message, { cause });
   const { exports, files, deciding } = await loadModule(file, asTrusted(trusted, code.root), failed, clock);
-  const known = [...code.pipelines.map(fileStem), ...bundledPipelines().keys()];
+  const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundledPipelines().keys()];
   const settings = readConfig(file, code.root, exports.default, known);
   return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
 }
@@ -110,7 +110,7 @@ const provider = (name: string): Omit<Problem, "path"> | undefined => {
 };
 
 const pipelineName = (name: string): Omit<Problem, "path"> | undefined =>
-  /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name)
+  isPipelineName(name)
     ? undefined
     : { message: "is not a valid name: use a letter, then up to 63 letters, digits, _ or -", suggestion: "rename it" };
 

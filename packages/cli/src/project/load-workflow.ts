@@ -5,11 +5,20 @@ import { diskFiles, type LoadedWorkflow, loadWorkflow, renderText } from "@sluic
 import { isPipeline, type LoadedFile } from "./load.ts";
 import type { Admit } from "./modules.ts";
 
-/** The path of the project's workflow of a name. */
-export type FindWorkflow = (name: string) => string | undefined;
+/** What a workflow may name outside of its files. */
+export interface WorkflowSurroundings {
+  /** The path of the project's workflow of a name. */
+  find(name: string): string | undefined;
+  /** The names of all tools; undefined if they are not known before a run. */
+  readonly tools: readonly string[] | undefined;
+}
 
 /** Reads a workflow after `admit` has accepted each of its files, with its mistakes. Throws the error of `admit`. */
-export async function readWorkflowFile(path: string, admit: Admit, find: FindWorkflow): Promise<LoadedWorkflow> {
+export async function readWorkflowFile(
+  path: string,
+  admit: Admit,
+  { find, tools }: WorkflowSurroundings,
+): Promise<LoadedWorkflow> {
   let refused: Error | undefined;
   const loaded = await loadWorkflow(path, {
     ...diskFiles,
@@ -25,6 +34,7 @@ export async function readWorkflowFile(path: string, admit: Admit, find: FindWor
       return text;
     },
     find: async (name) => find(name),
+    ...(tools === undefined ? {} : { tools }),
   });
   // Loading reports what it cannot read as a mistake of the file; a file without trust is none.
   if (refused !== undefined) throw refused;
@@ -32,16 +42,22 @@ export async function readWorkflowFile(path: string, admit: Admit, find: FindWor
 }
 
 /** Loads the pipeline of a workflow file, or of a folder of stages. Throws Validation `workflow_invalid` with all mistakes. */
-export async function loadWorkflowFile(path: string, admit: Admit, find: FindWorkflow): Promise<LoadedFile> {
-  const { id, pipeline, diagnostics, files: read } = await readWorkflowFile(path, admit, find);
+export async function loadWorkflowFile(
+  path: string,
+  admit: Admit,
+  surroundings: WorkflowSurroundings,
+): Promise<LoadedFile> {
+  const { id, pipeline, diagnostics, files: read } = await readWorkflowFile(path, admit, surroundings);
   const textOf = (file: string): string | undefined => read.find((one) => one.path === file)?.text;
   // Its input is checked by the session, as that of every loaded pipeline.
   const loaded: unknown = pipeline;
   if (!isPipeline(loaded)) {
     const errors = diagnostics.filter(({ severity }) => severity === "error");
-    throw new SluiceError("Validation", "workflow_invalid", `${path} cannot run:\n${renderText(errors, textOf)}`);
+    throw new SluiceError("Validation", "workflow_invalid", `${path} cannot run:\n${renderText(errors, textOf).trimEnd()}`);
   }
   const files = new Map(read.map(({ path: file, digest }) => [realpathSync(file), digest]));
-  const warnings = diagnostics.length === 0 ? {} : { warnings: renderText(diagnostics, textOf) };
-  return { pipelines: new Map([[id, loaded]]), files, deciding: new Set(files.keys()), ...warnings };
+  // In a folder of stages, another document may be put in the place of the one that was read.
+  const deciding = new Set([realpathSync(path), ...files.keys()]);
+  const warnings = diagnostics.length === 0 ? {} : { warnings: renderText(diagnostics, textOf).trimEnd() };
+  return { pipelines: new Map([[id, loaded]]), files, deciding, ...warnings };
 }

@@ -1,8 +1,8 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { basename, extname, resolve, sep } from "node:path";
+import { extname, relative, resolve, sep } from "node:path";
 import { type JsonObject, SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
-import { bundledPipelines, type PipelineSource } from "@sluice/stages";
+import { builtinTools, bundledPipelines, type PipelineSource } from "@sluice/stages";
 import {
   asTrusted,
   CODE_EXTENSIONS,
@@ -15,6 +15,7 @@ import {
 } from "./code.ts";
 import { isPipeline, type LoadedFile, type LoadedPipeline, loadFile } from "./load.ts";
 import type { LoadedConfig } from "./load-config.ts";
+import type { WorkflowSurroundings } from "./load-workflow.ts";
 import type { Admit } from "./modules.ts";
 import { realPath } from "./project-paths.ts";
 import type { NamedFiles } from "./trust.ts";
@@ -54,10 +55,24 @@ export function projectPipelines({ code, config }: Pick<Finding, "code" | "confi
   return [...[...code.pipelines, ...code.workflows].map(fileStem), ...(config?.settings.pipelines.keys() ?? [])];
 }
 
-/** The project's workflow of a name, which another one may invoke; undefined if there is none, or several. */
-export function workflowNamed(name: string, { workflows }: ProjectCode): string | undefined {
-  const found = workflows.filter((path) => fileStem(path) === name);
-  return found.length === 1 ? found[0] : undefined;
+/** What the project's workflows may name: each other, and tools. */
+export function workflowSurroundings({ code, config }: Pick<Finding, "code" | "config">): WorkflowSurroundings {
+  const { tools = [], mcpServers = {} } = config?.settings ?? {};
+  const known = [...builtinTools(), ...tools].map(({ name }) => name);
+  return {
+    find: (name) => {
+      const found = code.workflows.filter((path) => fileStem(path) === name);
+      return found.length === 1 ? found[0] : undefined;
+    },
+    // MCP servers start only with a run.
+    tools: Object.keys(mcpServers).length === 0 ? known : undefined,
+  };
+}
+
+/** Whether a name is that of a workflow's file or folder, and not one to be looked up. */
+export function isWorkflowPath(name: string, here: string): boolean {
+  const isPath = name.includes("/") || name.includes(sep) || WORKFLOW_EXTENSIONS.includes(extname(name));
+  return isPath && isWorkflow(resolve(here, name));
 }
 
 /** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
@@ -69,10 +84,8 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
   const { code, here, config } = finding;
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
   if (file !== undefined) return await fromNamed(name, existing(resolve(here, file)), wanted, finding);
-  const isPath = name.includes("/") || name.includes(sep);
-  if ((isPath || WORKFLOW_EXTENSIONS.includes(extname(name))) && isWorkflow(resolve(here, name)))
-    return await fromNamed(name, existing(resolve(here, name)), undefined, finding);
-  if (isPath) {
+  if (isWorkflowPath(name, here)) return await fromNamed(name, existing(resolve(here, name)), undefined, finding);
+  if (name.includes("/") || name.includes(sep)) {
     const endings = [...CODE_EXTENSIONS, ...WORKFLOW_EXTENSIONS].join(", ");
     throw notFound(`${name} is not a pipeline file; those end in ${endings}, or are folders with a pipeline.yaml`);
   }
@@ -84,7 +97,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
     throw new SluiceError(
       "Validation",
       "pipeline_ambiguous",
-      `${stem} is defined in ${origins.map((path) => basename(path)).join(" and ")}; rename one, or use the path`,
+      `${stem} is defined in ${origins.map((path) => relative(code.root, path)).join(" and ")}; rename one, or use the path`,
     );
   }
   const [origin] = origins;
@@ -94,7 +107,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
       ? fromConfig(name, configured, config)
       : await fromFile(name, realpathSync(origin), exported, {
           admit: asTrusted(await finding.requireTrust(), code.root),
-          code,
+          finding,
         });
   if (!bundledPipelines().has(name)) return found;
   return { ...found, note: `${name} is the project's pipeline (${origin}), not the bundled one` };
@@ -139,7 +152,7 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
       const file = existing(source.file, finding.orElse);
       if ([code.pipelinesFolder, code.workflowsFolder].some((folder) => file.startsWith(realPath(folder) + sep))) {
         const admit = asTrusted(await finding.requireTrust(), code.root);
-        return await fromFile(source.file, file, source.export, { admit, code });
+        return await fromFile(source.file, file, source.export, { admit, finding });
       }
       if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
       // A store can come from elsewhere and refer to any file.
@@ -147,7 +160,7 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
         throw untrustedFile(
           `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
         );
-      return await fromFile(source.file, file, source.export, { admit: asRecorded(source, runId, orElse), code });
+      return await fromFile(source.file, file, source.export, { admit: asRecorded(source, runId, orElse), finding });
     }
   }
 }
@@ -190,9 +203,9 @@ function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
   };
 }
 
-async function fromNamed(name: string, file: string, wanted: string | undefined, { named, code }: Finding) {
-  const found = await fromFile(name, file, wanted, { admit: asNamed, code });
-  named.remember(file, found.source.files);
+async function fromNamed(name: string, file: string, wanted: string | undefined, finding: Finding) {
+  const found = await fromFile(name, file, wanted, { admit: asNamed, finding });
+  finding.named.remember(file, found.source.files);
   return found;
 }
 
@@ -200,11 +213,12 @@ async function fromFile(
   name: string,
   file: string,
   wanted: string | undefined,
-  { admit, code }: { readonly admit: Admit; readonly code: ProjectCode },
+  { admit, finding }: { readonly admit: Admit; readonly finding: Finding },
 ): Promise<FoundPipeline & { readonly source: FileSource }> {
-  const { pipelines, files, deciding, warnings } = await loadPipelines(file, admit, code);
+  const { pipelines, files, deciding, warnings } = await loadPipelines(file, admit, finding);
   const names = [...pipelines.keys()];
-  const exported = wanted ?? (names.length === 1 ? names[0] : undefined);
+  // A workflow file has one pipeline, whose id may have changed since it was recorded.
+  const exported = (isWorkflow(file) ? undefined : wanted) ?? (names.length === 1 ? names[0] : undefined);
   const pipeline = exported === undefined ? undefined : pipelines.get(exported);
   if (pipeline !== undefined && exported !== undefined) {
     const source = { kind: "file", file, export: exported, files: fileDigests(files) } as const;
@@ -217,10 +231,10 @@ async function fromFile(
 }
 
 /** Workflow files need their reader, which other commands do not load. */
-async function loadPipelines(file: string, admit: Admit, code: ProjectCode): Promise<LoadedFile> {
+async function loadPipelines(file: string, admit: Admit, finding: Finding): Promise<LoadedFile> {
   if (!isWorkflow(file)) return await loadFile(file, admit);
   const { loadWorkflowFile } = await import("./load-workflow.ts");
-  return await loadWorkflowFile(file, admit, (name) => workflowNamed(name, code));
+  return await loadWorkflowFile(file, admit, workflowSurroundings(finding));
 }
 
 function existing(path: string, orElse?: string): string {

@@ -65,6 +65,12 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (!folder.wasAsked()) say(`${notTrusted(folder)}; using the default store`);
       return projectPathsOf(flags, here);
     },
+    /** The project as it is without asking: its config only if it is trusted already. */
+    async look(root: string): Promise<Project> {
+      const folder = folderAt(root);
+      const mayLoad = flags.config !== false && folder.code.configs.length > 0 && (await folder.isOpen());
+      return projectOf(folder, mayLoad ? await folder.config() : undefined);
+    },
     /** The project of a new run; asks the user for trust if required and possible. */
     async open(root: string): Promise<Project> {
       const folder = folderAt(root);
@@ -189,7 +195,7 @@ function untrusted(root: string, state: TrustState): SluiceError {
   const what =
     state.kind === "changed"
       ? `the code of ${root} changed since it was trusted (${state.files.map(inLine).join(", ")})`
-      : `the pipelines and the config in ${root} are code that is not trusted`;
+      : `the pipelines, the workflows and the config in ${root} are not trusted`;
   return untrustedFolder(`${what}; review it, then use --trust (remembered until a file changes)`);
 }
 

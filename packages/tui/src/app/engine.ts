@@ -67,6 +67,8 @@ export interface Engine {
   reload(): void;
   /** Starts a run. Throws what prevents it. */
   start(pipeline: string | undefined, task: string): Promise<KnownRun>;
+  /** What is wrong or doubtful about a workflow, by default about all of the project, in lines that end with the counts. */
+  check(name: string | undefined): Promise<readonly string[]>;
   /** Starts the offline demo in a temporary folder. */
   startDemo(): Promise<KnownRun>;
   /** Resumes a run that no process owns. */

@@ -3,7 +3,7 @@ import { answer, approve, deny } from "./answers.ts";
 import { exportRun } from "./export.ts";
 import { help, quit } from "./help.ts";
 import { audit, cost, diff, graph, items, runs, show, tools } from "./look.ts";
-import { cancel, demo, fork, resume, run } from "./runs.ts";
+import { cancel, check, demo, fork, resume, run } from "./runs.ts";
 import { mode, model, reload } from "./settings.ts";
 
 /** Every slash command, in the order of /help. */
@@ -20,6 +20,7 @@ export const COMMANDS: readonly Command[] = [
   diff,
   cost,
   tools,
+  check,
   exportRun,
   model,
   mode,

@@ -1,5 +1,7 @@
 import { SluiceError } from "@sluice/core";
+import { type Line, spanOf, wrap } from "@sluice/view/text";
 import { type Command, type Steering, usageError } from "../app/command.ts";
+import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { userName } from "../user/person.ts";
 
 const ALLOW_CHANGED = "--allow-changed";
@@ -16,6 +18,31 @@ export const run: Command = {
     app.turnTo(await app.engine.start(pipeline, task.trim()));
   },
 };
+
+export const check: Command = {
+  name: "check",
+  description: "check workflow files, by default all of this folder",
+  usage: "[workflow]",
+  takes: [{ kind: "pipeline", optional: true }],
+  run: async (words, app) => {
+    const name = words.trim();
+    const lines = await app.engine.check(name === "" ? undefined : name);
+    if (lines.length === 1) app.say(lines[0] ?? "");
+    else
+      app.show(
+        createViewer(
+          "Check",
+          fixedRows((width) => lines.flatMap((line) => checkRows(line, width))),
+        ),
+      );
+  },
+};
+
+/** Source lines are not wrapped, so that their carets stay below them. */
+function checkRows(line: string, width: number): readonly Line[] {
+  const style = line.includes(": error: ") ? "bad" : line.includes(": warning: ") ? "notice" : "plain";
+  return /^ {2}/.test(line) ? [[spanOf(line)]] : wrap([{ text: line, style }], width);
+}
 
 export const demo: Command = {
   name: "demo",

@@ -152,6 +152,12 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       const plan = await planRun({ pipeline: pipeline ?? task, task: words, flags }, opened, context, input);
       return await begin(plan, await projectsNow().place());
     },
+    check: async (name) => {
+      // The reader of workflow files is loaded when it is needed.
+      const { checkedLines, readChecked } = await import("../check/checked.ts");
+      const names = name === undefined ? [] : [name];
+      return checkedLines(await readChecked(names, projectsNow(), workspaceOf(flags, here)), here);
+    },
     startDemo: () => begin(demoPlan(), projectPathsOf({ cwd: demoFolder(false) }, here)),
     resume: async (runId, options = {}) => {
       const { paths, host } = await storeOf(runId);

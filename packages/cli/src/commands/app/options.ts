@@ -18,7 +18,7 @@ export function configure(program: Command, context: CommandRun): void {
     .option("--store <dir>", "app: the folder that holds the journals")
     .option("--cwd <dir>", "app: the workspace")
     .option(ADOPT_STORE[0], `app: ${ADOPT_STORE[1]}`)
-    .option("--trust", "app: trust the current config and pipelines of this folder")
+    .option("--trust", "app: trust the current config, pipelines and workflows of this folder")
     .option("--no-config", "app: ignore sluice.config.* of this folder")
     .allowExcessArguments(true)
     .action(context.acts(async () => open));

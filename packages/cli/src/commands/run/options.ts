@@ -7,12 +7,13 @@ export function configure(command: Command, context: CommandRun): void {
     command,
     'sluice run codeReview "parseDuration drops the minutes" --model anthropic/<model>',
     "sluice run fixTests make the tests pass --output-format json > result.json",
+    'sluice run bugfix.yaml "the parser drops the last line"',
     "sluice run ./pipelines/release.ts#notes --input version=1.4.0 --input dryRun:=true",
     'sluice run codeReview "rename the option" --wait=30m --fail-on-denied',
     "sluice run codeReview fix the typo --model scripted:turns.json",
   )
     .description(
-      "Runs a pipeline in this folder and prints a line for every step. The pipeline is a name from sluice.config.ts or .sluice/pipelines/ of this folder, a bundled pipeline (codeReview, fixTests), or the path of a file, with #export if the file exports several. Without a terminal, or with --headless, calls outside a stage's envelope are denied, and the run continues.",
+      "Runs a pipeline in this folder and prints a line for every step. The pipeline is a name from sluice.config.ts, .sluice/pipelines/ or .sluice/workflows/ of this folder, a bundled pipeline (codeReview, fixTests), or a path: of a file in TypeScript, with #export if it exports several, of a workflow in YAML or JSON, or of a folder of stages. Without a terminal, or with --headless, calls outside a stage's envelope are denied, and the run continues.",
     )
     .argument("[pipeline]", "the name or the file of a pipeline; default: the project's default pipeline")
     .argument("[task...]", "the task; words are joined by spaces")

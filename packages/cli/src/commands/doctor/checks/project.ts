@@ -14,6 +14,8 @@ import {
 } from "../../../project/code.ts";
 import { loadFile } from "../../../project/load.ts";
 import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
+import { loadWorkflowFile } from "../../../project/load-workflow.ts";
+import { workflowSurroundings } from "../../../project/pipelines.ts";
 import { foldersAbove, shellWord } from "../../../project/project-paths.ts";
 import type { Trust, TrustState } from "../../../project/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
@@ -41,8 +43,10 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
       [...files].map((file) => relative(root, file)),
       MOST,
     );
-  if (code.configs.length === 0 && code.pipelines.length === 0)
-    return without(ok("project", `no sluice.config.ts and no .sluice/pipelines/ in ${root}`));
+  if (code.configs.length + code.pipelines.length + code.workflows.length === 0) {
+    const none = `no sluice.config.ts, no .sluice/pipelines/ and no .sluice/workflows/ in ${root}`;
+    return without(ok("project", none));
+  }
   let digests: CodeDigests;
   let state: TrustState;
   try {
@@ -75,7 +79,7 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
   return { checks, config };
 }
 
-/** Loads each pipeline file separately, so that a broken one does not hide the others. */
+/** Loads each pipeline and each workflow separately, so that a broken one does not hide the others. */
 async function checkPipelines(
   code: ProjectCode,
   digests: CodeDigests,
@@ -83,10 +87,15 @@ async function checkPipelines(
 ): Promise<readonly Check[]> {
   const broken: Check[] = [];
   const names = [...(config?.settings.pipelines.keys() ?? [])];
-  for (const file of code.pipelines) {
+  const admit = asTrusted(digests, code.root);
+  const surroundings = workflowSurroundings({ code, config });
+  for (const file of [...code.pipelines, ...code.workflows]) {
     const name = fileStem(file);
     try {
-      const { pipelines } = await loadFile(realpathSync(file), asTrusted(digests, code.root));
+      const path = realpathSync(file);
+      const { pipelines } = code.workflows.includes(file)
+        ? await loadWorkflowFile(path, admit, surroundings)
+        : await loadFile(path, admit);
       if (names.includes(name)) broken.push(missing("pipeline", `${name} is defined twice`, "rename one"));
       else if (pipelines.size === 0)
         broken.push(missing("pipeline", `${file} exports no pipeline`, "export the result of pipeline({ … })"));
