@@ -15,7 +15,7 @@ test("forks that lead to each other end at the caps of the run: a branch continu
       { from: "two", on: "success", to: fork({ y: { initial: "one", terminal: "end" } }, { onComplete: "end" }) },
     ],
   });
-  const session = await createSession({
+  const session = createSession({
     executors: [
       {
         kind: "step",

@@ -53,7 +53,11 @@ export async function loadWorkflowFile(
   const loaded: unknown = pipeline;
   if (!isPipeline(loaded)) {
     const errors = diagnostics.filter(({ severity }) => severity === "error");
-    throw new SluiceError("Validation", "workflow_invalid", `${path} cannot run:\n${renderText(errors, textOf).trimEnd()}`);
+    throw new SluiceError(
+      "Validation",
+      "workflow_invalid",
+      `${path} cannot run:\n${renderText(errors, textOf).trimEnd()}`,
+    );
   }
   const files = new Map(read.map(({ path: file, digest }) => [realpathSync(file), digest]));
   // In a folder of stages, another document may be put in the place of the one that was read.
