@@ -39,4 +39,5 @@ export { renderJson } from "./report/json.ts";
 export { RULES } from "./report/rules.ts";
 export { renderSarif } from "./report/sarif.ts";
 export { renderText } from "./report/text.ts";
-export type { WorkflowInput } from "./run-input.ts";
+export { runInput, type WorkflowInput } from "./run-input.ts";
+export { type WriteStatewrightOptions, type WrittenWorkflow, writeStatewright } from "./statewright/write.ts";
