@@ -116,7 +116,7 @@ function readAgain(text: string, spec: PipelineSpec, references: ReadonlyMap<str
   if (problems.length > 0) return problems;
   if (again.fingerprint === spec.fingerprint) return [];
   const changes = partChanges(pipelineParts(spec), pipelineParts(again)) ?? [];
-  return [{ path: "", message: `a document says something else: ${changes.join("; ") || "its id is another"}` }];
+  return [{ path: "", message: `a document says something else: ${changes.join("; ") || "its parts differ"}` }];
 }
 
 /** The invoked pipelines by what the document writes for them, in its order, which decides about their keys. */
