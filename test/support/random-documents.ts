@@ -146,10 +146,14 @@ function state(known: Known, { tools, events, everyField }: DocumentOptions): fc
   const base = [
     fc.subarray([...tools]).map((allowed_tools) => ({ allowed_tools })),
     fc
-      .dictionary(fc.constantFrom(...events), transition(known), { maxKeys: 4, noNullPrototype: true })
+      .dictionary(fc.constantFrom(...events), transition(known), {
+        minKeys: everyField ? 0 : 2,
+        maxKeys: 4,
+        noNullPrototype: true,
+      })
       .map((on) => ({ on })),
     rarely("safe_next", safeNext(known)),
-    rarely("instructions", fc.constantFrom(...PROMPTS)),
+    rarely("instructions", fc.constantFrom(...(everyField ? PROMPTS : PROMPTS.slice(0, 2)))),
   ];
   if (!everyField) return merged(...base);
   return merged(
@@ -181,7 +185,7 @@ const meta = fc.constantFrom<JsonObject>(
 /** Documents whose every state can be reached and left: what the random transitions leave out, `NEXT` and `STOP` add. */
 export function randomDocument(options: DocumentOptions): fc.Arbitrary<JsonObject> {
   const subject = fc.record({
-    working: fc.shuffledSubarray([...options.states], { minLength: 2, maxLength: 5 }),
+    working: fc.shuffledSubarray([...options.states], { minLength: 2, maxLength: Math.min(5, options.states.length) }),
     guards: fc.uniqueArray(fc.constantFrom(...GUARDS), { maxLength: 4 }),
   });
   return subject.chain(({ working, guards }) => {
@@ -198,7 +202,7 @@ export function randomDocument(options: DocumentOptions): fc.Arbitrary<JsonObjec
             trigger: fc.record({ file_pattern: fc.constantFrom(...options.files) }),
             target: fc.constantFrom(...working),
           }),
-          { maxKeys: 2, noNullPrototype: true },
+          { minKeys: options.everyField ? 0 : 1, maxKeys: 2, noNullPrototype: true },
         ),
         meta: fc.option(meta, { nil: undefined }),
         outcomes: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
