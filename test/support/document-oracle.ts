@@ -63,7 +63,7 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
   let context = task.context;
   let due: Due = { kind: "enter", state: task.initial };
   const at: string[] = [];
-  const calls = new Map<string, { args: string; granted: boolean; approved: boolean; ran: number }>();
+  const calls = new Map<string, { readonly args: string; readonly granted: boolean; readonly consumed: boolean }>();
   const executed = new Map<string, number>();
   const moves = new Map<string, { event: string; approved: boolean }>();
   let answered = "";
@@ -80,8 +80,8 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
   };
 
   for (const { type, executionId = "", data } of scene.byRun.get(runId) ?? []) {
-    const call = `${executionId} ${data.callId}`;
-    const known = calls.get(call) ?? { args: "", granted: false, approved: false, ran: 0 };
+    const call = `${executionId} ${String(data.callId)}`;
+    const known = calls.get(call) ?? { args: "", granted: false, consumed: false };
     const [state = ""] = executionId.split("#");
     switch (type) {
       case "attempt.started":
@@ -101,17 +101,21 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
         answered = "";
         break;
       case "call.decided":
-        calls.set(call, { ...known, args: String(data.args), approved: data.verdict === "approved" });
+        calls.set(call, { ...known, args: String(data.args) });
         break;
       case "grant.answered":
         if (data.answer === "approve") calls.set(call, { ...known, granted: true });
+        break;
+      case "grant.consumed":
+        calls.set(call, { ...known, consumed: true });
         break;
       case "call.started": {
         if (at.at(-1) !== executionId) fault(`${executionId} called a tool while ${at.at(-1)} worked`);
         if (moves.has(executionId)) fault(`${executionId} called a tool after its transition`);
         const body = record(states[state]);
         const inside = covers(body, String(data.tool), known.args, scene.story.mode);
-        if (!inside && !known.granted) fault(`${executionId} ran ${data.tool} outside of its envelope`);
+        if (!inside && !(known.granted && known.consumed))
+          fault(`${executionId} ran ${String(data.tool)} outside of its envelope`);
         count(inside ? "inside" : "granted");
         executed.set(executionId, (executed.get(executionId) ?? 0) + 1);
         if (Number(body.max_iterations ?? 99) < (executed.get(executionId) ?? 0))
@@ -123,7 +127,7 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
         const { trigger, target } = record(record(document.interrupts)[name]);
         const pattern = String(record(trigger).file_pattern);
         if (target !== data.to || !list(data.files).every((file) => fits(pattern, String(file))))
-          fault(`the interrupt ${data.interrupt} led to ${data.to} for ${JSON.stringify(data.files)}`);
+          fault(`an interrupt that the document does not have: ${JSON.stringify(data)}`);
         const written = scene.ran.filter((one) => one.runId === runId && one.executionId === executionId);
         if (!list(data.files).every((file) => written.some(({ path }) => path === file)))
           fault(`${executionId} was interrupted for a file that it has not written`);
@@ -195,7 +199,7 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
         if (keys.toSorted().join() !== [...due.children.keys()].toSorted().join()) fault(`branches ${keys.join()}`);
         for (const key of keys) {
           const child = due.children.get(key);
-          const id = [...scene.byRun.keys()].find((one) => one === `${runId}/${data.fanOut}/${key}`);
+          const id = [...scene.byRun.keys()].find((one) => one === `${runId}/${String(data.fanOut)}/${key}`);
           // Of a fork that was cancelled, a branch may never have begun.
           if (child !== undefined && id !== undefined)
             judgeRun(scene, id, { ...child, context: { ...context, ...child.context } });
