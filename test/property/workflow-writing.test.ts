@@ -3,6 +3,7 @@ import { apply, initialState, legalEvents, type MachineInput, transition } from 
 import { type LoadedWorkflow, writeStatewright } from "@sluice/workflows";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { plainDocument } from "../support/plain-document.ts";
 import { ANY_NAMES, randomDocument } from "../support/random-documents.ts";
 import { loadTexts } from "../support/workflows.ts";
 
@@ -17,6 +18,14 @@ const CHILDREN = { "child.json": JSON.stringify(child), "two.json": JSON.stringi
 const find = async (name: string): Promise<string | undefined> => (name === "child two" ? "two.json" : undefined);
 /** What the documents write for the pipelines that they invoke, by key. */
 const REFERENCES: Readonly<Record<string, string>> = { "child-json": "./child.json", "child-two": "child two" };
+
+/** Of names that are not ids. */
+const IDS: Readonly<Record<string, string>> = {
+  "my workflow": "my-workflow",
+  "two words": "two-words",
+  "check it": "check-it",
+  "3": "state",
+};
 
 async function load(text: string): Promise<LoadedWorkflow> {
   return await loadTexts("w.json", { "w.json": text, ...CHILDREN }, { find });
@@ -84,6 +93,8 @@ test("a document that was loaded and written again is the same workflow: its fin
           ...(first.meta === undefined ? {} : { meta: first.meta }),
         });
         if (!("text" in written)) throw new Error(JSON.stringify(written.problems));
+        // What the file says is what is written, field by field.
+        expect(JSON.parse(written.text)).toEqual(plainDocument(document, (name) => IDS[name] ?? name));
         const again = await load(written.text);
         if (again.pipeline === undefined) throw new Error(JSON.stringify(again.diagnostics));
         expect(again.pipeline.spec.fingerprint).toBe(fingerprint);
