@@ -10,6 +10,7 @@ import { loadTexts } from "../support/workflows.ts";
 // Workflow files that were damaged load, or say where the damage is.
 
 const FILES = Number(process.env.SLUICE_TEST_MACHINES ?? 200);
+const TIMEOUT = 120_000 + 100 * FILES;
 const fixtures = fileURLToPath(new URL("../fixtures/", import.meta.url));
 
 interface Workflow {
@@ -73,7 +74,7 @@ function checkLoaded({ pipeline, diagnostics, format }: LoadedWorkflow, texts: R
   if (pipeline !== undefined && format === "statewright") expect(writeStatewright(pipeline)).toHaveProperty("text");
 }
 
-test("files with damaged characters load, or each mistake has its place in a file", async () => {
+test("files with damaged characters load, or each mistake has its place in a file", { timeout: TIMEOUT }, async () => {
   await fc.assert(
     fc.asyncProperty(place, randomDamage, async (where, damages) => {
       await loadWith(where, (text) => damaged(text, damages));
@@ -82,7 +83,9 @@ test("files with damaged characters load, or each mistake has its place in a fil
   );
 });
 
-test("files with damaged values load, or each mistake has its place in a file, in JSON and in any style of YAML", async () => {
+test("files with damaged values load, or each mistake has its place in a file, in JSON and in any style of YAML", {
+  timeout: TIMEOUT,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(
       place,

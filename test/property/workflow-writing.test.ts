@@ -8,6 +8,7 @@ import { ANY_NAMES, randomDocument } from "../support/random-documents.ts";
 import { loadTexts } from "../support/workflows.ts";
 
 const DOCUMENTS = Number(process.env.SLUICE_TEST_MACHINES ?? 200);
+const TIMEOUT = 120_000 + 200 * DOCUMENTS;
 
 const child = {
   id: "child",
@@ -77,7 +78,9 @@ const move = fc.record({
 });
 type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
 
-test("a document that was loaded and written again is the same workflow: its fingerprint, its facts and what it decides", async () => {
+test("a document that was loaded and written again is the same workflow: its fingerprint, its facts and what it decides", {
+  timeout: TIMEOUT,
+}, async () => {
   const seen = new Map<string, number>();
   await fc.assert(
     fc.asyncProperty(
