@@ -70,8 +70,9 @@ function checkLoaded({ pipeline, diagnostics, format }: LoadedWorkflow, texts: R
   expect(renderText(diagnostics, (file) => texts[file])).toBeTypeOf("string");
   const what = pipeline === undefined ? "refused" : (format ?? "");
   formats.set(what, (formats.get(what) ?? 0) + 1);
-  // Whatever loads is a document that can be written.
-  if (pipeline !== undefined && format === "statewright") expect(writeStatewright(pipeline)).toHaveProperty("text");
+  // Whatever loads as a Statewright document can be written as one, and nothing else of these can.
+  if (pipeline !== undefined)
+    expect(writeStatewright(pipeline)).toHaveProperty(format === "statewright" ? "text" : "problems");
 }
 
 test("files with damaged characters load, or each mistake has its place in a file", { timeout: TIMEOUT }, async () => {
