@@ -51,9 +51,13 @@ export function judge(
       type === "call.started" ? [JSON.stringify([runId, executionId, data.callId, data.tool])] : [],
     ),
   );
-  for (const { runId, executionId, callId, tool } of ran)
+  // A call that only reads is recorded when it has ended, which its process may not live to see.
+  const wasKilled = events.some(({ type }) => type === "run.resumed");
+  for (const { runId, executionId, callId, tool } of ran) {
+    if (tool === "Peek" && wasKilled) continue;
     if (!started.has(JSON.stringify([runId, executionId, callId, tool])))
       scene.faults.push(`${tool} ran in ${executionId} without a record`);
+  }
   return scene;
 }
 
