@@ -15,10 +15,9 @@ import {
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { celGuards } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
-import type { FindingAt } from "../format.ts";
+import { type FindingAt, runInput } from "../format.ts";
 import { problemFinding } from "../problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
-import { runInput } from "../run-input.ts";
 import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./check.ts";
 import { type CompiledPart, compileState } from "./compile-steps.ts";
 import { typesOf, variablesOf } from "./conditions.ts";
