@@ -390,6 +390,14 @@ describe("a handler that does not return", () => {
     ]);
   });
 
+  test("in a sibling, because it ended as cancelled, ends that sibling as cancelled", async () => {
+    const live = session(options());
+    const review: Act = () => ({ ...cancelled(), reason: "it gave up" });
+    expect(await live.run(inFanOut({ review }), {})).toMatchObject({
+      output: { one: { status: "cancelled", code: "cancelled", message: "it gave up" } },
+    });
+  });
+
   test("in a sibling whose run is cancelled ends that sibling's run as cancelled", async () => {
     const live = session(options());
     let working = false;

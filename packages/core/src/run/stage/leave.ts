@@ -79,6 +79,10 @@ const LEFT_BY_INTERRUPT = { interrupted: true } as const;
 function leftForGood({ execution, base }: Leaving, result: StageResult<Json>): StageResult<Json> {
   const { detours, routed, steps } = execution;
   if (detours.left === undefined || routed || cancelReason(steps.signal) !== undefined) return result;
+  const { effect, trace } = detours.left;
+  // Not the choice of a route: the handler itself ended as cancelled.
+  if (effect.kind === "end" && effect.end.status === "cancelled" && trace.by === "default")
+    return { ...base, status: "cancelled", reason: effect.end.reason };
   const failed = { ...base, status: "failed", code: "interrupted" } as const;
   const cap = capOf(detours.left);
   if (cap !== undefined) return { ...failed, message: cap.message, detail: { limit: cap.limit } };
