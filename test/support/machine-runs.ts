@@ -538,25 +538,26 @@ async function observe(
   };
   for (const { run, ...entered } of play.entered.values()) runOf(run).entered.push(entered);
   for (const { run, ...asked } of play.asked.values()) runOf(run).asked.push(asked);
-  /** The status that the next route of an execution is about. */
+  /** The status that the next route of an execution is about, by its run and its id. */
   const statuses = new Map<string, string>();
   for await (const event of host.events(runId, { children: true })) {
     const { events } = runOf(within(event.runId));
     const { data, executionId: execution = "", type } = event;
+    const of = `${event.runId} ${execution}`;
     switch (type) {
       case "attempt.started":
         events.push({ type, execution, visit: Number(data.visit) });
         break;
       case "attempt.finished":
-        statuses.set(execution, String(data.outcome));
+        statuses.set(of, String(data.outcome));
         events.push({ type, execution, outcome: String(data.outcome), ...textAt(data, "code") });
         break;
       case "route.rejected":
         events.push({ type, execution, from: String(data.from) });
         break;
       case "route.decided":
-        events.push(decidedOf(play.machine, execution, statuses.get(execution) ?? "", data));
-        if (data.choice === "fanOut") statuses.set(execution, "failed");
+        events.push(decidedOf(play.machine, execution, statuses.get(of) ?? "", data));
+        if (data.choice === "fanOut") statuses.set(of, "failed");
         break;
       case "context.changed":
         events.push({ type, execution, patch: objectAt(data, "patch") });

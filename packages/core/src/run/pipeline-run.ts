@@ -177,7 +177,11 @@ async function checkedStart(
     return { ...toRecordedStart(await decideInRun({ spec, view, steps, deps }, input)), run };
   };
   const started = await steps.run(stepIds.initial, check, { decides: decidesStart });
-  return { state: stateOf(started.run), start: { input, decision: fromRecordedStart(started) } };
+  const state = stateOf(started.run);
+  // Without a schema it is the run's input itself, by which a prompt knows that it says nothing new.
+  const isOwn = started.ok && spec.states.get(spec.initial)?.inputSchema === undefined;
+  const decision = isOwn ? await decide(spec, state, input) : fromRecordedStart(started);
+  return { state, start: { input, decision } };
 }
 
 /** What the first step of another pipeline's run records: `run` is its input, as its schema returns it. */

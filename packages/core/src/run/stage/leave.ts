@@ -9,7 +9,6 @@ import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import type { ExecutionLimits } from "../limits/limits.ts";
-import { cancelReason } from "../limits/limits.ts";
 import { capOf } from "../run-result.ts";
 import { decideRoute, followRoute } from "./decide-route.ts";
 import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
@@ -77,10 +76,10 @@ const LEFT_BY_INTERRUPT = { interrupted: true } as const;
 
 /** A sibling has no routes, so it has failed when the handler of an interrupt leads elsewhere. */
 function leftForGood({ execution, base }: Leaving, result: StageResult<Json>): StageResult<Json> {
-  const { detours, routed, steps } = execution;
-  if (detours.left === undefined || routed || cancelReason(steps.signal) !== undefined) return result;
+  const { detours, routed } = execution;
+  if (detours.left === undefined || routed) return result;
   const { effect, trace } = detours.left;
-  // Not the choice of a route: the handler itself ended as cancelled.
+  // Not the choice of a route: the run was cancelled meanwhile, or the handler itself ended so.
   if (effect.kind === "end" && effect.end.status === "cancelled" && trace.by === "default")
     return { ...base, status: "cancelled", reason: effect.end.reason };
   const failed = { ...base, status: "failed", code: "interrupted" } as const;
