@@ -127,6 +127,15 @@ test.each(FORKS)("a fork before %s does what follows again, and nothing else, an
   expect(verifyJournal(await live.host.journal(forked.runId)).faults).toEqual([]);
 });
 
+test("an execution inside a child that is named without its key is refused with its whole name", async () => {
+  const { all, live } = scene();
+  const { runId } = await live.run(all, {});
+  await expect(live.fork(all, runId, { from: "format#1" })).rejects.toMatchObject({
+    code: "execution_unknown",
+    message: expect.stringContaining("Did you mean format#1:style?"),
+  });
+});
+
 test("a fork of a fork begins inside a child that the first one copied in part", async () => {
   const { all, live, worked } = scene();
   const { runId } = await live.run(all, {});

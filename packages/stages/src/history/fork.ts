@@ -28,8 +28,8 @@ export function forkPointBefore(
   }
   const ids = [...new Set(all.map(({ executionId }) => executionId))];
   const runId = journals[0]?.runId ?? "";
-  // A state's name alone means its last execution.
-  const close = ids.findLast((id) => id.startsWith(`${from}#`)) ?? didYouMean(from, ids);
+  // A state's name alone means its last execution, and that of an execution the one inside a child.
+  const close = ids.findLast((id) => id.startsWith(`${from}#`) || id.startsWith(`${from}:`)) ?? didYouMean(from, ids);
   const more = ids.length > MAX_NAMES ? `, and ${ids.length - MAX_NAMES} more` : "";
   const known =
     ids.length === 0 ? "it has not entered a state yet" : `it has ${ids.slice(0, MAX_NAMES).join(", ")}${more}`;
