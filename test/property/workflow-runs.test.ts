@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { forkPointsOf } from "@sluice/core/host";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { expectCutShort, expectSame } from "../support/compared-runs.ts";
@@ -75,6 +76,34 @@ test(
       { numRuns: MACHINES },
     );
     for (const times of Object.values(stopped)) expect(times).toBeGreaterThan(MACHINES / 5);
+  },
+  TIMEOUT,
+);
+
+test(
+  "a machine's run that is forked before any of its executions, those of its children included, ends as it did",
+  async () => {
+    const world = machineWorld();
+    const inside = { root: 0, child: 0, grandchild: 0 };
+    const unraced = foreseeable.filter(({ expected }) => [...expected.runs.values()].every(({ raced }) => !raced));
+    await fc.assert(
+      fc.asyncProperty(unraced, fc.nat(10_000), async ({ machine }, at) => {
+        const started = world.start(machine);
+        await started.handle;
+        const points = forkPointsOf(await world.host.journal(started.handle.runId));
+        // Most executions are those of the root.
+        const inner = points.filter(({ inside }) => inside !== undefined);
+        const some = inner.length === 0 || at % 3 === 0 ? points : inner;
+        const point = some[at % some.length];
+        if (point === undefined) return;
+        inside[point.inside === undefined ? "root" : point.inside.inside === undefined ? "child" : "grandchild"] += 1;
+        const forked = world.fork(started, point.executionId);
+        expectSame(await world.observe(forked, await forked.handle), machine, `forked before ${point.executionId}`);
+        expect(started.play.faults).toEqual([]);
+      }),
+      { numRuns: MACHINES },
+    );
+    for (const times of Object.values(inside)) expect(times).toBeGreaterThan(MACHINES / 250);
   },
   TIMEOUT,
 );

@@ -86,6 +86,8 @@ export interface MachineWorld {
   start(machine: Machine, hooks?: Pick<Play, "beforeRecord" | "onAct">): Started;
   /** Continues it in another process. */
   resume(started: Started): RunHandle<unknown>;
+  /** Forks it, when it has ended, before an execution. What code reads in both is noted once, and has to be the same. */
+  fork(started: Started, from: string): Started;
   observe(started: Started, result: RunResult<unknown> | ClosedRun): Promise<Observation>;
   readonly host: RunHost;
 }
@@ -147,6 +149,12 @@ export function machineWorld(): MachineWorld {
       return { play, handle, pipeline: defined };
     },
     resume: ({ pipeline: defined, handle }) => second.resume(defined, handle.runId),
+    fork: ({ play, pipeline: defined, handle: { runId } }, from) => {
+      const handle = second.fork(defined, runId, { from });
+      plays.delete(runId);
+      plays.set(handle.runId, play);
+      return { play, handle, pipeline: defined };
+    },
     observe: async ({ play, handle: { runId } }, result) => {
       const observed = await observe(second.host, play, runId, result);
       plays.delete(runId);
@@ -163,7 +171,7 @@ function answerTo({ machine }: Play, { body, runId }: PersonRequest): Answer {
   const says = rows[Number(row)]?.approval?.says ?? ["no"];
   const said = says[(Number(visit) - 1) % says.length];
   if (said === "yes") return { kind: "approve" };
-  return said === "no" ? { kind: "deny", reason: `not in ${runId}` } : { kind: "defer" };
+  return said === "no" ? { kind: "deny", reason: `not in "${within(runId)}"` } : { kind: "defer" };
 }
 
 const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
