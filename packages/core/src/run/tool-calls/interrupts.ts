@@ -68,7 +68,9 @@ export async function handleInterrupt(
   const decide = async (step: StepCall): Promise<NextDecision> => {
     const decision = await decideInRun(execution, input);
     const { choice } = decision;
-    step.event(journal.event("interrupt.started", { interrupt, files: [...files], to: choiceText(choice) }));
+    // Only a cancel ends the run here, and no handler starts then.
+    if (choice.kind !== "cancel")
+      step.event(journal.event("interrupt.started", { interrupt, files: [...files], to: choiceText(choice) }));
     return decision;
   };
   const decision = await journal.run(stepNames.interrupt(number), decide, { decides: decidesRoute });
