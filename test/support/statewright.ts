@@ -1,4 +1,4 @@
-import type { AnyPipeline, Json, JsonObject, RowSpec, SluiceEvent, StateSpec } from "@sluice/core";
+import type { Json, JsonObject, RowSpec, SluiceEvent, StateSpec } from "@sluice/core";
 import { initialState, type MachineInput, type Transition } from "@sluice/core/machine";
 import type { RunResult, ScriptedTurn } from "@sluice/stages";
 import type { LoadedWorkflow } from "@sluice/workflows";
@@ -32,7 +32,7 @@ export function oneState(state: object, more: object = {}): object {
   return documentOf({ a: { allowed_tools: [], on: { DONE: "done", FAIL: "failed" }, ...state } }, more);
 }
 
-export function pipelineOf({ pipeline, diagnostics }: LoadedWorkflow): AnyPipeline {
+export function pipelineOf({ pipeline, diagnostics }: LoadedWorkflow): NonNullable<LoadedWorkflow["pipeline"]> {
   if (pipeline === undefined) throw new Error(JSON.stringify(diagnostics));
   return pipeline;
 }
@@ -107,14 +107,17 @@ export interface Played {
 }
 export interface PlayOptions extends TestSessionOptions {
   readonly files?: Readonly<Record<string, string>>;
+  /** Prepares the folder further. */
+  readonly prepare?: (folder: TestWorkspace) => void;
 }
 
 /** Runs a document, or what was loaded from one, with a script in a folder of these files. */
 export async function play(given: object | LoadedWorkflow, turns: Turns, options: PlayOptions = {}): Promise<Played> {
-  const { files = {}, ...rest } = options;
+  const { files = {}, prepare, ...rest } = options;
   const loaded = isLoaded(given) ? given : await loadDocument(given);
   const folder = tempFolder();
   for (const [name, content] of Object.entries(files)) folder.put(name, content);
+  prepare?.(folder);
   const model = script(turns);
   const live = session({ model, cwd: folder.root, env: { PATH: process.env.PATH }, ...rest });
   const result = await live.run(pipelineOf(loaded), { task: "Do it." });
@@ -122,11 +125,18 @@ export async function play(given: object | LoadedWorkflow, turns: Turns, options
     result,
     events: await eventsOf(live.host, result.runId),
     heard: model.heard,
-    results: model.heard.map(lastResults).filter((found) => found.length > 0),
+    results: model.heard.map(resultsOf).filter((found) => found.length > 0),
     walked: result.stages.map(({ executionId }) => executionId),
     folder,
     live,
   };
+}
+
+/** The results of the last turn; a notice may follow them. */
+function resultsOf(heard: Heard): readonly unknown[] {
+  const at = heard.messages.findLastIndex(({ role }) => role === "tool");
+  const isNew = at > heard.messages.findLastIndex(({ role }) => role === "assistant");
+  return isNew ? lastResults({ ...heard, messages: heard.messages.slice(0, at + 1) }) : [];
 }
 
 function isLoaded(given: object): given is LoadedWorkflow {

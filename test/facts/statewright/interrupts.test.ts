@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { dataOf } from "../../support/run-kit.ts";
-import { calls, documentOf, fact, ours, type Played, play, send, write } from "../../support/statewright.ts";
+import { documentOf, fact, ours, type Played, play, send, write } from "../../support/statewright.ts";
 import { loadDocument, ruleLines } from "../../support/workflows.ts";
 
 // Changes of files that detour a run.
@@ -66,14 +66,4 @@ ours(51, "of several interrupts that match one change, each is handled, in the o
     ["a_check", ["db/a.sql"]],
   ]);
   expect(played.walked.toSorted()).toEqual(["a#1", "handler#1", "handler#2"]);
-});
-
-fact(52, "a tool that the state lists runs, and one that it does not list is refused", async () => {
-  const document = documentOf({ a: { allowed_tools: ["Read"], on: { DONE: "done", FAIL: "failed" } } });
-  const turns = {
-    a: [calls(["Read", { file_path: "a.txt" }], ["Write", { file_path: "b.txt", content: "x" }]), send("DONE")],
-  };
-  const { results, result } = await play(document, turns, { files: { "a.txt": "some text" } });
-  expect(results[0]).toMatchObject([expect.stringContaining("some text"), { code: "tool_call_denied", tool: "Write" }]);
-  expect(result.denied).toHaveLength(1);
 });
