@@ -1,9 +1,7 @@
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { RowSpec, StateSpec } from "@sluice/core";
 import { type LoadedWorkflow, loadWorkflow } from "@sluice/workflows";
 import { expect, test } from "vitest";
-import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
+import { loadDocument, ruleLines } from "../support/workflows.ts";
 
 const fixtures = new URL("../fixtures/workflows/statewright/", import.meta.url);
 
@@ -514,72 +512,3 @@ test("a listed tool that the session does not have is an error, if its tools are
   expect(ruleLines(loaded)).toEqual(["unknown-tool states.working.allowed_tools[1]"]);
   expect(loaded.diagnostics[0]?.suggestion).toContain("Read");
 });
-
-interface Fragment {
-  readonly page: string;
-  readonly line: number;
-  readonly fragment: Fields;
-}
-type Fields = Readonly<Record<string, unknown>>;
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? Object.fromEntries(Object.entries(value)) : {};
-}
-
-/**
- * The document around a fragment. A fragment is a part of a document, a state's `on`, or states. The run starts in `start`, which
- * leads to every state; states and guards that the fragment names and does not have are added: branches with a way to their
- * terminal, handlers with `$return`, the others final.
- */
-function wrapped(fragment: Fields): object {
-  const parts = ["$schema", "id", "initial", "context", "guards", "interrupts", "meta", "states"];
-  const isDocument = Object.keys(fragment).some((key) => parts.includes(key));
-  const own = isDocument
-    ? fieldsOf(fragment.states)
-    : "on" in fragment
-      ? { given: { allowed_tools: [], ...fragment } }
-      : fragment;
-  const states: Record<string, unknown> = { ...own };
-  const guards: Record<string, unknown> = { ...fieldsOf(fragment.guards) };
-  const isMissing = (name: unknown): name is string =>
-    typeof name === "string" && name !== "$return" && !(name in states);
-  const look = (value: unknown): void => {
-    if (Array.isArray(value)) for (const entry of value) look(entry);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return;
-    const fields = fieldsOf(value);
-    const { initial, terminal, guard, guards: names, target, trigger } = fields;
-    if (isMissing(initial) && terminal !== undefined) states[initial] = { allowed_tools: [], on: { DONE: terminal } };
-    if (isMissing(target) && trigger !== undefined) states[target] = { allowed_tools: [], on: { OK: "$return" } };
-    for (const name of [guard, ...(Array.isArray(names) ? names : [])])
-      if (typeof name === "string") guards[name] ??= { field: name, op: "exists" };
-    for (const [key, member] of Object.entries(fields)) {
-      look(member);
-      const leads = ["target", "on_complete", "on_fail", "safe_next", "terminal"].includes(key);
-      if (leads && isMissing(member)) states[member] = { type: "final", outcome: "completed" };
-      if (key !== "on") continue;
-      for (const next of Object.values(fieldsOf(member)))
-        if (isMissing(next)) states[next] = { type: "final", outcome: "completed" };
-    }
-  };
-  look({ ...fragment, states: own });
-  states.end ??= { type: "final", outcome: "completed" };
-  const first = fragment.initial;
-  const start = { allowed_tools: [], on: Object.fromEntries(Object.keys(states).map((name) => [`TO_${name}`, name])) };
-  const initial = typeof first === "string" && first in own ? {} : { initial: "start", states: { ...states, start } };
-  return { id: "fragment", states, ...(isDocument ? fragment : {}), guards, ...initial };
-}
-
-const fragments: readonly Fragment[] = JSON.parse(readFileSync(new URL("fragments.json", fixtures), "utf8"));
-for (const { page, line, fragment } of fragments) {
-  test(`the fragment of "${page}" at line ${line} loads in a document that has what it names`, async () => {
-    const child = fileURLToPath(new URL("review.json", fixtures));
-    const document = JSON.stringify(wrapped(fragment));
-    const loaded = await loadTexts(
-      "w.json",
-      { "w.json": document, [child]: readFileSync(child, "utf8") },
-      { find: async (name) => (name === "test-suite" ? child : undefined) },
-    );
-    expect(loaded.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
-    expect(loaded.pipeline).toBeDefined();
-  });
-}
