@@ -85,6 +85,11 @@ fact(58, "after as many tool calls as max_iterations, and not before, only the t
   const { heard, result } = await play(document, { a: [...turns, send("DONE")] }, { files });
   expect(heard.map(({ tools }) => tools.includes("Read"))).toEqual([true, true, true, true, true, false]);
   expect([heard.at(-1)?.tools, result.status]).toEqual([["transition"], "completed"]);
+  // Calls of one turn count one by one.
+  const six = [1, 2, 3, 4, 5, 6].map((at) => ["Read", { file_path: `${at}.txt` }] as const);
+  const { results } = await play(document, { a: [calls(...six), send("DONE")] }, { files });
+  expect(results[0]?.map((output) => typeof output)).toEqual([...Array.from({ length: 5 }, () => "string"), "object"]);
+  expect(results[0]?.[5]).toMatchObject({ ...limited, reason: expect.stringContaining("5 tool calls") });
 });
 
 ours(61, "a final state cannot be left: nothing runs in it that could send an event", async () => {
