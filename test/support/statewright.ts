@@ -99,7 +99,7 @@ export interface Played {
   readonly result: RunResult<unknown>;
   readonly events: readonly SluiceEvent[];
   readonly heard: readonly Heard[];
-  /** The results of each turn that had calls and was followed by another one of its state, in order. */
+  /** The results of each turn that had calls and was followed by another one of its execution, in order. */
   readonly results: readonly (readonly unknown[])[];
   readonly walked: readonly string[];
   readonly folder: TestWorkspace;
@@ -125,18 +125,23 @@ export async function play(given: object | LoadedWorkflow, turns: Turns, options
     result,
     events: await eventsOf(live.host, result.runId),
     heard: model.heard,
-    results: model.heard.map(resultsOf).filter((found) => found.length > 0),
+    results: resultsOf(model.heard),
     walked: result.stages.map(({ executionId }) => executionId),
     folder,
     live,
   };
 }
 
-/** The results of the last turn; a notice may follow them. */
-function resultsOf(heard: Heard): readonly unknown[] {
-  const at = heard.messages.findLastIndex(({ role }) => role === "tool");
-  const isNew = at > heard.messages.findLastIndex(({ role }) => role === "assistant");
-  return isNew ? lastResults({ ...heard, messages: heard.messages.slice(0, at + 1) }) : [];
+/** The results of each turn that had calls. A turn without calls, and a notice, leave the results before them where they were. */
+function resultsOf(heard: readonly Heard[]): readonly (readonly unknown[])[] {
+  const last = new Map<string, number>();
+  return heard.flatMap((now) => {
+    const { stage, turn, messages } = now;
+    const at = messages.findLastIndex(({ role }) => role === "tool");
+    const isNew = turn > 0 && at > (last.get(stage) ?? -1);
+    last.set(stage, turn === 0 ? -1 : at);
+    return isNew ? [lastResults({ ...now, messages: messages.slice(0, at + 1) })] : [];
+  });
 }
 
 function isLoaded(given: object): given is LoadedWorkflow {

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { systemClock } from "@sluice/core";
 import { createSession } from "@sluice/stages";
 import { expect, onTestFinished } from "vitest";
+import { missingProgram } from "../../support/programs.ts";
 import { bash, fact, oneState, ours, pipelineOf, play, send } from "../../support/statewright.ts";
 import { talker } from "../../support/talker.ts";
 import { type TestWorkspace, tempFolder } from "../../support/tools.ts";
@@ -17,6 +18,8 @@ const FILES = { "a.txt": "one\ntwo > three\n", "src/b.txt": "x\n", "tests/t.txt"
 function prepare({ root }: TestWorkspace): void {
   execFileSync("git", ["init", "--quiet"], { cwd: root });
 }
+const runnable = (lines: readonly string[]): readonly string[] =>
+  lines.filter((line) => missingProgram(line) === undefined);
 /** Those of the lines that a state runs. */
 async function runs(state: object, lines: readonly string[]): Promise<readonly string[]> {
   const turns = [...lines.map((line) => bash(line)), send("DONE")];
@@ -42,7 +45,7 @@ fact(
   },
 );
 
-const READS = [
+const READS = runnable([
   "cat a.txt",
   "cat a.txt src/b.txt",
   "grep one a.txt",
@@ -53,7 +56,7 @@ const READS = [
   "sed -n 1p a.txt",
   "git log",
   "git status",
-];
+]);
 const WRITES = [
   "cat a.txt > b.txt",
   "echo x >> b.txt",
@@ -129,7 +132,7 @@ ours(
 );
 
 fact(79, "commands that look like writes inside of quotes run, and every way to write is refused", async () => {
-  const quoted = ["rg 'sed -i' src", "rg '>' src 2>&1", "grep 'rm -rf' a.txt"];
+  const quoted = runnable(["rg 'sed -i' src", "rg '>' src 2>&1", "grep 'rm -rf' a.txt"]);
   const writing = [
     "sed -i s/a/b/ a.txt",
     "tee a.txt",
