@@ -41,7 +41,7 @@ export interface CompiledMachine {
 export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: string): CompiledMachine {
   const reached = reachedStates(machine);
   const layout = layOut(workflow.document, machine, reached, id);
-  const findings: Finding[] = [...checkMachine(machine), ...layout.findings];
+  const findings: Finding[] = [...checkMachine(machine, workflow.document.findings), ...layout.findings];
   const stages: Record<string, AnyState> = {};
   const pipelines: Record<string, AnyPipeline> = {};
   const parts = new Map<string, CompiledPart>();
