@@ -86,13 +86,17 @@ fact(12, "on needs no quotes, and with quotes it is the same", async () => {
     expect((await rowsOf(form)).map(({ on }) => on)).toEqual(["success", "success", "failure"]);
 });
 
-differs(13, "a start that does not exist, or is not given, is an error when the file loads, and nothing runs", async () => {
-  const text = machine(ROWS);
-  const unknown = text.replace("start_state: a", "start_state: aa");
-  expect(await errorsOf(unknown)).toEqual(["unknown-target: aa"]);
-  expect((await loadFlujo(unknown)).pipeline).toBeUndefined();
-  expect(await errorsOf(text.replace("start_state: a\n", ""))).toEqual(["missing-field: kind: StateMachine"]);
-});
+differs(
+  13,
+  "a start that does not exist, or is not given, is an error when the file loads, and nothing runs",
+  async () => {
+    const text = machine(ROWS);
+    const unknown = text.replace("start_state: a", "start_state: aa");
+    expect(await errorsOf(unknown)).toEqual(["unknown-target: aa"]);
+    expect((await loadFlujo(unknown)).pipeline).toBeUndefined();
+    expect(await errorsOf(text.replace("start_state: a\n", ""))).toEqual(["missing-field: kind: StateMachine"]);
+  },
+);
 
 differs(14, "a machine that starts in an end state has nothing to do: an error when the file loads", async () => {
   const { pipeline, diagnostics } = await loadFlujo(machine(ROWS).replace("start_state: a", "start_state: done"));
@@ -242,10 +246,14 @@ differs(26, "a machine without transitions cannot end, which is an error; a list
   expect(ran.walk).toEqual(["one#1 completed", "two#1 completed"]);
 });
 
-differs(60, "steps of other kinds are refused at the word, so that no branches exist whose contexts could conflict", async () => {
-  for (const kind of ["parallel", "conditional", "map", "loop", "dynamic_router", "agentic_loop", "cache"]) {
-    const text = machine(ROWS, { states: `  a: [{ kind: ${kind}, name: x }]\n  b: []` });
-    expect(await errorsOf(text)).toContainEqual(`wrong-type: ${kind}`);
-    expect((await loadFlujo(text)).pipeline).toBeUndefined();
-  }
-});
+differs(
+  60,
+  "steps of other kinds are refused at the word, so that no branches exist whose contexts could conflict",
+  async () => {
+    for (const kind of ["parallel", "conditional", "map", "loop", "dynamic_router", "agentic_loop", "cache"]) {
+      const text = machine(ROWS, { states: `  a: [{ kind: ${kind}, name: x }]\n  b: []` });
+      expect(await errorsOf(text)).toContainEqual(`wrong-type: ${kind}`);
+      expect((await loadFlujo(text)).pipeline).toBeUndefined();
+    }
+  },
+);

@@ -37,7 +37,10 @@ export function checkMachine(machine: FlujoMachine, read: readonly Finding[]): r
     found.push({ severity: "error", rule: "wrong-type", message, suggestion, path: state.at("outcome"), what: "key" });
   }
   // Without a row that is mistaken, what it leads to would seem to be out of reach.
-  if (start === undefined || read.some(({ severity, path }) => severity === "error" && isUnder(path, at("transitions"))))
+  if (
+    start === undefined ||
+    read.some(({ severity, path }) => severity === "error" && isUnder(path, at("transitions")))
+  )
     return found;
   const isSound = !found.some(({ severity }) => severity === "error");
   return [...found, ...reachFindings(machine), ...(isSound ? completionFindings(machine) : [])];
