@@ -1,3 +1,5 @@
+import { join } from "node:path";
+import { loadWorkflow } from "@sluice/workflows";
 import { expect } from "vitest";
 import { billedModel } from "../../support/billed-model.ts";
 import { differs, fact, loadFlujo, machine, type Outputs, pipelineOf, ROWS, runFlujo } from "../../support/flujo.ts";
@@ -112,9 +114,9 @@ fact(27, "tokens and cost of the states add up", async () => {
     return { kind: "answer", tool: "submit", input: { result: "x" }, ...(used === undefined ? {} : { used }) };
   });
   const states = `  a: [{ name: one, prompt: P, tools: [] }, { name: two, prompt: P, tools: [] }]\n  b: [{ name: three, prompt: P, tools: [] }]`;
-  const prices = { "billed/model": { input: 1_000_000, output: 2_000_000 } };
+  const prices = { "billed/model": { input: 500_000, output: 1_000_000 } };
   const ran = await runFlujo(machine(ROWS, { states }), { options: { model, prices } });
-  expect(ran.result.usage).toMatchObject({ inputTokens: 115, outputTokens: 25, costUsd: 165 });
+  expect(ran.result.usage).toMatchObject({ inputTokens: 115, outputTokens: 25, costUsd: 82.5 });
 });
 
 differs(28, "a cap is no outcome of a state: no row is for it, also not * on failure", async () => {
@@ -152,6 +154,22 @@ fact(32, "conditions read the context that the document begins with", async () =
     const rows = CHOICE.replace("context.scratchpad.level == 2", `'${when}'`);
     expect((await runFlujo(machine(rows, { more: level(value) }), { outputs: BOTH })).state).toBe("done");
   }
+});
+
+fact(33, "a file with imports, questions and rows runs from its start to its end", async () => {
+  const { pipeline } = await loadWorkflow(join(import.meta.dirname, "../../fixtures/workflows/flujo/orchestrate.yaml"));
+  if (pipeline === undefined) throw new Error("it does not load");
+  const ran = await runFlujo(pipeline, {
+    outputs: {
+      draft_question: [{ question: "Which cohort?" }],
+      discover: [{ concepts: ["age"] }],
+      review: [{ verdict: "approve" }],
+    },
+    answers: ["adults"],
+  });
+  expect(ran).toMatchObject({ status: "completed", state: "done", output: { verdict: "approve" } });
+  expect(ran.walk).toEqual(["clarification#1 completed", "concept_discovery#1 completed", "review#1 completed"]);
+  expect(ran.asked).toEqual(["Which cohort?"]);
 });
 
 fact(36, "what one state puts into the context, the next ones read: in prompts, conditions and imports", async () => {

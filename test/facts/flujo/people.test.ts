@@ -12,7 +12,7 @@ import {
   promptsOf,
   runFlujo,
 } from "../../support/flujo.ts";
-import { dataOf, eventsOf, eventually, session, twoHosts } from "../../support/run-kit.ts";
+import { eventsOf, eventually, session, twoHosts } from "../../support/run-kit.ts";
 
 // Questions to people: what waits, what an answer does, and what runs again.
 
