@@ -318,6 +318,33 @@ describe("a mistake is reported where it is", () => {
     ]);
   });
 
+  test("a row that leads a question inside an import or a machine to another state", async () => {
+    const asking = "steps:\n  - { name: w, prompt: P, tools: [] }\n  - { kind: hitl, name: ask, message: M }\n";
+    const imported = "  a: [{ name: go, uses: imports.other }]\n  b: []";
+    const nested = `  a:
+    - kind: StateMachine
+      name: go
+      start_state: x
+      end_states: [done]
+      states: { x: [{ kind: hitl, name: ask, message: M }] }
+      transitions: [{ from: x, on: success, to: done }]
+  b: []`;
+    const more = "imports: { other: ./other.yaml }";
+    const found = async (from: string, to: string, states: string, other = asking) => {
+      const text = machine(`${ROWS}  - { from: ${from}, on: pause, to: ${to} }\n`, { states, more });
+      const { diagnostics } = await load(text, { "w/other.yaml": other });
+      return diagnostics.map((one) => [one.severity, one.rule, at(text, one)]);
+    };
+    for (const states of [imported, nested]) {
+      expect(await found("a", "b", states)).toEqual([["error", "event-row", "b"]]);
+      expect(await found('"*"', "b", states)).toEqual([["error", "event-row", "b"]]);
+      expect(await found("a", "a", states)).toEqual([]);
+    }
+    const silent = "steps:\n  - { name: w, prompt: P, tools: [] }\n";
+    expect(await found("a", "b", imported, silent)).toEqual([["warning", "event-row", "pause"]]);
+    expect(await found('"*"', "b", imported, silent)).toEqual([]);
+  });
+
   test("files that import each other", async () => {
     const states = "  a: [{ name: go, uses: imports.other }]\n  b: []";
     const text = machine(ROWS, { states, more: "imports: { other: ./other.yaml }" });

@@ -13,6 +13,7 @@ import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./c
 import { type CompiledPart, compileState } from "./compile-steps.ts";
 import { stateOf, typesOf, variablesOf } from "./conditions.ts";
 import { type Layout, layOut, type PlacedState, type PlacedStep } from "./layout.ts";
+import { pauseFindings } from "./pauses.ts";
 import type { FlujoDocument, FlujoMachine } from "./read-document.ts";
 import { readsInput } from "./templates.ts";
 
@@ -46,7 +47,7 @@ export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: st
   for (const { name } of machine.ends)
     if (reached.has(name)) stages[layout.idOf(name)] = final(outcomeOf(name, machine.states.get(name)));
   const rows = rowsOf(workflow.document, machine, layout, reached);
-  findings.push(...rows.findings);
+  findings.push(...rows.findings, ...pauseFindings(machine, layout, ({ id: state }) => parts.get(state)?.pipelines));
   const definition: PipelineDefinition = {
     id,
     input: runInput,
