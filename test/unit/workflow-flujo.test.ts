@@ -141,6 +141,14 @@ describe("a state machine loads", () => {
     });
   });
 
+  test("with the tools of a session, which are those of every agent inside", async () => {
+    const states = `  a: [{ name: x, prompt: P, tools: [Read], sink_to: y }]\n  b: []`;
+    const withTools = async (tools: readonly string[]) =>
+      await loadTexts("w/m.yaml", { "w/m.yaml": machine(ROWS, { states }) }, { tools });
+    expect((await withTools(["Read"])).diagnostics).toEqual([]);
+    expect(ruleLines(await withTools(["Grep"]))).toEqual(["unknown-tool states.a[0].tools[0]"]);
+  });
+
   test("a list of steps is a sequence of states", async () => {
     const spec = await loaded(`name: two\nsteps:\n  ${agent("first")}\n  ${agent("second")}\n`);
     expect([...spec.states.keys()]).toEqual(["first", "second", "done"]);
