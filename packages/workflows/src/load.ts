@@ -8,13 +8,19 @@ import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
-import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import type {
+  FilesBeside,
+  WorkflowFormat,
+  WorkflowInput,
+  WorkflowMeta,
+  WorkflowReading,
+  WorkflowReference,
+} from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
-import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
