@@ -69,5 +69,5 @@ export interface WorkflowInput {
   readonly [key: string]: Json | undefined;
 }
 
-/** Its schema. */
+/** Its schema: the `input` of the pipeline of every document. */
 export const runInput = z.looseObject({ task: z.string().describe("What the run is to do.").optional() });

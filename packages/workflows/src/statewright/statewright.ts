@@ -36,10 +36,10 @@ import { type CompiledState, compileState } from "./stages.ts";
 export const statewright: WorkflowFormat = {
   name: "statewright",
   recognizes: (document) => isJsonObject(document) && ("states" in document || "initial" in document),
-  read,
+  read: readStatewright,
 };
 
-function read(source: SourceFile): WorkflowReading {
+export function readStatewright(source: SourceFile): WorkflowReading {
   const shape = readShape(statewrightSchema, partialSchema, source.value);
   const document = shape.value ?? {};
   const states = compileStates(document);
