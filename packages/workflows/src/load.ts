@@ -3,7 +3,7 @@
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
-import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
+import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
@@ -252,8 +252,8 @@ function compileTail(
   tools: readonly string[] | undefined,
 ): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
-  const kinds = [...spec.states.values()].map(({ kind }) => kind);
-  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
+  const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
+  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
 }
 
