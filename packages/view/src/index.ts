@@ -1,4 +1,16 @@
 export { executionKey, usageByModel } from "./projection/execution-reducer.ts";
+export { childrenText, type PipelinePart, pipelinePart } from "./projection/graph/pipeline-view.ts";
+export { type RailStation, railOf } from "./projection/graph/rail.ts";
+export {
+  flatGroupsOf,
+  type ListItems,
+  listStatus,
+  type StateStop,
+  type Station,
+  stationsFromInitial,
+  stopsIn,
+  sumOf,
+} from "./projection/graph/stations.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,
@@ -11,23 +23,13 @@ export type {
   LiveView,
   LogItem,
   ModelUsage,
+  RouteView,
   RunEndItem,
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
-export {
-  type ExecutionGroup,
-  groupsOf,
-  type ListItems,
-  listStatus,
-  type StateStop,
-  type Station,
-  stationsFromInitial,
-  stationsOf,
-  stopsIn,
-  sumOf,
-} from "./projection/stations.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
+export type { DecidedRow } from "./words/decision-table.ts";
 export {
   CALL_SYMBOLS,
   elapsed,

@@ -146,7 +146,7 @@ export function createSession(options: SessionOptions): Session {
         read: journals,
         said: {
           sandbox: run.sandbox,
-          ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source) } }),
+          ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
         },
       }),
     );

@@ -1,5 +1,14 @@
 import type { RunHost, RunSummary } from "@sluice/core";
-import { type ExecutionView, elapsed, groupsOf, moneyOf, type RunView, span, stateLabel, symbolOf } from "@sluice/view";
+import {
+  type ExecutionView,
+  elapsed,
+  flatGroupsOf,
+  moneyOf,
+  type RunView,
+  span,
+  stateLabel,
+  symbolOf,
+} from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
   columns,
@@ -174,7 +183,7 @@ export const items: Command = {
   usage: "[failed | active | words]",
   run: (words, app) => {
     const { view } = runOnScreen(app);
-    const list = groupsOf(view).findLast((group) => group.kind === "list");
+    const list = flatGroupsOf(view).findLast((group) => group.kind === "list");
     if (list?.kind !== "list") {
       app.say("no state of this run has run over a list");
       return;

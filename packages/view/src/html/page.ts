@@ -14,10 +14,9 @@ export function reportPage(facts: ReportFacts): string {
   const { view, chain, madeAt, version } = facts;
   const shown = shownStages(view.executions);
   const byKey = new Map(shown.map(({ key }, at) => [key, `s${at + 1}`]));
-  const byState = new Map(shown.map(({ stateId, key }) => [stateId, byKey.get(key) ?? ""]));
   const sections: readonly (readonly [id: string, title: string, body: Markup])[] = [
     ["result", view.error === undefined ? "Result" : "Error", resultMarkup(view)],
-    ["path", "Path", graphMarkup(view, byState)],
+    ["path", "Path", graphMarkup(view, byKey)],
     ["timeline", "Timeline", timelineMarkup(view, byKey)],
     ["decisions", "Grants and denials", decisionsMarkup(view, byKey)],
     ["stages", "Stages", html`${inputMarkup(view)}${stagesMarkup(view, byKey)}`],
