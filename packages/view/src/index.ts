@@ -1,6 +1,7 @@
 export { executionKey, usageByModel } from "./projection/execution-reducer.ts";
 export { childrenText, type PipelinePart, pipelinePart } from "./projection/graph/pipeline-view.ts";
 export { type RailStation, railOf } from "./projection/graph/rail.ts";
+export { routeLines } from "./projection/graph/route-lines.ts";
 export {
   flatGroupsOf,
   type ListItems,
@@ -23,13 +24,11 @@ export type {
   LiveView,
   LogItem,
   ModelUsage,
-  RouteView,
   RunEndItem,
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
-export type { DecidedRow } from "./words/decision-table.ts";
 export {
   CALL_SYMBOLS,
   elapsed,

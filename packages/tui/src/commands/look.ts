@@ -5,6 +5,7 @@ import {
   flatGroupsOf,
   moneyOf,
   type RunView,
+  routeLines,
   span,
   stateLabel,
   symbolOf,
@@ -162,6 +163,18 @@ export const graph: Command = {
     const { view } = runOnScreen(app);
     const rows = fixedRows((width) => graphLines(view, { width }));
     app.show(createViewer(`${cleanInline(view.pipeline)} · ${view.runId}`, rows));
+  },
+};
+
+export const routes: Command = {
+  name: "routes",
+  description: "show every decision about a route, with the rows of the table that it looked at",
+  usage: "",
+  run: (_words, app) => {
+    const { view } = runOnScreen(app);
+    const rows = fixedRows((width) => routeLines(view).flatMap((line) => wrap(line, width)));
+    if (view.routes.length === 0) app.say("no route was decided yet");
+    else app.show(createViewer(`Routes of ${view.runId}`, rows, { atEnd: true }));
   },
 };
 

@@ -86,9 +86,11 @@ function listLine({ stop, items }: Extract<Station, { readonly kind: "list" }>, 
   ];
 }
 
-function stateLine({ id, execution, visits, final }: StateStop, { initial, states }: PipelinePart): Line {
+function stateLine({ id, execution, visits, final, endsBranch }: StateStop, { initial, states }: PipelinePart): Line {
   const { turnCap, kind = "", label = id } = states.find((state) => state.id === id) ?? {};
   if (final !== undefined) return finalLine(label, final);
+  if (execution === undefined && endsBranch === true)
+    return [span("✔ ", "good"), span(stateLabel(label), "strong"), span(" ended a branch", "good")];
   const { sign, word, style } = symbolOf(execution?.status);
   const facts = [
     ...(visits > 1 ? [`×${visits}`] : []),

@@ -1,4 +1,5 @@
-import { childrenText, type PipelinePart, pipelinePart } from "../projection/graph/pipeline-view.ts";
+import { type PipelinePart, pipelinePart } from "../projection/graph/pipeline-view.ts";
+import { hopTarget } from "../projection/graph/route-lines.ts";
 import {
   type ListItems,
   listStatus,
@@ -121,30 +122,6 @@ function stepsMarkup(words: readonly string[]): Markup {
   return html`<details${words.length > 12 ? NOTHING : html` open`}><summary>The path in words</summary><ol class="steps">${steps}${left > 0 ? html`<li>${cutNote(count(left, "step"))}</li>` : NOTHING}</ol></details>`;
 }
 
-/** The target of a transition in words. */
-export function hopTarget(hop: Hop): string {
-  const { choice, to, join = "?", items } = hop;
-  const names = to.slice(0, MOST_STATES).map((name) => headOf(name, LONGEST_NAME));
-  switch (choice) {
-    case "to":
-      return names.join(", ");
-    case "interrupt":
-      return `${names.join(", ")}, to handle an interrupt`;
-    case "return":
-      return `back to ${names.join(", ") || "the interrupted state"}`;
-    case "fanOut": {
-      const then = `then ${headOf(join, LONGEST_NAME)}`;
-      if (items !== undefined) return `${names.join(", ")} for ${count(items, "item")}, ${then}`;
-      if (hop.children !== undefined) return `${headOf(childrenText(hop), 10 * LONGEST_NAME)}, ${then}`;
-      return `${names.join(" ∥ ")} in parallel, ${then}`;
-    }
-    case "done":
-    case "fail":
-    case "cancel":
-      return ENDS[choice][1];
-  }
-}
-
 /** Rows of states in declared order, the initial state first, and the ends of the run; and the number of states left out. */
 function rowsOf(view: PipelinePart): { readonly rows: readonly (readonly GraphNode[])[]; readonly left: number } {
   const rows: GraphNode[][] = [];
@@ -226,10 +203,12 @@ function edgesOf({ path, states, forks, runId }: PipelinePart): readonly Edge[] 
     for (const end of ends ?? (list === undefined ? siblings : [list]))
       if (next !== undefined) add(end, next, joined ? 1 : 0);
   }
-  // A state that fans out reaches its join through the siblings.
-  const joins = new Map(path.map(({ from, join }) => [from, join] as const));
+  // A state that fans out reaches its join through the siblings, and the end of a branch through the branch.
+  const later = new Set(path.map(({ from, join = "" }) => JSON.stringify([from, join])));
+  for (const { from, children = [] } of forks)
+    for (const child of children) if (child.kind === "branch") later.add(JSON.stringify([from, child.terminal]));
   for (const { id, targets = [] } of states)
-    for (const target of targets) if (joins.get(id) !== target) add(id, target, 0);
+    for (const target of targets) if (!later.has(JSON.stringify([id, target]))) add(id, target, 0);
   return [...edges.values()];
 }
 
@@ -305,7 +284,7 @@ function detour(id: string, edge: Edge, from: Corner, to: Corner, x: number): Ma
   const path =
     `M${edgeOf(from)} ${y1}H${turn}Q${x} ${y1} ${x} ${y1 + down}` +
     `V${y2 - down}Q${x} ${y2} ${turn} ${y2}H${edgeOf(to) + side * 2}`;
-  return edgeMarkup(id, edge, path, x - 4, (y1 + y2) / 2);
+  return edgeMarkup(id, edge, path, x + 3, (y1 + y2) / 2);
 }
 
 /** An edge along an SVG path, with its events and how often it was taken at a position. */
@@ -350,10 +329,11 @@ function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<strin
   if (node.kind === "pipeline")
     return html`<g class="box pipeline"><title>pipeline ${node.pipeline}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">▣ ${nameIn(node.pipeline)}</text><text x="${x + 14}" y="${y + 43}" class="fact">another pipeline</text></g>\n`;
   const { id, isInitial, items, label } = node;
-  const { execution, visits, final } = node.stop;
+  const { execution, visits, final, endsBranch } = node.stop;
   if (final !== undefined) return finalMarkup(label, final, edge(BOX_HEIGHT / 2), { x, y });
   const status = items === undefined ? execution?.status : listStatus(items);
-  const { sign, word } = items === undefined ? statusMark(status) : listMark(items);
+  const isEnd = execution === undefined && endsBranch === true;
+  const { sign, word } = isEnd ? BRANCH_END : items === undefined ? statusMark(status) : listMark(items);
   const facts = [
     word,
     visits > 1 ? `entered ${visits}×` : "",
@@ -362,9 +342,12 @@ function boxMarkup(node: GraphNode, { x, y }: Corner, anchors: ReadonlyMap<strin
     isInitial && visits < 2 ? "first" : "",
   ].filter((fact) => fact !== "");
   const line = facts.join(" · ");
-  const box = html`<g class="box ${status ?? "unreached"}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${nameIn(label)}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
+  const box = html`<g class="box ${isEnd ? "completed" : (status ?? "unreached")}"><title>${id}: ${facts.join(", ")}</title>${edge(9)}<text x="${x + 14}" y="${y + 24}" class="name">${sign} ${nameIn(label)}</text><text x="${x + 14}" y="${y + 43}" class="fact">${line.length > FACT_COLUMNS ? word : line}</text></g>`;
   return html`${linkTo(anchors.get(id), box)}\n`;
 }
+
+/** Of a state that ended a branch and was not entered. */
+const BRANCH_END = { sign: "✔", word: "ended a branch" };
 
 /** A name as it fits its box. */
 function nameIn(name: string): string {

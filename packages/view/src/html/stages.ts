@@ -30,10 +30,10 @@ export function stagesMarkup(view: RunView, anchors: ReadonlyMap<string, string>
   const groups = groupsOf(view);
   let room = MOST_TEXT;
   let left = anchors.size;
-  const section = (execution: ExecutionView, anchor: string, isItem: boolean): Markup => {
+  const section = (execution: ExecutionView, anchor: string, isItem: boolean, isInside: boolean): Markup => {
     const share = Math.max(LEAST_TEXT, Math.floor(room / Math.max(1, left)));
     const isOpen = !isItem && (groups.length <= MOST_OPEN || execution.status !== "completed");
-    const markup = stageMarkup(execution, { end, share, isOpen, anchor, isItem });
+    const markup = stageMarkup(execution, { end, share, isOpen, anchor, isItem, isInside: isItem || isInside });
     left -= 1;
     room = Math.max(0, room - markup.length);
     return markup;
@@ -45,29 +45,29 @@ export function stagesMarkup(view: RunView, anchors: ReadonlyMap<string, string>
     omitted = 0;
     return markup;
   };
-  const groupMarkup = (group: ExecutionGroup): readonly Markup[] => {
+  const groupMarkup = (group: ExecutionGroup, isInside: boolean): readonly Markup[] => {
     switch (group.kind) {
       case "child": {
         const before = note();
-        return [before, childMarkup(group, end, [...group.groups.flatMap(groupMarkup), note()])];
+        return [before, childMarkup(group, end, [...group.groups.flatMap((one) => groupMarkup(one, true)), note()])];
       }
       case "list": {
         // Every item has a row, and as many as fit have a transcript.
         const rows = group.items.executions.map((item) => {
           const anchor = anchors.get(item.key);
-          return anchor === undefined ? itemRow(item, end) : section(item, anchor, true);
+          return anchor === undefined ? itemRow(item, end) : section(item, anchor, true, true);
         });
         return [note(), listMarkup(group, end, rows)];
       }
       case "one": {
         const anchor = anchors.get(group.execution.key);
-        if (anchor !== undefined) return [note(), section(group.execution, anchor, false)];
+        if (anchor !== undefined) return [note(), section(group.execution, anchor, false, isInside)];
         omitted += 1;
         return [];
       }
     }
   };
-  return html`${groups.flatMap(groupMarkup)}${note()}`;
+  return html`${groups.flatMap((group) => groupMarkup(group, false))}${note()}`;
 }
 
 /** A list with its sum; its items are folded. */
@@ -142,9 +142,11 @@ interface StageOptions {
   readonly anchor: string;
   /** Whether it is below its list. */
   readonly isItem: boolean;
+  /** Whether it is below its list, branch or pipeline, which says where it is joined. */
+  readonly isInside: boolean;
 }
 
-function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isItem }: StageOptions): Markup {
+function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isItem, isInside }: StageOptions): Markup {
   const { status, startedAt, fork, tools, fault, key, handles, interrupted } = execution;
   const { sign, word, tone } = statusMark(status);
   const facts = factsOf(execution, end);
@@ -153,7 +155,7 @@ function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isI
     ...(handles === undefined ? [] : [`handles ${handles.interrupt} (${handles.files.join(", ")}) for ${handles.of}`]),
     ...(interrupted === undefined ? [] : [`waits for ${interrupted.by}, which handles ${interrupted.interrupt}`]),
   ];
-  const join = fork === undefined || isItem ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
+  const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
   const notes = [`from ${moment(startedAt)}`, ...envelope, ...detours, ...join].map((note) => html`<li>${note}</li>`);
   return html`<details class="stage" id="${anchor}" data-stage="${key}"${isOpen ? html` open` : NOTHING}>
 <summary><h3><span class="${tone}">${sign}</span> ${isItem ? itemName(execution) : exact(executionName(execution))} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>

@@ -136,6 +136,9 @@ export class ExecutionReducer {
       case "turn.finished":
         this.#turnFinished(event);
         break;
+      case "interrupt.started":
+        this.#calls.endTurns(attempt, this.#turn + 1, `not run: the interrupt ${textAt(data, "interrupt")} came first`);
+        break;
       case "model.retried":
         this.#live.end(attempt, numberAt(data, "turn"), numberAt(data, "try"));
         this.#retry(textAt(data, "message"));

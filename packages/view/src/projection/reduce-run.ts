@@ -239,7 +239,9 @@ class Reducer implements RunReducer {
         if (isRoot) this.#head.start(event);
         break;
       case "run.forked":
-        if (isRoot) this.#tree.continued(event);
+        if (!isRoot) break;
+        this.#tree.continued(event);
+        this.#head.continued(event);
         break;
       case "interrupt.started":
         this.#tree.interrupted(event);
@@ -258,6 +260,7 @@ class Reducer implements RunReducer {
         if (type === "run.resumed") {
           this.#isRunning = true;
           this.#tree.continued(event);
+          this.#head.continued(event);
         }
         break;
       case "fanOut.started":

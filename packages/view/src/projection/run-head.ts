@@ -53,6 +53,14 @@ export class RunHead {
     });
   }
 
+  /** A run continues with a changed pipeline: what either of them keeps out of reports stays out. */
+  continued({ data }: SluiceEvent): void {
+    const { changed } = data;
+    if (changed === undefined) return;
+    const withheld = this.#view.meta.captureOutput === false ? { captureOutput: false as const } : {};
+    this.#change({ meta: { ...metaAt(changed), ...withheld } });
+  }
+
   setStreams(): void {
     this.#change({ streams: true });
   }

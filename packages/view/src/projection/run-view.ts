@@ -206,6 +206,8 @@ export interface CallView {
   readonly output?: Json;
   readonly ms?: number;
   readonly facts?: Readonly<Record<string, Json>>;
+  /** Its arguments, its result and its reasons are left out. */
+  readonly isWithheld?: true;
 }
 
 /** One call or question that required an answer, or a call that was refused. */

@@ -255,12 +255,13 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
 }
 
 /** What a person is asked about a transition: `testing -> deploying: Deploy to production?` */
-function approvalWords(body: Json | undefined): string {
+export function approvalWords(body: Json | undefined): string {
   const [to, message, event] = [textAt(body, "to"), textAt(body, "message"), textAt(body, "event")];
   if (to === "") return message;
   const rationale = textAt(field(body, "data"), "rationale");
-  const reasons = [message, rationale].filter((reason) => reason !== "").map((reason) => `: ${reason}`);
-  return `${textAt(body, "from")} -> ${to}${event === "" ? "" : `, by ${event}`}${reasons.join("")}`;
+  const reasons = [message, rationale === "" ? "" : `the stage says: ${rationale}`].filter((reason) => reason !== "");
+  const why = reasons.length === 0 ? "" : `: ${reasons.join("; ")}`;
+  return `${textAt(body, "from")} -> ${to}${event === "" ? "" : `, by ${event}`}${why}`;
 }
 
 /** The words of events that only an audit shows. */

@@ -65,6 +65,8 @@ th { color: var(--faint); font-weight: 600; font-size: 0.8rem; }
 .n { text-align: right; font-variant-numeric: tabular-nums; min-width: 3rem; overflow-wrap: normal; white-space: nowrap; }
 th.n { font-family: inherit; }
 .digest { font-size: 0.72rem; display: inline-block; min-width: 9rem; word-break: break-all; }
+tr.above td { border-bottom: 0; }
+table.rows { font-size: 0.95em; margin: 0.2rem 0; } table.rows td { min-width: 4rem; }
 #decisions td:nth-child(3) { min-width: 14rem; }
 dl.values { border-left: 2px solid var(--rule); padding-left: 0.7rem; }
 dl.values > div { margin: 0.2rem 0; } dl.values dt { display: inline; color: var(--faint); font-size: 0.88em; } dl.values dt::after { content: ": "; }

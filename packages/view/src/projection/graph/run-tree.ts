@@ -160,6 +160,7 @@ export class RunTree {
     const { rows } = this.#graphOf(runId);
     const isRefused = type === "transition.rejected";
     const led = field(data, "why");
+    const rationale = textAt(led, "rationale");
     this.#addRoute({
       runId,
       executionId,
@@ -168,10 +169,11 @@ export class RunTree {
       ...(hop === undefined ? {} : { hop }),
       from,
       event: textAt(isRefused ? data : led, "event"),
-      rationale: textAt(led, "rationale"),
+      rationale,
       approved: field(led, "approved") === true,
       by,
-      why,
+      // The words of an event's reason are its rationale.
+      why: rationale !== "" && textAt(data, "reason") === "" ? "" : why,
       rows: isRefused ? refusalTable(data, from, rows) : routeTable(data, rows),
     });
     if (hop?.choice === "fanOut") this.#lastFanOut.set(runId, hop.from);

@@ -12,6 +12,8 @@ export interface StateStop {
   readonly visits: number;
   /** Of a final state, which has no executions: how it ends the run, and whether a run or a branch came to it. */
   readonly final?: { readonly outcome: string; readonly reached: boolean };
+  /** A branch ended here, without an execution of the state. */
+  readonly endsBranch?: true;
 }
 
 /** A state, the siblings of a fan-out, or a state with the items of its latest list. */
@@ -159,12 +161,20 @@ function forkId({ runId, fork }: Pick<ForkView, "runId" | "fork">): string {
   return JSON.stringify([runId, fork]);
 }
 
-function stopsOf({ states, executions, path }: StationSource): ReadonlyMap<string, StateStop> {
+function stopsOf({ states, executions, path, forks }: StationSource): ReadonlyMap<string, StateStop> {
   const reached = new Set(path.flatMap(({ to }) => to));
+  const terminals = new Set(
+    forks.flatMap(({ children = [] }) => children.flatMap((one) => (one.kind === "branch" ? [one.terminal] : []))),
+  );
   const stops = new Map<string, StateStop>(
     states.map(({ id, outcome }) => [
       id,
-      { id, visits: 0, ...(outcome === undefined ? {} : { final: { outcome, reached: reached.has(id) } }) },
+      {
+        id,
+        visits: 0,
+        ...(outcome === undefined ? {} : { final: { outcome, reached: reached.has(id) } }),
+        ...(terminals.has(id) && reached.has(id) ? { endsBranch: true } : {}),
+      },
     ]),
   );
   for (const execution of executions) {
