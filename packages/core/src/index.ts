@@ -70,6 +70,7 @@ export type {
   InterruptSpec,
   KindFacts,
   Part,
+  PipelineMeta,
   PipelineSpec,
   RoutesSpec,
   RowSpec,

@@ -147,7 +147,7 @@ const meta = z
       .optional(),
     capture_output: z
       .boolean()
-      .describe("`false` keeps the contents of messages and results out of reports and exports. The journal has them.")
+      .describe("`false` keeps prompts, texts, arguments and results out of reports. The journal has them.")
       .optional(),
   })
   .describe("Facts about the workflow. Other keys are kept.");

@@ -139,6 +139,7 @@ function compile(
       ]),
     ),
     pipelines: Object.fromEntries([...workflows].map(([name, pipeline]) => [pipelineIds.get(name) ?? name, pipeline])),
+    ...metaOf(document),
   };
   const locate = (problem: Problem): FindingAt =>
     locateProblem(problem, {

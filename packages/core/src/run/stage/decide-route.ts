@@ -9,6 +9,7 @@ import { decide, follow, type MachineInput } from "../../machine/transition.ts";
 import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import { cancelReason, raceAbort } from "../limits/limits.ts";
+import { recordedChildren } from "../walk/recorded-graph.ts";
 import { ENTERED, left } from "./phases.ts";
 
 /** What the machine decides, without known secrets. A cancelled run does not wait for the pipeline's code. */
@@ -99,7 +100,7 @@ function targetOf({ choice }: NextDecision): JsonObject {
       return { to: choice.state };
     case "fanOut":
       return choice.list === undefined
-        ? { to: choice.siblings.map(targetName), join: choice.join }
+        ? { to: choice.siblings.map(targetName), join: choice.join, ...recordedChildren(choice) }
         : { to: [choice.list], join: choice.join, items: choice.siblings.length };
     case "done":
     case "return":
