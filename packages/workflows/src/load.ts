@@ -1,20 +1,26 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
 import { dirname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
+import type { AnyPipeline, Pipeline, PipelineSpec, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
-import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import type {
+  FilesBeside,
+  WorkflowFormat,
+  WorkflowInput,
+  WorkflowMeta,
+  WorkflowReading,
+  WorkflowReference,
+} from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
-import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -246,9 +252,17 @@ function compileTail(
   tools: readonly string[] | undefined,
 ): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
-  const kinds = [...spec.states.values()].map(({ kind }) => kind);
+  const kinds = [...kindsOf(spec)];
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
+}
+
+/** The kinds of the states of a pipeline and of those that it runs: loading does not know which of them a session has. */
+function kindsOf({ states, pipelines }: PipelineSpec): ReadonlySet<string> {
+  return new Set([
+    ...[...states.values()].map(({ kind }) => kind),
+    ...[...pipelines.values()].flatMap((spec) => [...kindsOf(spec)]),
+  ]);
 }
 
 function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {

@@ -152,7 +152,7 @@ function inputOf(
     ...(task === "" ? {} : { task }),
     previous_step: previous,
     steps: { ...Object.fromEntries(earlier), ...outputs },
-    ...(answer === undefined ? {} : { answer }),
+    answer: answer ?? null,
   };
 }
 

@@ -1,6 +1,6 @@
 import { type ASTNode, Environment, Optional } from "@marcbachmann/cel-js";
 import { isObject } from "@sluice/core/runtime";
-import { COUNTED, LOOPED, PRESENT, printToEvaluate } from "./print.ts";
+import { COUNTED, DIVISOR, LOOPED, PRESENT, printToEvaluate } from "./print.ts";
 import { LAST_STEP, VARIABLES } from "./variables.ts";
 
 /** Elements that one comprehension may visit. */
@@ -40,6 +40,7 @@ export function createCompiler(): Compile {
       },
       SYNC,
     );
+  environment.registerFunction(`${DIVISOR}(dyn): dyn`, divisor, SYNC);
   for (const name of [...VARIABLES, ...LAST_STEP.values()]) environment.registerVariable(name, "dyn");
   return (condition) => {
     const paths: (readonly string[])[] = [];
@@ -94,6 +95,11 @@ export function numbers(environment: Environment): Environment {
     environment.registerOperator(`${types}: double`, (a: Operand, b: Operand) => Number(a) % Number(b));
   environment.registerOperator("int == double", (a: Operand, b: Operand) => Number(a) === Number(b));
   return environment.registerFunction(`${PRESENT}(dyn): bool`, isPresent, SYNC);
+}
+
+function divisor(value: unknown): unknown {
+  if (value === 0 || value === 0n) throw new Error("it divides by zero");
+  return value;
 }
 
 /** A field at any depth; undefined if it is missing. */

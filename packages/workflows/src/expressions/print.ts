@@ -11,6 +11,8 @@ export const PRESENT = "present";
 export const COUNTED = "counted";
 /** Counts the elements of a comprehension, each with the parts of its body, and returns them. */
 export const LOOPED = "looped";
+/** Refuses to divide by zero, which is infinity for numbers of JSON, and returns the number. */
+export const DIVISOR = "divisor";
 
 export interface Printed {
   readonly text: string;
@@ -197,6 +199,9 @@ function value(node: ASTNode, scope: Scope): Pieces {
     }
     case "+":
       return operator(node.op, node.args, scope, [counted, counted]);
+    case "/":
+    case "%":
+      return operator(node.op, node.args, scope, [value, divisor]);
     default:
       return operator(node.op, node.args, scope, [value, value]);
   }
@@ -219,6 +224,11 @@ function operator(
 function counted(node: ASTNode, scope: Scope): Pieces {
   if (node.op === "value" || scope.purpose === "check") return value(node, scope);
   return joined(`${COUNTED}(`, value(node, scope), ")");
+}
+
+function divisor(node: ASTNode, scope: Scope): Pieces {
+  if (scope.purpose === "check") return value(node, scope);
+  return joined(`${DIVISOR}(`, value(node, scope), ")");
 }
 
 function call(node: ASTNode, [name, args]: readonly [string, readonly ASTNode[]], scope: Scope): Pieces {

@@ -12,11 +12,10 @@ import {
 import { compilePipeline } from "@sluice/core/host";
 import { suggestOneOf } from "@sluice/core/runtime";
 import { type Step, stepsState } from "@sluice/stages";
-import type { FindingAt } from "../format.ts";
+import { type FindingAt, runInput } from "../format.ts";
 import { problemFinding } from "../problem-finding.ts";
 import { idFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
-import { runInput } from "../run-input.ts";
 import type { Layout, PlacedState, PlacedStep } from "./layout.ts";
 import type { FlujoDocument } from "./read-document.ts";
 import type { Agent, KnownStep } from "./step-kinds.ts";

@@ -2,6 +2,7 @@
 
 import type { Json } from "@sluice/core";
 import { isJsonObject, field as memberOf } from "@sluice/core";
+import { matchesName, readPattern } from "@sluice/core/gate";
 import { didYouMean } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { fieldNames } from "../read/field-names.ts";
@@ -162,6 +163,11 @@ function commandFindings(
   if (allowed_commands === undefined) return [];
   const here = [...path, "allowed_commands"];
   const found = allowed_commands.flatMap((command, index): readonly Finding[] => {
+    if (command.trim() === "") {
+      const message = "A command is blank. As a pattern it would allow every command.";
+      const suggestion = "remove it";
+      return [{ severity: "error", rule: "tool-pattern", message, suggestion, path: [...here, index] }];
+    }
     const offset = command.indexOf("{{");
     if (offset < 0) return [];
     const message = "A command cannot hold a template: its value would be read as shell text.";
@@ -178,15 +184,23 @@ function commandFindings(
       },
     ];
   });
-  if (allowed_tools?.includes("Bash") === true) return found;
-  const scoped = allowed_tools?.some((tool) => tool.startsWith("Bash(")) === true;
-  const message = scoped
-    ? "allowed_commands and a Bash pattern in allowed_tools both say which commands may run."
-    : "allowed_commands limits nothing, since allowed_tools does not list Bash.";
-  const suggestion = scoped ? "use one of the two" : 'add "Bash" to allowed_tools, or remove allowed_commands';
+  const other = allowed_tools?.find((tool) => tool !== "Bash" && allowsBash(tool));
+  if (other === undefined && allowed_tools?.includes("Bash") === true) return found;
+  const message =
+    other === undefined
+      ? "allowed_commands limits nothing, since allowed_tools does not list Bash."
+      : `allowed_commands and ${JSON.stringify(other)} in allowed_tools both say which commands may run.`;
+  const suggestion =
+    other === undefined ? 'add "Bash" to allowed_tools, or remove allowed_commands' : "use one of the two";
   // Without a list of tools the session's mode may allow every command.
-  const severity = allowed_tools === undefined || scoped ? "error" : "warning";
+  const severity = allowed_tools === undefined || other !== undefined ? "error" : "warning";
   return [...found, { severity, rule: "commands-without-tools", message, suggestion, path: here, what: "key" }];
+}
+
+/** Whether a pattern is one for Bash, by its name or by a `*` in it. One that cannot be read is reported elsewhere. */
+function allowsBash(tool: string): boolean {
+  const reading = readPattern(tool);
+  return reading.ok && matchesName(reading.value, "Bash");
 }
 
 function variableFindings({ env_overrides = {} }: StatewrightState, path: DocumentPath): readonly Finding[] {

@@ -14,19 +14,19 @@ import {
 } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
-import type {
-  FindingAt,
-  WorkflowCompilation,
-  WorkflowFormat,
-  WorkflowMeta,
-  WorkflowReading,
-  WorkflowReference,
+import {
+  type FindingAt,
+  runInput,
+  type WorkflowCompilation,
+  type WorkflowFormat,
+  type WorkflowMeta,
+  type WorkflowReading,
+  type WorkflowReference,
 } from "../format.ts";
 import { allOf, operatorGuard } from "../guard.ts";
 import { idFor, idsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
-import { runInput } from "../run-input.ts";
 import { checkStatewright, RETURN } from "./check.ts";
 import { type Edge, edgesOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
