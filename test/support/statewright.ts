@@ -1,4 +1,4 @@
-import type { Json, JsonObject, RowSpec, SluiceEvent, StateSpec } from "@sluice/core";
+import type { Json, JsonObject, RowSpec, SluiceEvent } from "@sluice/core";
 import { initialState, type MachineInput, type Transition } from "@sluice/core/machine";
 import type { RunResult, ScriptedTurn } from "@sluice/stages";
 import type { LoadedWorkflow } from "@sluice/workflows";
@@ -41,12 +41,6 @@ export function rowsOf(loaded: LoadedWorkflow): readonly RowSpec[] {
   if (routes.kind !== "table") throw new Error("it has no table");
   return routes.rows;
 }
-export function stateOf(loaded: LoadedWorkflow, id: string): StateSpec {
-  const state = pipelineOf(loaded).spec.states.get(id);
-  if (state === undefined) throw new Error(`there is no state ${id}`);
-  return state;
-}
-
 export interface MachineWalk {
   /** Sends an event of the state that was entered last. */
   send(event: string, data?: JsonObject): Promise<Transition>;

@@ -512,3 +512,28 @@ test("a listed tool that the session does not have is an error, if its tools are
   expect(ruleLines(loaded)).toEqual(["unknown-tool states.working.allowed_tools[1]"]);
   expect(loaded.diagnostics[0]?.suggestion).toContain("Read");
 });
+
+test("a field that does not fit is one mistake: it is not reported as missing as well", async () => {
+  const mistaken = around({ allowed_tools: "Read", allowed_commands: ["pytest"], on: ["DONE"] });
+  expect(ruleLines(await loadDocument(mistaken))).toEqual([
+    "wrong-type states.working.allowed_tools",
+    "wrong-type states.working.on",
+  ]);
+  const transitions = around({ allowed_tools: undefined, allowedTools: 1, on: { DONE: 5 } });
+  expect(ruleLines(await loadDocument(transitions))).toEqual([
+    "wrong-type states.working.on.DONE",
+    "wrong-type states.working.allowedTools",
+  ]);
+  const empty = around({ on: {} });
+  expect(ruleLines(await loadDocument(empty))).toEqual(["dead-end states.working"]);
+});
+
+test("a fork has at least one branch", async () => {
+  const on = (branches: object) => ({ GO: { fork: { branches, on_complete: "done" } }, FAIL: "failed" });
+  const none = await loadDocument(around({ on: on({}) }));
+  expect(none.diagnostics.map(({ message }) => message)).toEqual([
+    '"branches" is an empty object, but has to be an object with at least one entry.',
+  ]);
+  const broken = await loadDocument(around({ on: on({ one: { initial: "working" } }) }));
+  expect(ruleLines(broken)).toEqual(["missing-field states.working.on.GO.fork.branches.one"]);
+});

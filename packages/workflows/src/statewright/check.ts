@@ -1,18 +1,21 @@
 // What a Statewright document has wrong beyond its shape: names that lead nowhere, operands, outcomes.
 
 import type { Json } from "@sluice/core";
-import { isJsonObject } from "@sluice/core";
+import { isJsonObject, field as memberOf } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
 import { didYouMean } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
+import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
-import type { StatewrightDocument, StatewrightGuard, StatewrightState } from "./schema.ts";
+import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
 interface Names {
   readonly states: readonly string[];
   readonly guards: readonly string[];
+  /** Whether a state was written with something in this field, be it mistaken. */
+  has(state: string, field: string): boolean;
 }
 
 /** The target that goes back to the state that an interrupt left. */
@@ -20,7 +23,11 @@ export const RETURN = "$return";
 
 /** The findings, by paths in the schema's spelling. `whole` is the document as it was written. */
 export function checkStatewright(document: StatewrightDocument, whole: Json): readonly Finding[] {
-  const names: Names = { states: keysOf(whole, "states"), guards: keysOf(whole, "guards") };
+  const names: Names = {
+    states: keysOf(whole, "states"),
+    guards: keysOf(whole, "guards"),
+    has: (state, field) => isWritten(memberOf(memberOf(whole, "states"), state), field),
+  };
   const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
   const found: Finding[] = [];
   if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
@@ -40,6 +47,15 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
     found.push({ severity: "error", rule: "context-key", message, path: ["context", key], what: "key" });
   }
   return [...found, ...documentFindings(document)];
+}
+
+/** Whether an object has a value that is not an empty object in a field of states, in any spelling. */
+function isWritten(state: Json | undefined, field: string): boolean {
+  if (!isJsonObject(state)) return false;
+  const { fieldOf } = fieldNames(stateSchema);
+  return Object.entries(state).some(
+    ([key, value]) => fieldOf(key) === field && !(isJsonObject(value) && Object.keys(value).length === 0),
+  );
 }
 
 function keysOf(whole: Json, field: string): readonly string[] {
@@ -95,12 +111,17 @@ function close(word: string, candidates: readonly string[]): { readonly suggesti
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
   const path = ["states", name];
-  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
+  const listsTools = names.has(name, "allowed_tools");
+  const found = [
+    ...(listsTools ? [] : toolFindings(path)),
+    ...(listsTools && state.allowed_tools === undefined ? [] : commandFindings(state, path)),
+    ...variableFindings(state, path),
+  ];
   if (state.outcome !== undefined) {
     const message = `"outcome" is for final states.`;
     found.push({ severity: "error", rule: "wrong-type", message, path: [...path, "outcome"], what: "key" });
   }
-  if (Object.keys(state.on ?? {}).length === 0 && state.safe_next === undefined) {
+  if (!names.has(name, "on") && !names.has(name, "safe_next")) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
     found.push({ severity: "error", rule: "dead-end", message, suggestion: 'add "on"', path, what: "key" });
   }
@@ -129,8 +150,7 @@ function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   return found;
 }
 
-function toolFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
-  if (state.allowed_tools !== undefined) return [];
+function toolFindings(path: DocumentPath): readonly Finding[] {
   const message = "This state lists no tools, so the session's mode decides about every tool call.";
   const suggestion = 'write "allowed_tools", with [] for none';
   return [{ severity: "warning", rule: "no-envelope", message, suggestion, path, what: "key" }];
