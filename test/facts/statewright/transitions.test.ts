@@ -162,10 +162,12 @@ fact(19, "data merges into the context key by key and overwrites what is there",
   expect(walk.context()).toEqual({ kept: 1, changed: "new", added: true });
 });
 
-fact(20, "no data and empty data change nothing", async () => {
-  const { events } = await play(loop({ kept: 1 }), { a: [send("AGAIN"), send("AGAIN", {}), send("DONE")] });
+fact(20, "no data, empty data and null as data change nothing", async () => {
+  const { events } = await play(loop({ kept: 1 }), {
+    a: [send("AGAIN"), send("AGAIN", {}), send("AGAIN", null), send("DONE")],
+  });
   const moves = events.filter(({ type }) => type === "route.decided").map(({ data }) => data.why);
-  expect(moves).toHaveLength(3);
+  expect(moves).toHaveLength(4);
   expect(JSON.stringify(moves)).not.toContain('"context"');
 });
 

@@ -123,7 +123,9 @@ async function survey({ workspace, watched, recentFrom, signal }: Survey): Promi
     }
     seen += 1;
     const name = names.join("/");
-    if (watched?.matches(name) !== false) add(entries, name, path, kind === "folder", recentFrom);
+    // Patterns are of files, so a folder that matches one does not count.
+    if (watched === undefined || (kind !== "folder" && watched.matches(name)))
+      add(entries, name, path, kind === "folder", recentFrom);
   }
   return { entries, complete: surveyGit(workspace.root, entries, { watched, recentFrom }) && complete };
 }
