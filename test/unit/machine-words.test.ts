@@ -9,6 +9,7 @@ import {
   fork,
   invoke,
   pipeline,
+  route,
   to,
 } from "@sluice/core";
 import { contextOf, initialState, legalEvents } from "@sluice/core/machine";
@@ -200,7 +201,9 @@ describe("a state that an event led to", () => {
 
   test("that no row names is an event, not an answer to *, and is refused for that", async () => {
     const { step } = await started(definition([]));
-    const { trace } = await step(event("OTHER"));
+    const { trace, effect, patch } = await step(event("OTHER"));
+    expect(effect).toMatchObject({ kind: "stay", rejected: [] });
+    expect(patch).toEqual({});
     expect(trace).toStrictEqual({
       by: "event",
       event: "OTHER",
@@ -294,4 +297,44 @@ test("the facts of the project are read in every context, and are absent where n
   expect(contextOf(initialState(spec, { input: {}, project })).project).toEqual(project);
   expect("project" in contextOf(initialState(spec, { input: {} }))).toBe(false);
   expect("project" in initialState(spec, { input: {} }).run).toBe(false);
+});
+
+describe("a route that declares its targets", () => {
+  const routed = (targets: readonly ("b" | "c" | "d" | "ok")[], choice: ReturnType<typeof fork>) =>
+    started({
+      stages: { a: work(), b: work(), c: work(), d: work(), ok: final("completed") },
+      pipelines: { child },
+      next: {
+        a: route(
+          ["b", "c", "d", "ok"].filter((id) => targets.some((target) => target === id)),
+          () => choice,
+        ),
+        b: () => to("d"),
+        c: () => to("d"),
+        d: () => to("ok"),
+      },
+    });
+  const forked = fork(BRANCHES, { onComplete: "ok", onFail: "d" });
+
+  test.each([
+    ["b", ["c", "d", "ok"]],
+    ["c", ["b", "d", "ok"]],
+    ["d", ["b", "c", "ok"]],
+    ["ok", ["b", "c", "d"]],
+  ] as const)("may not lead a branch, a join or a failed fork to %s without it", async (missing, targets) => {
+    const { step } = await routed(targets, forked);
+    const { trace } = await step(result({ status: "completed", output: 1 }));
+    expect(trace.rejected).toContain(`went to ${missing}, but was declared for ${targets.join(", ")}`);
+  });
+
+  test("leads there with all of them, and another pipeline is none", async () => {
+    const { step } = await routed(["b", "c", "d", "ok"], forked);
+    expect((await step(result({ status: "completed", output: 1 }))).effect.kind).toBe("fanOut");
+    const invoking = await started({
+      stages: { a: work(), ok: final("completed") },
+      pipelines: { child },
+      next: { a: route(["ok"], () => invoke("child", { onComplete: "ok" })) },
+    });
+    expect((await invoking.step(result({ status: "completed", output: 1 }))).effect.kind).toBe("fanOut");
+  });
 });
