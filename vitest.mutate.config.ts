@@ -15,6 +15,7 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/{host-journal-memory,host-memory,host-store,journal-stores}.test.ts",
     "test/unit/{journal-*,replay}.test.ts",
   ],
+  "run/stage": ["test/unit/{custom-state,replay-phases,run-*}.test.ts"],
   "run/tool-calls": ["test/unit/{answer-rule,run-calls}.test.ts", "test/attack/approved-before.test.ts"],
 };
 const { SLUICE_MUTATE: part } = process.env;

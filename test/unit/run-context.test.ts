@@ -146,25 +146,32 @@ describe("after an interrupt's handler has returned", () => {
     },
   );
 
-  test("the assert hook and the executor still read the context that the execution entered with", async () => {
-    const live = session({ model: noModel, mode: "yolo", cwd: import.meta.dirname, tools: [touched] });
+  test("the executor and its hooks read what the handler left, too", async () => {
     const seen: Json[] = [];
-    const entered = pipeline({
-      id: "entered",
+    const see = (what: string, { context, visit, input: own }: ActScope["ctx"]): void =>
+      void seen.push(json({ what, ok: context.ok, visit, own }));
+    const returned = pipeline({
+      id: "returned",
       input,
       context: {},
       interrupts: { SQL: { files: "*.sql", target: "check" } },
       stages: {
         plan: work<Json, unknown>({
+          onCall: (_call, ctx) => {
+            see("guard", ctx);
+            return undefined;
+          },
           act: async (scope) => {
             await touch(scope);
-            seen.push(json(scope.ctx.context));
+            see("executor", scope.ctx);
+            await scope.calls(2, [{ id: "t2.c0", tool: "Look", input: {} }]);
             return completed(null);
           },
           assert: (_result, ctx) => {
-            seen.push(json(ctx.context));
+            see("assert", ctx);
             return "ok";
           },
+          exit: (_result, ctx) => see("exit", ctx),
         }),
         check: sending("GO", { ok: true }),
       },
@@ -174,7 +181,38 @@ describe("after an interrupt's handler has returned", () => {
         { from: "plan", on: "success", to: done(null) },
       ],
     });
-    await live.run(entered, {});
-    expect(seen).toEqual([{}, {}]);
+    const tools = [touched, tool("Look", { effect: "read" })];
+    const live = session({ model: noModel, mode: "yolo", cwd: import.meta.dirname, tools });
+    await live.run(returned, { task: "t" });
+    const own = { visit: 1, own: { task: "t" } };
+    expect(seen).toEqual([
+      { what: "guard", ...own },
+      ...["executor", "guard", "assert", "exit"].map((what) => ({ what, ok: true, ...own })),
+    ]);
+  });
+
+  test("the exit hook of a state that it did not return to reads what that state entered with", async () => {
+    const seen: Json[] = [];
+    const left = pipeline({
+      id: "left",
+      input,
+      context: {},
+      interrupts: { SQL: { files: "*.sql", target: "check" } },
+      stages: {
+        plan: work<Json, unknown>({
+          act: async (scope) => completed(json(await touch(scope))),
+          exit: (_result, { context, visit, input: own }) => void seen.push(json({ context, visit, own })),
+        }),
+        check: sending("GO", { ok: true }),
+      },
+      initial: "plan",
+      transitions: [
+        { from: "check", on: { event: "GO" }, to: done("elsewhere") },
+        { from: "plan", on: "success", to: done(null) },
+      ],
+    });
+    const live = session({ model: noModel, mode: "yolo", cwd: import.meta.dirname, tools: [touched] });
+    expect(await live.run(left, { task: "t" })).toMatchObject({ output: "elsewhere" });
+    expect(seen).toEqual([{ context: {}, visit: 1, own: { task: "t" } }]);
   });
 });

@@ -70,21 +70,25 @@ export class Attempt implements SharedByAttempts {
     return new Attempt(this, this.number + 1, feedback);
   }
 
-  /** The frozen context; the same object while `setup` is the same. */
+  /** The frozen context at the entry; the same object while `setup` is the same. */
   contextWith(setup: Json): StageContext {
-    if (this.#ctx?.setup !== setup) {
-      this.#outputs = this.execution.view.outputs;
-      this.#ctx = contextOf(this.execution.view, { setup, attempt: this.number, feedback: this.feedback });
-    }
-    return this.#ctx;
+    return this.#ctx?.setup === setup ? this.#ctx : this.#contextOf(setup);
   }
 
-  /** What routes read: an interrupt's handler may have changed the run since this attempt began. */
-  contextNow(setup: Json): StageContext {
+  /** The context after the handlers of interrupts that have returned, which may have changed the run. */
+  contextNow(entry: StageContext): StageContext {
+    const { view, stateId, visit } = this.execution;
+    // While a handler works, and after one that did not return, the run is elsewhere.
+    if (view.at?.state !== stateId || view.at.visit !== visit) return entry;
+    const known = this.#ctx ?? entry;
+    return view.context === known.context && view.outputs === this.#outputs ? known : this.#contextOf(entry.setup);
+  }
+
+  #contextOf(setup: Json): StageContext {
     const { view } = this.execution;
-    const ctx = this.contextWith(setup);
-    if (view.context === ctx.context && view.outputs === this.#outputs) return ctx;
-    return contextOf(view, { setup, attempt: this.number, feedback: this.feedback });
+    this.#outputs = view.outputs;
+    this.#ctx = contextOf(view, { setup, attempt: this.number, feedback: this.feedback });
+    return this.#ctx;
   }
 }
 

@@ -37,7 +37,7 @@ const EXIT_MS = 5_000;
 /** Assert and, after the last attempt, Exit and Next, in one record. */
 export function leave(
   attempt: Attempt,
-  ctx: StageContext,
+  entry: StageContext,
   outcome: ActOutcome | "skipped",
   totals: AttemptTotals,
   attemptsLeft: boolean,
@@ -49,6 +49,7 @@ export function leave(
     const before = recordedLeave(call, startedAt);
     const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
     const phases = createPhases(attempt, call);
+    const ctx = attempt.contextNow(entry);
     const leaving: Leaving = { execution, limits, ctx, phases, before, base };
     const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
     if ("retry" in asserted) {
@@ -63,7 +64,7 @@ export function leave(
     if (!execution.routed || result.status === "cancelled") return left;
     // An accepted event is not decided about again.
     const accepted = result.status === "completed" ? attempt.accepted?.decision : undefined;
-    const input = { kind: "result", result, ctx: attempt.contextNow(ctx.setup) } as const;
+    const input = { kind: "result", result, ctx } as const;
     if (accepted !== undefined)
       return { ...left, next: followRoute(execution, journal, call, { input, next: accepted }) };
     return { ...left, next: await decideRoute(execution, journal, call, input) };
