@@ -1,3 +1,4 @@
+import { didYouMean } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
 import { loadDocument, ruleLines } from "../support/workflows.ts";
 
@@ -25,4 +26,12 @@ test.each([[["*"]], [["B*"]], [["Bash", "B*"]], [["*sh", "Read"]]])(
 test("a blank command does not stand for every command", async () => {
   const loaded = await loadDocument(working({ allowed_tools: ["Bash"], allowed_commands: ["npm test", " "] }));
   expect(ruleLines(loaded)).toContain("tool-pattern states.working.allowed_commands[1]");
+});
+
+test("a mistaken name is compared with few of the names that a file makes up", () => {
+  const made = function* () {
+    for (let number = 0; ; number += 1) yield `state number ${number}`;
+  };
+  expect(didYouMean("reviewing", made())).toBeUndefined();
+  expect(didYouMean("state number 3x", made())).toBe("state number 3");
 });
