@@ -1,4 +1,6 @@
+import { parseJson } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
+import { readOutcomes } from "@sluice/workflows";
 import { expect, test } from "vitest";
 import { loadDocument, ruleLines } from "../support/workflows.ts";
 
@@ -34,4 +36,10 @@ test("a mistaken name is compared with few of the names that a file makes up", (
   };
   expect(didYouMean("reviewing", made())).toBeUndefined();
   expect(didYouMean("state number 3x", made())).toBe("state number 3");
+});
+
+test("outcomes of a simulation that are nested too deep are refused, and nothing overflows", () => {
+  const deep = parseJson(`[{"event":"A"},{"event":"B","data":${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}}]`);
+  if (!deep.ok) throw new Error(deep.fault);
+  expect(readOutcomes(deep.value)).toEqual({ outcomes: [], faults: [{ path: "[1]", message: "is nested too deep" }] });
 });
