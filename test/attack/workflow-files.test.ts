@@ -43,3 +43,19 @@ test("outcomes of a simulation that are nested too deep are refused, and nothing
   if (!deep.ok) throw new Error(deep.fault);
   expect(readOutcomes(deep.value)).toEqual({ outcomes: [], faults: [{ path: "[1]", message: "is nested too deep" }] });
 });
+
+const guarded = (guards: object, named: readonly string[] = Object.keys(guards)) => ({
+  ...working({ allowed_tools: [], on: { DONE: { target: "complete", guards: named }, FAIL: "failed" } }),
+  guards,
+});
+const equals = (field: string, value: unknown) => ({ field, op: "eq", value });
+
+test.each([
+  ["a long value", { g: equals("a", `${"x".repeat(200)}1`) }, { g: equals("a", `${"x".repeat(200)}2`) }],
+  ["a name like a condition", { g: equals("a", 1), h: equals("b", 2) }, { "g (a equals 1) and h": equals("b", 2) }],
+  ["a field like a condition", { g: equals("a", 1), h: equals("b", 2) }, { g: equals("a equals 1) and h (b", 2) }],
+])("guards that read the same because of %s have other fingerprints", async (_, one, other) => {
+  const [first, second] = await Promise.all([one, other].map((guards) => loadDocument(guarded(guards))));
+  if (first?.pipeline === undefined || second?.pipeline === undefined) throw new Error("they do not load");
+  expect(first.pipeline.spec.fingerprint).not.toBe(second.pipeline.spec.fingerprint);
+});

@@ -54,10 +54,13 @@ export interface ConditionGuard extends Guard {
  * element of a list.
  */
 export function operatorGuard(name: string, { field, op, value }: OperatorCondition): ConditionGuard {
-  const condition = conditionWords({ field, op, ...(value === undefined ? {} : { value }) });
+  const asked = { field, op, ...(value === undefined ? {} : { value }) };
+  const condition = conditionWords(asked);
+  const isWhole = PLAIN.test(name) && PLAIN.test(field) && JSON.stringify(value ?? null).length <= SHOWN;
   return {
     text: `${name} (${condition})`,
-    conditions: [{ field, op, ...(value === undefined ? {} : { value }) }],
+    ...(isWhole ? {} : { source: JSON.stringify([name, asked]) }),
+    conditions: [asked],
     evaluate: ({ ctx }) => {
       const actual = fieldAt(ctx.context, field);
       const fires = holds(actual, op, value ?? null);
@@ -69,6 +72,9 @@ export function operatorGuard(name: string, { field, op, value }: OperatorCondit
     },
   };
 }
+
+/** Names that no text around them can be taken for. */
+const PLAIN = /^[\w.-]+$/u;
 
 /** A condition as people read it. */
 export function conditionWords({ field, op, value }: OperatorCondition): string {
@@ -83,6 +89,9 @@ export function allOf(guards: readonly Guard[]): Guard {
   const known = guards.map(conditionsOf);
   return {
     text: guards.map(({ text }) => text).join(" and "),
+    ...(guards.every(({ source }) => source === undefined)
+      ? {}
+      : { source: JSON.stringify(guards.map(({ text, source }) => source ?? text)) }),
     evaluate: (scope) => evaluateFrom(guards, 0, scope),
     ...combined(known),
   };
