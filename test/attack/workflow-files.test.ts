@@ -59,3 +59,27 @@ test.each([
   if (first?.pipeline === undefined || second?.pipeline === undefined) throw new Error("they do not load");
   expect(first.pipeline.spec.fingerprint).not.toBe(second.pipeline.spec.fingerprint);
 });
+
+test("steps in another order have another fingerprint: a question before the work is none after it", async () => {
+  const ask = { kind: "hitl", name: "ask", message: "Deploy it?", input_schema: { type: "boolean" } };
+  const deploy = { name: "deploy", prompt: "Deploy it.", tools: ["Bash"], sink_to: "scratchpad.deployed" };
+  const machine = (steps: readonly object[]) => ({
+    kind: "StateMachine",
+    name: "release",
+    start_state: "release",
+    end_states: ["done", "failed"],
+    states: { release: steps },
+    transitions: [
+      { from: "release", on: "success", to: "done" },
+      { from: "release", on: "failure", to: "failed" },
+    ],
+  });
+  const [first, second] = await Promise.all(
+    [
+      [ask, deploy],
+      [deploy, ask],
+    ].map((steps) => loadDocument(machine(steps))),
+  );
+  if (first?.pipeline === undefined || second?.pipeline === undefined) throw new Error("they do not load");
+  expect(first.pipeline.spec.fingerprint).not.toBe(second.pipeline.spec.fingerprint);
+});
