@@ -2,7 +2,7 @@ import { parseJson } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import { readOutcomes } from "@sluice/workflows";
 import { expect, test } from "vitest";
-import { loadDocument, ruleLines } from "../support/workflows.ts";
+import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
 
 // Documents that would do more than they seem to.
 
@@ -83,3 +83,16 @@ test("steps in another order have another fingerprint: a question before the wor
   if (first?.pipeline === undefined || second?.pipeline === undefined) throw new Error("they do not load");
   expect(first.pipeline.spec.fingerprint).not.toBe(second.pipeline.spec.fingerprint);
 });
+
+test.each(["'Read*'", "'*'", "'ReadSkill(**)'", "{ tool: ReadSkill, optional: true }"])(
+  "skills do not seem to limit a stage that may read all of them by %s",
+  async (other) => {
+    const stage = `allowedTools: [ReadSkill, ${other}]\nskills: [pdf]\ncompletionTool: finish\ncompletionSchema: {}`;
+    const loaded = await loadTexts("w", {
+      "w/pipeline.yaml": "id: w\ninitial: working\ntransitions: [{ from: working, to: done }]\n",
+      "w/working.md": `---\n${stage}\n---\nWork.\n`,
+    });
+    expect(loaded.pipeline).toBeUndefined();
+    expect(ruleLines(loaded)).toContain("skills-without-tool allowedTools[1]");
+  },
+);
