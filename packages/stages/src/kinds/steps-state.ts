@@ -97,7 +97,10 @@ export function stepsState({ steps, output, limits }: StepsOptions): State {
     checksOutput: true,
     adds: [...names],
     templates,
-    parts: Object.fromEntries(steps.map((step) => [`step ${step.name}`, { data: dataOf(step) }])),
+    parts: {
+      ...Object.fromEntries(steps.map((step) => [`step ${step.name}`, { data: dataOf(step) }])),
+      ...(steps.length < 2 ? {} : { "order of steps": { data: [...names] } }),
+    },
     shape: { steps: steps.map(({ name }) => name) },
   } as const;
   const common = { allowedTools: [], ...(limits === undefined ? {} : { limits }) };
