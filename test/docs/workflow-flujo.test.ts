@@ -175,6 +175,7 @@ const WORDS: readonly string[] = [
   "{ result }",
   "{ name, success, feedback }",
   "route.decided",
+  "NaN",
   // Values of fields, which the fields' tests have.
   "success",
   "failure",

@@ -11,8 +11,15 @@ export const PRESENT = "present";
 export const COUNTED = "counted";
 /** Counts the elements of a comprehension, each with the parts of its body, and returns them. */
 export const LOOPED = "looped";
+/** Counts what a function reads of a value, and returns the value. */
+export const MEASURED = "measured";
+/** Searches a text with a method, and counts what that may take. */
+export const SEARCHED = "searched";
+const SEARCHES: ReadonlySet<string> = new Set(["contains", "indexOf", "lastIndexOf"]);
 /** Refuses to divide by zero, which is infinity for numbers of JSON, and returns the number. */
 export const DIVISOR = "divisor";
+/** Refuses infinity and what is not a number, which a text may spell, and returns the number. */
+export const FINITE = "finite";
 
 export interface Printed {
   readonly text: string;
@@ -160,7 +167,6 @@ function lastStepOf(node: ASTNode, { bound }: Scope): string | undefined {
 
 /** A node where any value may stand. */
 function value(node: ASTNode, scope: Scope): Pieces {
-  const inBody = scope.bound.length > 0;
   switch (node.op) {
     case "value":
       return at(node.start, node.input.slice(node.start, node.end));
@@ -190,11 +196,15 @@ function value(node: ASTNode, scope: Scope): Pieces {
     case "!_":
       return condition(node, scope);
     case "in":
-      return operator(node.op, node.args, scope, [value, inBody ? counted : value]);
+      return operator(node.op, node.args, scope, [value, counted]);
     case "==":
-    case "!=": {
+    case "!=":
+    case "<":
+    case "<=":
+    case ">":
+    case ">=": {
       // Comparing with a literal takes no longer than the literal.
-      const isShort = !inBody || node.args.some(({ op }) => op === "value");
+      const isShort = node.args.some(({ op }) => op === "value");
       return operator(node.op, node.args, scope, isShort ? [value, value] : [counted, counted]);
     }
     case "+":
@@ -233,6 +243,8 @@ function divisor(node: ASTNode, scope: Scope): Pieces {
 
 function call(node: ASTNode, [name, args]: readonly [string, readonly ASTNode[]], scope: Scope): Pieces {
   const [first] = args;
+  if (name === "double" && scope.purpose === "evaluate")
+    return joined(at(node.pos, `${FINITE}(${name}(`), argumentsOf(args, scope), "))");
   if (name !== "has" || first === undefined) return joined(at(node.pos, `${name}(`), argumentsOf(args, scope), ")");
   if (lastStepOf(first, scope) !== undefined) return joined("(", path(first, scope, false), " != null)");
   // The checker of has() does not look at fields.
@@ -245,6 +257,10 @@ function method(
   scope: Scope,
 ): Pieces {
   const [variable, ...body] = args;
+  if (SEARCHES.has(name) && scope.purpose === "evaluate") {
+    const given = listed(args.map((arg) => value(arg, scope)));
+    return joined(at(node.pos, `${SEARCHED}(`), value(receiver, scope), `, "${name}", [`, given, "])");
+  }
   if (!COMPREHENSIONS.has(name) || variable?.op !== "id")
     return joined(argument(receiver, scope), at(node.pos, `.${name}(`), argumentsOf(args, scope), ")");
   const work = body.reduce((sum, part) => sum + sizeOf(part), 1);
@@ -267,7 +283,8 @@ function argumentsOf(args: readonly ASTNode[], scope: Scope): Pieces {
 }
 
 function argument(node: ASTNode, scope: Scope): Pieces {
-  return scope.bound.length > 0 ? counted(node, scope) : value(node, scope);
+  if (node.op === "value" || scope.purpose === "check") return value(node, scope);
+  return joined(`${MEASURED}(`, value(node, scope), ")");
 }
 
 /** The parts of a node, about. */
