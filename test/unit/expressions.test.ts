@@ -203,6 +203,10 @@ describe("a spelling of another language is reported with the CEL form", () => {
     expect(found[0]?.suggestion).toBe("write !(…), as in: !context.a && context.b != null");
   });
 
+  test("at most ten of them are reported", () => {
+    expect(problemsOf("not ".repeat(1_000)).length).toBe(10);
+  });
+
   test("words in texts, comments and field names are no spellings", async () => {
     const own = { and: "a and b", not: { or: 1 } };
     const expression = `context.and == "a and b" && context.not.or == 1 // = or not`;
@@ -373,6 +377,35 @@ describe("values are hostile", () => {
   ])("one look at something long is not too much: %s", async (expression) => {
     expect(await verdictOf(expression, null, own)).toMatchObject({ fires: true });
   });
+
+  const large = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`k${index}`, index]));
+  const inside: JsonObject = { deep: { large, copy: { ...large }, other: { ...large, k7: 0 } }, key: "k5" };
+  test.each([
+    '"k5" in context.deep.large && !("k500" in context.deep.large)',
+    "context.deep.large.k5 == 5 && context.deep.large[context.key] == 5",
+    "has(context.deep.large.k5) && !has(context.deep.large.k500)",
+    "context.deep.large.?k500.orValue(1) == 1 && context.deep.large.?k5.orValue(1) == 5",
+    "size(context.deep.large) == 500 && context.deep.large.size() == 500",
+    "context.deep.large == context.deep.copy && context.deep.large != context.deep.other",
+    'context.deep.large.exists(k, k == "k5") && context.deep.large.all(k, context.deep.large[k] < 500)',
+    "context.deep.large && context.deep",
+    '!("size" in context.deep.large) && !("constructor" in context.deep.large) && !("get" in context.deep.large)',
+    "context.deep.large.filter(k, context.deep.large[k] > 497).size() == 2",
+  ])("an object with many fields is like any other: %s", async (expression) => {
+    expect(await verdictOf(expression, null, inside)).toEqual({ fires: true, why: "its condition is true" });
+  });
+  test.each(["size", "get", "has", "entries", "constructor", "__proto__"])(
+    "an object with many fields has no field %s of its own",
+    async (key) => {
+      for (const expression of ["context.deep.large[context.key] != 1", "!(context.deep.large[context.key] == 1)"]) {
+        const { fires, why } = await verdictOf(expression, null, { ...inside, key });
+        expect([fires, why]).toEqual([false, expect.stringContaining(`cannot be evaluated: there is no ${key}`)]);
+      }
+      expect(await verdictOf("context.deep.large[context.key]", null, { ...inside, key })).toMatchObject({
+        fires: false,
+      });
+    },
+  );
 
   test("the conditions of one guard share the limit, and each evaluation has its own", async () => {
     const once = "context.long.size() == 1000000";

@@ -37,7 +37,7 @@ export function createCompiler(): Compiler {
     if (!isObject(value)) return 0;
     const known = counts.get(value);
     if (known !== undefined) return known;
-    const count = Array.isArray(value) ? value.length : Object.keys(value).length;
+    const count = Array.isArray(value) ? value.length : value instanceof Map ? value.size : Object.keys(value).length;
     counts.set(value, count);
     return count;
   };
@@ -88,21 +88,55 @@ export function createCompiler(): Compiler {
     isSpent: () => left < 0,
     compile: (condition) => {
       const paths: (readonly string[])[] = [];
-      const parsed = environment.parse(
-        printToEvaluate(condition, (path) => {
+      const reads: (readonly string[])[] = [];
+      const text = printToEvaluate(condition, {
+        presenceOf: (path) => {
           const name = `${PRESENT}_${paths.push(path) - 1}`;
           if (!environment.hasVariable(name)) environment.registerVariable(name, "bool");
           return name;
-        }),
-      );
+        },
+        reads: (path) => reads.push(path),
+      });
+      const parsed = environment.parse(text);
       return (variables) => {
-        if (paths.length === 0) return parsed(variables);
-        const all: Record<string, unknown> = { ...variables };
+        const all: Record<string, unknown> = withMaps(variables, reads, membersOf);
         for (const [index, path] of paths.entries()) all[`${PRESENT}_${index}`] = isPresent(valueAt(variables, path));
         return parsed(all);
       };
     },
   };
+}
+
+/** Members of an object that is read as it is. */
+const FEW_MEMBERS = 128;
+
+/**
+ * The variables, with a map in place of each large object that is read: the library lists the members of an object whenever it is
+ * an operand, and those of a map never.
+ */
+function withMaps(
+  variables: Readonly<Record<string, unknown>>,
+  reads: readonly (readonly string[])[],
+  membersOf: (value: unknown) => number,
+): Record<string, unknown> {
+  let all: Record<string, unknown> = { ...variables };
+  for (const path of reads) {
+    const value = valueAt(all, path);
+    if (isObject(value) && !Array.isArray(value) && membersOf(value) > FEW_MEMBERS)
+      all = placed(all, path, new Map(Object.entries(value)));
+  }
+  return all;
+}
+
+/** The object with another value at a path of fields that exist. */
+function placed(
+  object: Readonly<Record<string, unknown>>,
+  path: readonly string[],
+  value: unknown,
+): Record<string, unknown> {
+  const [name = "", ...rest] = path;
+  const inside = object[name];
+  return { ...object, [name]: rest.length > 0 && isObject(inside) ? placed(inside, rest, value) : value };
 }
 
 /** `contains`, `indexOf` and `lastIndexOf` of a text. */
@@ -171,7 +205,7 @@ function workOf(value: unknown, limit: number): number {
   if (typeof value === "string") return 1 + Math.floor(value.length / TEXT_PIECE);
   if (!isObject(value)) return 1;
   let work = 1;
-  for (const member of Array.isArray(value) ? value : Object.values(value)) {
+  for (const member of Array.isArray(value) ? value : value instanceof Map ? value.values() : Object.values(value)) {
     if (work >= limit) return work;
     work += workOf(member, limit - work);
   }

@@ -42,9 +42,17 @@ export function printToCheck(node: ASTNode): Printed {
   };
 }
 
-/** Prints bare paths so that they may be missing: as the variable that `presenceOf` names or, where none can, as a call. */
-export function printToEvaluate(node: ASTNode, presenceOf: (path: readonly string[]) => string): string {
-  return textOf(condition(node, { purpose: "evaluate", bound: [], presenceOf }));
+/** What the evaluation of a condition prepares. */
+export interface Preparation {
+  /** The variable that says whether a bare path is present. */
+  presenceOf(path: readonly string[]): string;
+  /** Called with each other path, whose value is an operand. */
+  reads(path: readonly string[]): void;
+}
+
+/** Prints bare paths so that they may be missing: as the variable that is prepared for them or, where none can be, as a call. */
+export function printToEvaluate(node: ASTNode, preparation: Preparation): string {
+  return textOf(condition(node, { purpose: "evaluate", bound: [], ...preparation }));
 }
 
 /** A part of the text, and where the condition has it. */
@@ -52,11 +60,10 @@ interface Piece {
   readonly text: string;
   readonly offset?: number;
 }
-interface Scope {
+interface Scope extends Partial<Preparation> {
   readonly purpose: "check" | "evaluate";
   /** The names that the comprehension around the node declares. */
   readonly bound: readonly string[];
-  presenceOf?(path: readonly string[]): string;
 }
 type Pieces = readonly Piece[];
 type Printer = (node: ASTNode, scope: Scope) => Pieces;
@@ -135,6 +142,11 @@ function path(node: ASTNode, scope: Scope, optional: boolean): Pieces {
   }
 }
 
+function readsFixed(node: ASTNode, scope: Scope): void {
+  const fixed = fixedPath(node, scope);
+  if (fixed !== undefined) scope.reads?.(fixed);
+}
+
 /** The variable of the run and the fields of a path whose fields are all written out. */
 function fixedPath(node: ASTNode, scope: Scope): readonly string[] | undefined {
   const last = lastStepOf(node, scope);
@@ -171,11 +183,13 @@ function value(node: ASTNode, scope: Scope): Pieces {
     case "value":
       return at(node.start, node.input.slice(node.start, node.end));
     case "id":
+      readsFixed(node, scope);
       return at(node.start, node.args);
     case ".":
     case ".?":
     case "[]":
     case "[?]":
+      readsFixed(node, scope);
       return path(node, scope, false);
     case "call":
       return call(node, node.args, scope);
