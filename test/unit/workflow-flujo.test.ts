@@ -300,6 +300,41 @@ describe("a mistake is reported where it is", () => {
     ]);
   });
 
+  test.each([
+    ["plain", "when: output.coverage > 1 && output.covrage < 90"],
+    ["in single quotes", "when: 'output.name == ''ü'' && output.covrage < 90'"],
+    ["in double quotes", String.raw`when: "output.name == \"\u00fc\t\" && output.covrage < 90"`],
+    ["in several lines", "when: |\n      output.coverage > 1 &&\n        output.covrage < 90"],
+    ["folded", "when: >-\n      output.coverage > 1\n      && output.covrage < 90"],
+    ["plain in two lines", "when: output.coverage > 1\n      && output.covrage < 90"],
+  ])("a mistake of a condition at its word: %s", async (_style, when) => {
+    const schema = "{ type: object, properties: { coverage: { type: number }, name: { type: string } } }";
+    const states = `  a: [{ name: x, prompt: P, tools: [], output_schema: ${schema} }]\n  b: []`;
+    const text = machine(`  - from: a\n    on: success\n    to: b\n    ${when}\n${ROWS}`, { states });
+    const { diagnostics } = await load(text);
+    expect(diagnostics.filter(({ severity }) => severity === "error").map((one) => at(text, one))).toEqual(["covrage"]);
+  });
+
+  test.each([
+    ["output.name > 5", "output.name > 5"],
+    ["output.coverage > 1 && output.name == 5", "output.name == 5"],
+    ["output.name.startsWith(5)", "output.name.startsWith(5)"],
+    ["output.name", undefined],
+    ["output.name + 'a'", "output.name + 'a'"],
+    ["size(output.name)", "size(output.name)"],
+    ["output.coverage > 'a'", undefined],
+  ])("a type that does not fit, from its first character: %s", async (when, wrong) => {
+    const schema = "{ type: object, properties: { coverage: { type: number }, name: { type: string } } }";
+    const states = `  a: [{ name: x, prompt: P, tools: [], output_schema: ${schema} }]\n  b: []`;
+    const text = machine(`  - { from: a, on: success, to: b, when: ${JSON.stringify(when)} }\n${ROWS}`, { states });
+    const errors = (await load(text)).diagnostics.filter(({ severity }) => severity === "error");
+    expect(errors.map((one) => [one.rule, at(text, one)])).toEqual(
+      wrong === undefined ? [] : [["expression-type", expect.stringMatching(/^(output|size)/u)]],
+    );
+    for (const { line, column } of errors)
+      expect((text.split("\n")[line - 1] ?? "").slice(column - 1).startsWith(wrong ?? "")).toBe(true);
+  });
+
   test("an unknown field of the context, if the file has its schema", async () => {
     const more = "context_schema: { type: object, properties: { retries: { type: number } } }";
     const text = machine(ROWS.replace("to: b }", "to: b, when: context.retrys > 1 }"), { more });
