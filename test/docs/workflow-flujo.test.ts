@@ -356,6 +356,11 @@ test("what is stricter than in Flujo is so", async () => {
       ];
       for (const text of texts) expect(await errorsOf(text, OTHER)).toHaveLength(1);
     },
+    "an agent's `output_schema`": async () => {
+      const schema = (type: string) => step(`prompt: P, tools: [], output_schema: { type: ${type} }`);
+      expect(await errorsOf(schema("object"), OTHER)).toEqual([]);
+      expect(await errorsOf(schema("string"), OTHER)).toEqual(["wrong-type: string"]);
+    },
     "`next_state` in a step's output": async () => {
       const schema = "{ type: object, properties: { next_state: { enum: [b] } } }";
       const { diagnostics } = await loadFlujo(step(`prompt: P, tools: [], output_schema: ${schema}`), OTHER);

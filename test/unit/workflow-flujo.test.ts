@@ -31,7 +31,7 @@ const ROWS = `  - { from: a, on: success, to: b }
 `;
 
 const load = async (text: string, others: Readonly<Record<string, string>> = {}): Promise<LoadedWorkflow> =>
-  await loadTexts("w/m.yaml", { "w/m.yaml": text, ...others });
+  await loadTexts("w/m.yaml", { "w/m.yaml": text, "w/o.yaml": `steps:\n  ${agent("inside")}\n`, ...others });
 
 async function loaded(text: string, others: Readonly<Record<string, string>> = {}) {
   const { pipeline, diagnostics } = await load(text, others);
@@ -235,6 +235,45 @@ describe("a mistake is reported where it is", () => {
       "{{ steps.nope.y }}",
     ],
     [
+      "a step that does not exist in an import's input",
+      machine(ROWS, {
+        states: '  a: [{ name: x, uses: imports.o, input: { t: "{{ steps.nope }}" } }]\n  b: []',
+        more: "imports: { o: ./o.yaml }",
+      }),
+      "bad-template",
+      "{{ steps.nope }}",
+    ],
+    [
+      "a template deep in an import's input",
+      machine(ROWS, {
+        states: '  a: [{ name: x, uses: imports.o, input: { t: ["{{ context.a }}"] } }]\n  b: []',
+        more: "imports: { o: ./o.yaml }",
+      }),
+      "bad-template",
+      '["{{ context.a }}"]',
+    ],
+    [
+      "an output that is no object",
+      machine(ROWS, { states: "  a: [{ name: x, prompt: P, tools: [], output_schema: { type: string } }]\n  b: []" }),
+      "wrong-type",
+      "string",
+    ],
+    [
+      "an output of an agent that is no object",
+      machine(ROWS, {
+        states: "  a: [{ name: x, uses: agents.y }]\n  b: []",
+        more: "agents: { y: { system_prompt: S, tools: [], output_schema: { type: array } } }",
+      }),
+      "wrong-type",
+      "array",
+    ],
+    [
+      "an agent of a prototype's name",
+      machine(ROWS, { states: "  a: [{ name: x, uses: agents.constructor, prompt: P, tools: [] }]\n  b: []" }),
+      "unknown-agent",
+      "agents.constructor",
+    ],
+    [
       "a machine that cannot end",
       machine(ROWS).replace("end_states: [done, failed]", "end_states: []"),
       "no-final",
@@ -415,6 +454,7 @@ describe("a mistake is reported where it is", () => {
     expect(diagnostics.map(({ path, severity }) => [path, severity])).toEqual([
       ["states.a[0].prompt", "error"],
       ["states.a[0].tools[0]", "error"],
+      ["states.a[0].output_schema.type", "error"],
     ]);
   });
 });
