@@ -93,7 +93,7 @@ function viewWith(text: string): RunView {
     states: [{ id: text, kind: text, targets: [text, "x"] }],
     executions: [own],
     path: [{ runId: "r1", from: text, choice: "to", to: [text] }],
-    forks: [{ runId: "r1", fork: "fan-1", siblings: [text, "y"], join: text, joined: true }],
+    forks: [{ runId: "r1", fork: "fan-1", from: "", siblings: [text, "y"], join: text, joined: true }],
     caps: [{ limit: text, message: text, reached: true }],
     requests: [{ runId: "r1", requestId: text, kind: "askUser", digest: text, body: { question: text }, openedAt: 0 }],
     output: { [text]: text },

@@ -35,6 +35,7 @@ const STATUSES: readonly ExecutionStatus[] = [
   "paused",
   "cancelled",
   "suspended",
+  "interrupted",
 ];
 
 export function execution(stateId: string, more: Partial<ExecutionView> = {}): ExecutionView {
@@ -74,6 +75,10 @@ export function runView(more: Partial<RunView> = {}): RunView {
     cwd: "/w",
     status: "running",
     states: [],
+    rows: [],
+    interrupts: [],
+    invoked: [],
+    meta: {},
     executions: [],
     path: [],
     routes: [],
@@ -114,7 +119,7 @@ export const randomView: fc.Arbitrary<RunView> = fc
     const hop = fc.record({
       runId: fc.constant("r1"),
       from: id,
-      choice: fc.constantFrom("to", "fanOut", "done", "fail", "cancel"),
+      choice: fc.constantFrom("to", "fanOut", "done", "fail", "cancel", "return", "interrupt"),
       to: fc.array(id, { maxLength: 3 }),
     });
     return fc
@@ -140,7 +145,7 @@ export const randomView: fc.Arbitrary<RunView> = fc
             execution(stateId, { ...rest, usage: { inputTokens: tokens, outputTokens: 1, costUsd: tokens / 1e6 } }),
           ),
           path,
-          forks: siblings.length === 0 ? [] : [{ runId: "r1", fork: "fan-1", siblings, join, joined }],
+          forks: siblings.length === 0 ? [] : [{ runId: "r1", fork: "fan-1", siblings, from: join, join, joined }],
           caps: [{ limit: join, message: join, reached: joined, used: 1, max: 2 }],
         }),
       );

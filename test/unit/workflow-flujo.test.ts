@@ -114,6 +114,14 @@ describe("a state machine loads", () => {
     expect((await stateOf(machine(ROWS, { states }), "b")).kind).toBe("steps");
   });
 
+  test("with a session's tools, also if only steps inside of states are agents", async () => {
+    const states = `  a: [${"{ name: one, prompt: Work., tools: [Read], sink_to: scratchpad.one }"}]\n  b: []`;
+    const text = machine(ROWS, { states });
+    const { pipeline, diagnostics } = await loadWorkflow("m.yaml", { read: async () => text, tools: ["Read"] });
+    expect(diagnostics).toEqual([]);
+    expect([...(pipeline?.spec.states.values() ?? [])].map(({ kind }) => kind)).not.toContain("agent");
+  });
+
   test("one end state may be a text", async () => {
     const text = machine(`  - { from: a, on: success, to: b }\n  - { from: b, on: success, to: done }\n`);
     expect((await loaded(text.replace("[done, failed]", "done"))).states.get("done")?.final).toBeDefined();

@@ -57,6 +57,15 @@ test("workflows that invoke each other in a circle are an error that shows the c
   expect(ruleLines(self)).toEqual(["invoke-cycle states.a.on.RUN_0.invoke"]);
 });
 
+test("a workflow of the same id cannot be invoked, which is reported where it is named", async () => {
+  const texts = { "w.json": invoking("w", "./other.json"), "other.json": invoking("w") };
+  const { diagnostics, pipeline } = await loadTexts("w.json", texts);
+  expect(diagnostics.map(({ file, line, message }) => [file, line, message])).toEqual([
+    ["w.json", 9, expect.stringContaining("w would invoke itself")],
+  ]);
+  expect(pipeline).toBeUndefined();
+});
+
 test("workflows are invoked eight levels deep at most", async () => {
   const chain = (length: number): Readonly<Record<string, string>> =>
     Object.fromEntries(

@@ -65,4 +65,5 @@ export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answe
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
+export { recordedGraph } from "./run/walk/recorded-graph.ts";
 export { compileSchema } from "./schema/compile-schema.ts";

@@ -1,4 +1,17 @@
 export { executionKey, usageByModel } from "./projection/execution-reducer.ts";
+export { childrenText, type PipelinePart, pipelinePart } from "./projection/graph/pipeline-view.ts";
+export { type RailStation, railOf } from "./projection/graph/rail.ts";
+export { routeLines } from "./projection/graph/route-lines.ts";
+export {
+  flatGroupsOf,
+  type ListItems,
+  listStatus,
+  type StateStop,
+  type Station,
+  stationsFromInitial,
+  stopsIn,
+  sumOf,
+} from "./projection/graph/stations.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,
@@ -15,18 +28,6 @@ export type {
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
-export {
-  type ExecutionGroup,
-  groupsOf,
-  type ListItems,
-  listStatus,
-  type StateStop,
-  type Station,
-  stationsFromInitial,
-  stationsOf,
-  stopsIn,
-  sumOf,
-} from "./projection/stations.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export {
   CALL_SYMBOLS,

@@ -1,7 +1,7 @@
 // Guards that files name: the operators of a condition, and several guards as one.
 
 import { type Guard, type GuardScope, type GuardVerdict, isJson, type Json, field as memberOf } from "@sluice/core";
-import { canonicalJson, isObject } from "@sluice/core/runtime";
+import { canonicalJson, digestOf, isObject } from "@sluice/core/runtime";
 
 /** The operators of a named guard, with the words that people and models read. */
 const OPERATORS = {
@@ -40,10 +40,15 @@ export interface OperatorCondition {
   readonly value?: Json;
 }
 
-/** A guard with what it asks of the context, for checks. */
+/** A condition with the name that it has in its document. */
+export interface NamedCondition extends OperatorCondition {
+  readonly name?: string;
+}
+
+/** A guard with what it asks of the context, for checks and for writing it as a document. */
 export interface ConditionGuard extends Guard {
   /** They all have to hold. */
-  readonly conditions: readonly OperatorCondition[];
+  readonly conditions: readonly NamedCondition[];
   /** It asks for more than its conditions say. */
   readonly asksMore?: true;
 }
@@ -54,10 +59,11 @@ export interface ConditionGuard extends Guard {
  * element of a list.
  */
 export function operatorGuard(name: string, { field, op, value }: OperatorCondition): ConditionGuard {
-  const condition = conditionWords({ field, op, ...(value === undefined ? {} : { value }) });
+  const asked: OperatorCondition = { field, op, ...(value === undefined ? {} : { value }) };
+  const condition = conditionWords(asked);
   return {
-    text: `${name} (${condition})`,
-    conditions: [{ field, op, ...(value === undefined ? {} : { value }) }],
+    text: `${/^[\p{L}\p{N}_.$ -]+$/u.test(name) ? name : JSON.stringify(name)} (${condition})`,
+    conditions: [{ ...asked, name }],
     evaluate: ({ ctx }) => {
       const actual = fieldAt(ctx.context, field);
       const fires = holds(actual, op, value ?? null);
@@ -70,10 +76,10 @@ export function operatorGuard(name: string, { field, op, value }: OperatorCondit
   };
 }
 
-/** A condition as people read it. */
+/** A condition as people read it. Different conditions have different words, since the fingerprint of a pipeline covers only these. */
 export function conditionWords({ field, op, value }: OperatorCondition): string {
-  const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
-  return `${field} ${OPERATORS[op]}${operand}`;
+  const operand = op === "exists" || op === "not_exists" ? "" : ` ${distinct(value ?? null)}`;
+  return `${/^[\p{L}\p{N}_.$-]+$/u.test(field) ? field : JSON.stringify(field)} ${OPERATORS[op]}${operand}`;
 }
 
 /** The guards as one that fires if all do. The first that does not gives the reason. */
@@ -179,8 +185,15 @@ function isList(value: Json | undefined): value is readonly Json[] {
 }
 
 const SHOWN = 80;
+const DIGITS = 12;
 
 function shown(value: Json): string {
   const text = JSON.stringify(value);
-  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}…`;
+  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN).toWellFormed()}…`;
+}
+
+/** A value in words that no other value has. */
+function distinct(value: Json): string {
+  const text = shown(value);
+  return text !== JSON.stringify(value) ? `${text} (SHA-256 ${digestOf(value).slice(0, DIGITS)})` : text;
 }

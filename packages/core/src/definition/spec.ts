@@ -73,6 +73,14 @@ export interface StateSpec extends KindFacts {
   exit?(result: StageResult<unknown>, ctx: StageContext): void | Promise<void>;
 }
 
+/** What the author of a pipeline says about it, for people and reports. Runs do not depend on it. */
+export interface PipelineMeta {
+  /** How risky it is. Shown with its runs. */
+  readonly dangerLevel?: "safe" | "moderate" | "dangerous";
+  /** `false`: reports leave out prompts, texts, arguments and results. The journal has them. */
+  readonly captureOutput?: boolean;
+}
+
 export interface PipelineSpec {
   readonly id: string;
   readonly input: CompiledSchema<unknown>;
@@ -86,6 +94,7 @@ export interface PipelineSpec {
   readonly interrupts: readonly InterruptSpec[];
   /** The pipelines that `invoke()` and child runs name. */
   readonly pipelines: ReadonlyMap<string, PipelineSpec>;
+  readonly meta?: PipelineMeta;
   /** SHA-256 over ids, edges, envelopes, schemas, prompt text and which hooks exist; not over function bodies. */
   readonly fingerprint: string;
 }

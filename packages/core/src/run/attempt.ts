@@ -5,7 +5,7 @@ import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import { contextOf } from "../machine/machine-state.ts";
+import { contextOf, type MachineView } from "../machine/machine-state.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
@@ -49,6 +49,8 @@ export class Attempt implements SharedByAttempts {
   /** Dropped unless the attempt completes. */
   accepted: AcceptedEvent | undefined;
   #ctx: StageContext | undefined;
+  /** Those that `#ctx` reads. */
+  #outputs: MachineView["outputs"] | undefined;
 
   constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
     const { execution, executionId, limits, slot, denied, used } = shared;
@@ -71,9 +73,18 @@ export class Attempt implements SharedByAttempts {
   /** The frozen context; the same object while `setup` is the same. */
   contextWith(setup: Json): StageContext {
     if (this.#ctx?.setup !== setup) {
+      this.#outputs = this.execution.view.outputs;
       this.#ctx = contextOf(this.execution.view, { setup, attempt: this.number, feedback: this.feedback });
     }
     return this.#ctx;
+  }
+
+  /** What routes read: an interrupt's handler may have changed the run since this attempt began. */
+  contextNow(setup: Json): StageContext {
+    const { view } = this.execution;
+    const ctx = this.contextWith(setup);
+    if (view.context === ctx.context && view.outputs === this.#outputs) return ctx;
+    return contextOf(view, { setup, attempt: this.number, feedback: this.feedback });
   }
 }
 

@@ -23,6 +23,9 @@ const NOTED: ReadonlySet<string> = new Set([
   "grant.expired",
   "request.answered",
   "request.expired",
+  "transition.rejected",
+  "interrupt.started",
+  "interrupt.returned",
   "route.rejected",
   "route.decided",
   "limit.near",
@@ -34,8 +37,7 @@ const NOT_RUN = "not run: the stage continued without it";
 export interface ReducerContext {
   /** No process executes the run. */
   readonly suspended: boolean;
-  readonly fork?: NonNullable<ExecutionView["fork"]>;
-  readonly turnCap?: number;
+  readonly facts: Pick<ExecutionView, "fork" | "invoked" | "handles" | "interrupted" | "turnCap">;
   isOpen(requestId: string): boolean;
 }
 
@@ -134,6 +136,9 @@ export class ExecutionReducer {
       case "turn.finished":
         this.#turnFinished(event);
         break;
+      case "interrupt.started":
+        this.#calls.endTurns(attempt, this.#turn + 1, `not run: the interrupt ${textAt(data, "interrupt")} came first`);
+        break;
       case "model.retried":
         this.#live.end(attempt, numberAt(data, "turn"), numberAt(data, "try"));
         this.#retry(textAt(data, "message"));
@@ -186,11 +191,12 @@ export class ExecutionReducer {
     return this.#live.drop();
   }
 
-  view({ suspended, fork, turnCap, isOpen }: ReducerContext): ExecutionView {
+  view({ suspended, facts, isOpen }: ReducerContext): ExecutionView {
     const live = this.#live.view();
     const fault = this.#fault ?? this.#feedback;
     const isWaiting = [...this.#requests].some(isOpen);
-    const unfinished = isWaiting ? "waiting" : suspended ? "suspended" : this.#status;
+    const own = facts.interrupted === undefined ? this.#status : "interrupted";
+    const unfinished = isWaiting ? "waiting" : suspended ? "suspended" : own;
     return {
       key: this.key,
       runId: this.runId,
@@ -202,14 +208,13 @@ export class ExecutionReducer {
       attempt: Math.max(1, this.#attempt),
       turn: this.#turn,
       turns: this.#turns,
-      ...(turnCap === undefined ? {} : { turnCap }),
       usage: this.#usage,
       spent: [...this.#spent.values()],
       turnLog: [...this.#turnLog.values()],
       startedAt: this.#startedAt,
       updatedAt: this.#updatedAt,
       ...(this.#endedAt === undefined ? {} : { endedAt: this.#endedAt }),
-      ...(fork === undefined ? {} : { fork }),
+      ...facts,
       ...(this.#tools === undefined ? {} : { tools: this.#tools }),
       ...(fault === undefined || fault === "" ? {} : { fault }),
       items: this.#items.view(),
@@ -312,7 +317,8 @@ export function noteOf({ what, more, tone }: EventLine): BoundaryItem {
   };
 }
 
-/** Whether the item of a call shows the same: who approved or denied it. */
+/** Whether the item of a call shows the same: who approved or denied it, or why its event was refused. */
 function isRepeated({ type, data }: SluiceEvent): boolean {
+  if (type === "transition.rejected") return data.callId !== undefined;
   return type === "grant.answered" && (data.answer === "approve" || data.answer === "deny");
 }

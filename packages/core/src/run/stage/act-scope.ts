@@ -178,7 +178,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
           const number = candidates;
           candidates += 1;
-          const { acceptance, accepted } = await acceptEvent(attempt, ctx, candidate, number);
+          const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(ctx.setup), candidate, number);
           attempt.accepted = accepted;
           return acceptance;
         }),

@@ -20,6 +20,7 @@ import { addChildTo, type ChildAccount, readChildAccount } from "../run-result.t
 import { decideRoute } from "../stage/decide-route.ts";
 import { decidesRoute } from "../stage/recorded-phases.ts";
 import type { Walk } from "./one-run.ts";
+import { recordedChildren, recordedGraph } from "./recorded-graph.ts";
 
 /** The input of a sibling's or a branch's run. Everything else it reads from its parent, which always runs in the same process. */
 type StateInput = Exclude<Child, { readonly kind: "invoke" }> & {
@@ -67,7 +68,7 @@ async function childrenToEnd(
   const { join, list, maxParallel, onFailure } = choice;
   const keys = children.map(({ key }) => key);
   const ofList = list === undefined ? {} : { list };
-  const started = { fanOut: id, siblings: keys, join, ...ofList };
+  const started = { fanOut: id, siblings: keys, join, ...ofList, ...recordedChildren(choice) };
   const { slots } = pipeline.deps;
   const own = maxParallel === undefined ? undefined : slotsWithin(slots, createConcurrencySlots(maxParallel));
   const runs = children.map((child) => childRunOf(walk, child, list !== undefined));
@@ -90,8 +91,10 @@ function childRunOf({ pipeline, steps, state: view }: Walk, child: Child, isItem
   const { key } = child;
   const parent = steps.runId;
   if (child.kind === "invoke") {
-    const of = pipeline.spec.pipelines.get(child.pipeline)?.id ?? child.pipeline;
-    return { key, input: child, events: [{ type: "run.started", data: { pipeline: of, parent, key } }] };
+    const of = pipeline.spec.pipelines.get(child.pipeline);
+    const graph = of === undefined ? {} : recordedGraph(of, pipeline.deps.secrets);
+    const started = { pipeline: of?.id ?? child.pipeline, parent, key, ...graph };
+    return { key, input: child, events: [{ type: "run.started", data: started }] };
   }
   const { state } = child;
   const { visits: visit, turns } = countOf(view, state);

@@ -1,7 +1,8 @@
-import { addUsage } from "@sluice/core/runtime";
-import { type ExecutionStatus, isUnfinished } from "../words/symbols.ts";
-import { NO_USAGE } from "./execution-reducer.ts";
-import type { ExecutionView, ForkView, RunView } from "./run-view.ts";
+import { addUsage, parseSiblingId } from "@sluice/core/runtime";
+import { type ExecutionStatus, isUnfinished } from "../../words/symbols.ts";
+import { NO_USAGE } from "../execution-reducer.ts";
+import type { ExecutionView, ForkChild, ForkView, RunView } from "../run-view.ts";
+import type { PipelinePart } from "./pipeline-view.ts";
 
 /** A state as the progress bar and the graph show it. */
 export interface StateStop {
@@ -9,6 +10,10 @@ export interface StateStop {
   /** Its last execution; undefined before the first. */
   readonly execution?: ExecutionView;
   readonly visits: number;
+  /** Of a final state, which has no executions: how it ends the run, and whether a run or a branch came to it. */
+  readonly final?: { readonly outcome: string; readonly reached: boolean };
+  /** A branch ended here, without an execution of the state. */
+  readonly endsBranch?: true;
 }
 
 /** A state, the siblings of a fan-out, or a state with the items of its latest list. */
@@ -66,69 +71,144 @@ export function listStatus({
 /** Executions in their order, those of a list as one group. */
 export type ExecutionGroup =
   | { readonly kind: "one"; readonly execution: ExecutionView }
+  /** A branch of a fork, or another pipeline. */
+  | {
+      readonly kind: "child";
+      readonly fork: ForkView;
+      readonly child: ForkChild;
+      /** The child's run. */
+      readonly runId: string;
+      /** All of them, also those in its groups. */
+      readonly executions: readonly ExecutionView[];
+      readonly groups: readonly ExecutionGroup[];
+    }
   | { readonly kind: "list"; readonly fork: ForkView; readonly first: ExecutionView; readonly items: ListItems };
 
-export function groupsOf({ executions, forks }: Pick<RunView, "executions" | "forks">): readonly ExecutionGroup[] {
-  const lists = listsIn(forks);
+export function groupsOf(view: Pick<RunView, "executions" | "forks">): readonly ExecutionGroup[] {
+  const forks = new Map(view.forks.map((fork) => [forkId(fork), fork]));
+  const [first] = view.executions;
+  const root = first?.runId.split("/", 1)[0] ?? "";
+  return groupsIn(view.executions, root, forks);
+}
+
+/** The same without the groups of branches and pipelines: their executions in order. */
+export function flatGroupsOf(
+  view: Pick<RunView, "executions" | "forks">,
+): readonly Exclude<ExecutionGroup, { readonly kind: "child" }>[] {
+  const flat = (groups: readonly ExecutionGroup[]): ReturnType<typeof flatGroupsOf> =>
+    groups.flatMap((group) => (group.kind === "child" ? flat(group.groups) : [group]));
+  return flat(groupsOf(view));
+}
+
+/** The status of a branch or a pipeline: how it ended, or what its last execution does. */
+export function childStatus({
+  fork,
+  child,
+  executions,
+}: Extract<ExecutionGroup, { readonly kind: "child" }>): ExecutionStatus | undefined {
+  const active = executions.findLast(({ status }) => isUnfinished(status) && status !== "interrupted");
+  return fork.outcomes?.get(child.key) ?? active?.status ?? executions.at(-1)?.status;
+}
+
+/** The groups of executions in a run and the runs below it. */
+function groupsIn(
+  executions: readonly ExecutionView[],
+  runId: string,
+  forks: ReadonlyMap<string, ForkView>,
+): readonly ExecutionGroup[] {
   const groups: ExecutionGroup[] = [];
-  // The items of a list follow each other.
+  // The items of a list follow each other, and so do the executions of a child.
   for (let at = 0; at < executions.length; ) {
     const first = executions[at];
     if (first === undefined) break;
-    const fork = first.fork && lists.get(forkId(first.fork));
+    const child = childOf(first, runId, forks);
+    const list = child === undefined ? first.fork && forks.get(forkId(first.fork)) : undefined;
+    const isBeside = (other: ExecutionView | undefined): boolean => {
+      if (other === undefined) return false;
+      if (child !== undefined) return other.runId === child.runId || other.runId.startsWith(`${child.runId}/`);
+      return list?.list !== undefined && isOf(list, other);
+    };
     let end = at + 1;
-    while (fork !== undefined && isOf(fork, executions[end])) end += 1;
-    if (fork === undefined) groups.push({ kind: "one", execution: first });
-    else {
-      const items = listItems(fork, executions.slice(at, end));
-      groups.push({ kind: "list", fork, first, items });
-    }
+    while (isBeside(executions[end])) end += 1;
+    const own = executions.slice(at, end);
+    if (child !== undefined)
+      groups.push({ kind: "child", ...child, executions: own, groups: groupsIn(own, child.runId, forks) });
+    else if (list?.list === undefined) groups.push({ kind: "one", execution: first });
+    else groups.push({ kind: "list", fork: list, first, items: listItems(list, own) });
     at = end;
   }
   return groups;
+}
+
+/** The child of a run that an execution belongs to; undefined for executions of the run itself, of siblings and of items. */
+function childOf(
+  execution: ExecutionView,
+  runId: string,
+  forks: ReadonlyMap<string, ForkView>,
+): { readonly fork: ForkView; readonly child: ForkChild; readonly runId: string } | undefined {
+  const [fanOut, key] = execution.runId.slice(runId.length + 1).split("/", 2);
+  const fork = fanOut === undefined ? undefined : forks.get(forkId({ runId, fork: fanOut }));
+  const childRun = `${runId}/${fanOut}/${key}`;
+  const child = fork?.children?.find((one) => one.key === parseSiblingId(childRun)?.key);
+  return fork === undefined || child === undefined ? undefined : { fork, child, runId: childRun };
 }
 
 function isOf({ runId, fork }: ForkView, execution: ExecutionView | undefined): boolean {
   return execution?.fork?.runId === runId && execution.fork.fork === fork;
 }
 
-function listsIn(forks: readonly ForkView[]): ReadonlyMap<string, ForkView> {
-  return new Map(forks.flatMap((fork) => (fork.list === undefined ? [] : [[forkId(fork), fork] as const])));
-}
-
 function forkId({ runId, fork }: Pick<ForkView, "runId" | "fork">): string {
   return JSON.stringify([runId, fork]);
 }
 
-function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, StateStop> {
-  const stops = new Map<string, StateStop>(states.map(({ id }) => [id, { id, visits: 0 }]));
+function stopsOf({ states, executions, path, forks }: StationSource): ReadonlyMap<string, StateStop> {
+  const reached = new Set(path.flatMap(({ to }) => to));
+  const terminals = new Set(
+    forks.flatMap(({ children = [] }) => children.flatMap((one) => (one.kind === "branch" ? [one.terminal] : []))),
+  );
+  const stops = new Map<string, StateStop>(
+    states.map(({ id, outcome }) => [
+      id,
+      {
+        id,
+        visits: 0,
+        ...(outcome === undefined ? {} : { final: { outcome, reached: reached.has(id) } }),
+        ...(terminals.has(id) && reached.has(id) ? { endsBranch: true } : {}),
+      },
+    ]),
+  );
   for (const execution of executions) {
     const { stateId: id, fork } = execution;
     const { visits = 0, execution: before } = stops.get(id) ?? {};
     // The items of a list are one visit.
     const isSame = fork !== undefined && before?.fork?.runId === fork.runId && before.fork.fork === fork.fork;
-    stops.set(id, { id, execution, visits: isSame ? visits : visits + 1 });
+    stops.set(id, { id, execution, visits: isSame && before?.item !== execution.item ? visits : visits + 1 });
   }
   return stops;
 }
+
+/** What stations are made of: the part of a view that is about one pipeline. */
+type StationSource = Pick<PipelinePart, "states" | "executions" | "forks" | "path">;
 
 export function stopsIn(station: Station): readonly StateStop[] {
   return station.kind === "fork" ? station.stops : [station.stop];
 }
 
 /** The stations as a graph shows them: the one with the initial state first. */
-export function stationsFromInitial(view: RunView): readonly Station[] {
+export function stationsFromInitial(view: StationSource & Pick<PipelinePart, "initial">): readonly Station[] {
   const isFirst = (station: Station): boolean => stopsIn(station).some(({ id }) => id === view.initial);
   return stationsOf(view).toSorted((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
 }
 
 /** The stations in declared order; the siblings of a state's latest fan-out are one station. */
-export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks">): readonly Station[] {
+export function stationsOf(view: StationSource): readonly Station[] {
   const stops = stopsOf(view);
   const forkOf = new Map(
-    view.forks.flatMap((fork) =>
-      (fork.list === undefined ? fork.siblings : [fork.list]).map((id) => [id, fork] as const),
-    ),
+    view.forks.flatMap((fork) => {
+      // Each state of a branch is a station of its own.
+      const states = fork.list === undefined ? (fork.children === undefined ? fork.siblings : []) : [fork.list];
+      return states.map((id) => [id, fork] as const);
+    }),
   );
   const placed = new Set<ForkView>();
   const stations: Station[] = [];

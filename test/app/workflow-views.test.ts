@@ -1,0 +1,196 @@
+import { expect, test } from "vitest";
+import { bodyLines } from "../../packages/tui/src/cards/body.ts";
+import { graph } from "../../packages/tui/src/run/graph.ts";
+import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
+import { timeline } from "../../packages/tui/src/run/timeline.ts";
+import { routeLines } from "../../packages/view/src/projection/graph/route-lines.ts";
+import { groupsOf } from "../../packages/view/src/projection/graph/stations.ts";
+import type { RunView } from "../../packages/view/src/projection/run-view.ts";
+import { deskOf } from "../support/desk.ts";
+import { elementsIn, sectionIn, textIn, valuesOf } from "../support/page-parts.ts";
+import { beginRelease, playRelease, RELEASED, type ReleaseRun } from "../support/release-run.ts";
+import { reportOf, soundPage } from "../support/report-kit.ts";
+import { eventsOf, eventually } from "../support/run-kit.ts";
+import { readRecords, textOf, viewOf } from "../support/run-views.ts";
+
+const viewNow = async ({ live, runId }: ReleaseRun): Promise<RunView> =>
+  viewOf(runId, await readRecords(live.host, runId));
+
+test("an event's line says what led on, by which row, and why in the stage's words", async () => {
+  const { live, runId } = await playRelease();
+  const said = timeline(await eventsOf(live.host, runId)).map(({ who, what, more }) => `${who} ${what} ${more}`);
+  expect(said).toContain("planning#1 next working, by LOOKS_GOOD (no row names it): the change is small");
+  expect(said).toContain("checking#1 next back to the interrupted state, by OK: the migration is safe");
+  expect(said).toContain("run fork tests (unit to tested) and style (lint to styled), then deciding");
+  expect(said).toContain("run invokes pipeline scan, then deciding");
+  expect(said).toContain("deciding#2 asks deciding -> complete, by DEPLOY: Deploy it?; the stage says: all green");
+  expect(said).toContain("deciding#2 next complete, by DEPLOY, approved: all green");
+  expect(said.at(-1)).toBe("run ended completed in complete");
+  expect(said[0]).toContain("danger level dangerous");
+});
+
+test("a decision has every row that was a candidate, with its condition, and why it did not fire", async () => {
+  const { routes } = await viewNow(await playRelease());
+  const deployed = routes.find(({ event }) => event === "DEPLOY");
+  expect(deployed).toMatchObject({ outcome: "moved", approved: true, rationale: "all green" });
+  expect(deployed?.rows).toEqual([
+    {
+      row: 10,
+      label: "DEPLOY[0]",
+      on: "event DEPLOY",
+      when: "tested is false",
+      to: "broken",
+      approval: false,
+      verdict: "did not fire",
+      why: "tested is false does not hold",
+    },
+    expect.objectContaining({
+      label: "DEPLOY[1]",
+      approval: true,
+      verdict: "fired",
+      why: "its condition holds, and a person approved it",
+    }),
+    expect.objectContaining({ label: "DEPLOY[2]", verdict: "not asked", why: "an earlier row fired" }),
+  ]);
+  expect(routes.find(({ event }) => event === "NOPE")).toMatchObject({ outcome: "stayed", rows: [] });
+  const lines = textOf(routeLines({ routes }));
+  expect(lines).toContain("deciding#2 by DEPLOY to complete, approved");
+  expect(lines).toMatch(/✖ DEPLOY\[0\] {2}tested is false +-> broken +did not fire: tested is false does not hold/);
+  expect(lines).toMatch(/○ DEPLOY\[2\] {2}no condition +-> broken +not asked: an earlier row fired/);
+});
+
+test("a denied move stays, and its row says that a person did not approve it", async () => {
+  const denied = await playRelease(
+    { ...RELEASED, deciding: [...(RELEASED.deciding ?? []), { text: "I give up." }] },
+    { answer: "deny" },
+  );
+  const { routes } = await viewNow(denied);
+  const refused = routes.find(({ event }) => event === "DEPLOY");
+  expect(refused).toMatchObject({ outcome: "stayed", why: expect.stringContaining("not today") });
+  expect(refused?.rows[1]).toMatchObject({
+    verdict: "fired",
+    why: "its condition holds, but a person did not approve it",
+  });
+});
+
+test("while a call waits for an approval, it is shown as waiting, and what the card says is what approving means", async () => {
+  const run = beginRelease();
+  await eventually(async () => (await viewNow(run)).requests.length > 0, "the request");
+  const view = await viewNow(run);
+  const calls = [...(view.executions.at(-1)?.items ?? [])].filter((item) => item.kind === "call");
+  expect(calls.at(-1)).toMatchObject({ tool: "transition", state: "asking", why: "Deploy it?" });
+  const [request] = view.requests;
+  const card = request === undefined ? undefined : deskOf(request).up?.card;
+  const shown = card === undefined ? "" : textOf(bodyLines(card, {}, 90, false));
+  expect(shown).toContain("│ deciding -> complete");
+  expect(shown).toContain("by the event: │ DEPLOY");
+  expect(shown).toContain("Why it needs approval: │ Deploy it?");
+  expect(shown).toContain("The stage says: │ all green");
+  expect(shown).toContain("Approving allows this step once. Denying keeps the stage where it is.");
+  await run.live.close();
+});
+
+test("an execution waits for the one that handles its interrupt, and both say so", async () => {
+  const run = beginRelease({ ...RELEASED, checking: [{ ...RELEASED.checking?.[0], delayMs: 60_000 }] });
+  await eventually(async () => (await viewNow(run)).executions.length > 2, "the handler");
+  const view = await viewNow(run);
+  const [, working, checking] = view.executions;
+  expect(working).toMatchObject({ status: "interrupted", interrupted: { interrupt: "migrations", by: "checking" } });
+  expect(checking).toMatchObject({ handles: { interrupt: "migrations", files: ["db/001.sql"], of: "working#1" } });
+  const rail = textOf(progressBar(view, { width: 120, maxRows: 3, now: 0 }));
+  expect(rail).toMatch(/◇ working interrupted.* › ▶ checking running/);
+  expect(textOf(graph(view, { width: 120 }))).toContain("⇢ checking, by the interrupt migrations");
+  const ended = await viewNow(await playRelease());
+  expect(ended.executions[1]).not.toHaveProperty("interrupted");
+  const left = [...(ended.executions[1]?.items ?? [])].filter((item) => item.kind === "call")[1];
+  expect(left).toMatchObject({ state: "abandoned", why: "not run: the interrupt migrations came first" });
+  await run.live.close();
+});
+
+test("branches and invoked pipelines are groups with their states, and the rail has a row for each", async () => {
+  const view = await viewNow(await playRelease());
+  const groups = groupsOf(view).flatMap((group) =>
+    group.kind === "child" ? [[group.child, group.executions.map(({ executionId }) => executionId)]] : [],
+  );
+  expect(groups).toEqual([
+    [{ kind: "branch", key: "tests", state: "unit", terminal: "tested" }, ["unit#1", "integration#1"]],
+    [{ kind: "branch", key: "style", state: "lint", terminal: "styled" }, ["lint#1"]],
+    [{ kind: "pipeline", key: "SCAN", pipeline: "scan" }, ["scanning#1"]],
+  ]);
+  expect(view.states.map(({ id }) => id)).not.toContain("SCAN");
+  expect(view.invoked).toMatchObject([{ pipeline: "scan", key: "SCAN", initial: "scanning" }]);
+  const rail = textOf(progressBar(view, { width: 160, maxRows: 4, now: 0 }));
+  expect(rail).toContain("✔ tests: integration done ∥ ✔ style: lint done");
+  expect(rail).toContain("✔ SCAN: scanning");
+  for (const hidden of ["unit", "tested", "styled", "broken"]) expect(rail).not.toMatch(new RegExp(`[○✔] ${hidden}`));
+  const drawn = textOf(graph(view, { width: 160 }));
+  expect(drawn).toContain("┗━▶ tests (unit to tested) and style (lint to styled), then deciding by CHECK");
+  expect(drawn).toContain("▣ pipeline scan as SCAN\n✔ scanning done · 1 turn · starts here");
+  expect(drawn).toContain("✔ complete ended the run: completed");
+  expect(drawn).toContain("○ broken final: failed");
+});
+
+test("a report has each pipeline's picture, the groups, and each decision's rows", async () => {
+  const { live, runId } = await playRelease();
+  const { page } = await reportOf(live.host, runId);
+  const root = soundPage(page);
+  const path = sectionIn(root, "path");
+  expect(elementsIn(path).filter(({ attributes }) => attributes.get("class") === "graph")).toHaveLength(2);
+  expect(textIn(path)).toContain("working to checking: taken 1 time, by migrations");
+  const stages = textIn(sectionIn(root, "stages"));
+  expect(stages).toContain("branch tests unit to tested done");
+  expect(stages).toContain("pipeline scan as SCAN done");
+  expect(stages).toContain("handles migrations (db/001.sql) for working#1");
+  const routes = textIn(sectionIn(root, "routes"));
+  expect(routes).toContain("tested is false does not hold");
+  expect(routes).toContain("3 rows of the table");
+  const head = textIn(root);
+  for (const words of ["dangerous", "ended in"]) expect(head).toContain(words);
+  expect(textIn(sectionIn(root, "timeline"))).toContain("for an interrupt");
+});
+
+const SECRETS = [
+  "the change is small",
+  "the migration is safe",
+  "all green",
+  "Working.",
+  "ship the change",
+  "db/001.sql",
+];
+
+test("captureOutput: false keeps what people, models and tools wrote out of a report, and not out of the journal", async () => {
+  const { live, runId } = await playRelease(RELEASED, { meta: { captureOutput: false } });
+  const { page, events } = await reportOf(live.host, runId);
+  const root = soundPage(page);
+  for (const text of [...SECRETS, "the file is changed", "does not hold", "Deploy it?"])
+    expect(page).not.toContain(text);
+  expect(textIn(root)).toContain("keeps prompts, texts, arguments and results out of reports");
+  expect(valuesOf(root, "data-call")).toHaveLength(12);
+  expect(textIn(sectionIn(root, "routes"))).toContain("tested is false");
+  const journal = JSON.stringify([events, await live.host.journal(runId)]);
+  for (const text of SECRETS) expect(journal).toContain(text);
+});
+
+test("what an invoked pipeline keeps out of reports stays out of those of its parent", async () => {
+  const { live, runId } = await playRelease(RELEASED, { scanMeta: { captureOutput: false } });
+  const { page, view } = await reportOf(live.host, runId);
+  expect(view.meta).toEqual({ dangerLevel: "dangerous", captureOutput: false });
+  for (const text of SECRETS) expect(page).not.toContain(text);
+});
+
+const HOSTILE = "\u202e</td><script>alert(1)</script>\u001b[2J";
+
+test("an event, a rationale and a condition with hostile text are visible as text everywhere", async () => {
+  const script = {
+    ...RELEASED,
+    planning: [{ calls: [{ tool: "transition", input: { event: "<b>GO</b>", data: { rationale: HOSTILE } } }] }],
+  };
+  const { live, runId } = await playRelease(script);
+  const { page, view } = await reportOf(live.host, runId);
+  const text = textIn(sectionIn(soundPage(page), "routes"));
+  expect(text).toContain("<b>GO</b>");
+  expect(text).toContain("·U+202E</td><script>alert(1)</script>·U+001B[2J");
+  const rows = textOf([...routeLines(view), ...graph(view, { width: 200 })]);
+  for (const unseen of ["\u001b", "\u202e"]) expect(rows).not.toContain(unseen);
+  expect(rows).toContain("·U+202E");
+});
