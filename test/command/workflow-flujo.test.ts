@@ -44,7 +44,7 @@ async function untilAsked(script: Readonly<Record<string, readonly JsonObject[]>
 async function answered({ here, runId, requestId }: Waiting, ...answer: readonly string[]): Promise<Ended> {
   const sent = await here.sluice(["answer", runId, requestId, ...answer, ...JSON_OUT]);
   expect([sent.code, printed(sent)]).toMatchObject([0, { outcome: "accepted" }]);
-  return await here.sluice(["resume", runId, ...JSON_OUT]);
+  return await here.sluice(["resume", runId, "--wait=1ms", ...JSON_OUT]);
 }
 
 /** The decisions of the machine, and the state in which it ended. */
@@ -111,6 +111,60 @@ describe("the machine of the specification", () => {
     const turns = events.filter(({ type }) => type === "turn.finished").map(({ executionId }) => executionId);
     expect(turns).toEqual(["draft_question#1", "discover#1", "review#1"]);
   });
+});
+
+test("a row for the pause leads to another state with the answer of another process, and finished work is not repeated", async () => {
+  const here = desk();
+  here.write(
+    "m.yaml",
+    `kind: StateMachine
+start_state: ask
+end_states: [done, failed]
+states:
+  ask:
+    - { name: before, prompt: Start., tools: [], updates_context: true }
+    - { kind: hitl, name: color, message: "Which?", input_schema: { enum: [red, blue] } }
+  use: [{ name: use_it, prompt: "Use {{ctx.input.answer}}.", tools: [], output_schema: { type: object } }]
+  again: [{ kind: hitl, name: sure, message: "Is {{ previous_step }} right?", input_schema: { type: boolean } }]
+transitions:
+  - { from: ask, on: pause, to: use, when: 'output == "red"' }
+  - { from: ask, on: pause, to: again }
+  - { from: again, on: pause, to: again }
+  - { from: again, on: success, to: done, when: output }
+  - { from: again, on: success, to: ask }
+  - { from: use, on: success, to: done, when: "!context.scratchpad" }
+  - { from: "*", on: failure, to: failed }
+`,
+  );
+  const model = here.script({ before: [submits({ result: "b" })], use: [submits({ used: true })] });
+  const started = await here.sluice([
+    "run",
+    "m.yaml",
+    "x",
+    "--model",
+    model,
+    "--wait=1ms",
+    "--answers=any",
+    ...JSON_OUT,
+  ]);
+  const waiting = (ended: Ended): Waiting => ({
+    here,
+    runId: textAt(printed(ended), "runId"),
+    requestId: textAt(printed(ended), "suspended", "requests", 0, "requestId"),
+  });
+  const second = await answered(waiting(started), "--value", '"blue"');
+  expect([second.code, at(printed(second), "suspended", "requests", 0, "body", "question")]).toEqual([
+    3,
+    "Is blue right?",
+  ]);
+  const last = await answered(waiting(second), "--value", "true");
+  expect([last.code, printed(last).status]).toEqual([0, "completed"]);
+  expect(await walkOf(waiting(started))).toEqual(["ask -> again", "again -> again", "again -> done", "completed done"]);
+
+  const fork = await here.sluice(["run", "m.yaml", "x", "--model", model, "--wait=1ms", "--answers=any", ...JSON_OUT]);
+  const red = await answered(waiting(fork), "--value", '"red"');
+  expect([red.code, printed(red).output]).toEqual([0, { used: true }]);
+  expect(await walkOf(waiting(fork))).toEqual(["ask -> use", "use -> done", "completed done"]);
 });
 
 /** The document as data. */

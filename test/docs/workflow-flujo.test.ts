@@ -102,6 +102,8 @@ const OTHER = { "w/other.yaml": AUDIT };
 /** Fragments that a document may have: in which one. A placeholder has a name there. */
 const FRAGMENTS: Readonly<Record<string, string>> = {
   "[]": step("prompt: P, tools: []"),
+  "model: openai:gpt-4o": step("prompt: P, tools: [], model: openai:gpt-4o"),
+  "openai/gpt-4o": step("prompt: P, tools: [], model: openai/gpt-4o"),
   "uses: agents.<name>": step("uses: agents.doer"),
   "uses: imports.<alias>": step("uses: imports.other"),
   "outputs: []": step("uses: imports.other, outputs: []"),
@@ -175,6 +177,7 @@ const WORDS: readonly string[] = [
   "{ result }",
   "{ name, success, feedback }",
   "route.decided",
+  "NaN",
   // Values of fields, which the fields' tests have.
   "success",
   "failure",
@@ -354,6 +357,19 @@ test("what is stricter than in Flujo is so", async () => {
         step("uses: agents.nope"),
       ];
       for (const text of texts) expect(await errorsOf(text, OTHER)).toHaveLength(1);
+    },
+    "`model: openai:gpt-4o`": async () => {
+      const started = (model: string) => {
+        const { folder, run } = commandRun(`[], model: "${model}"`, []);
+        return sluice(run, folder).stderr;
+      };
+      expect(started("openai:gpt-4o")).toContain("Did you mean openai/<model>?");
+      expect(started("openai/gpt-4o")).toContain("OPENAI_API_KEY");
+    },
+    "an agent's `output_schema`": async () => {
+      const schema = (type: string) => step(`prompt: P, tools: [], output_schema: { type: ${type} }`);
+      expect(await errorsOf(schema("object"), OTHER)).toEqual([]);
+      expect(await errorsOf(schema("string"), OTHER)).toEqual(["wrong-type: string"]);
     },
     "`next_state` in a step's output": async () => {
       const schema = "{ type: object, properties: { next_state: { enum: [b] } } }";

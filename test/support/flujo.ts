@@ -1,6 +1,6 @@
 import {
-  type Answer,
   callbackInteractor,
+  field,
   type Interactor,
   type Json,
   type PersonRequest,
@@ -99,19 +99,19 @@ export function giving(outputs: Outputs): Talker {
 }
 
 /** An interactor that gives these answers in order; `{ kind: "deny" }` refuses. */
-export function answering(answers: readonly (Answer | Json)[], asked: PersonRequest[] = []): Interactor {
+export function answering(answers: readonly Json[], asked: PersonRequest[] = []): Interactor {
   let next = 0;
   return callbackInteractor("ann", (request) => {
     asked.push(request);
     const answer = answers[next];
     next += 1;
     if (answer === undefined) throw new Error("a question too many");
-    return isDenial(answer) ? { kind: "deny" } : { kind: "value", value: answer as Json };
+    return isDenial(answer) ? { kind: "deny" } : { kind: "value", value: answer };
   });
 }
 
-function isDenial(answer: Answer | Json): boolean {
-  return typeof answer === "object" && answer !== null && "kind" in answer && answer.kind === "deny";
+function isDenial(answer: Json): boolean {
+  return field(answer, "kind") === "deny";
 }
 
 export interface Ran {

@@ -1,6 +1,6 @@
 import { callbackInteractor, type PipelineSpec } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { giving, pipelineOf, runFlujo } from "../support/flujo.ts";
+import { giving, machine, pipelineOf, ROWS, runFlujo } from "../support/flujo.ts";
 import { killedEverywhere } from "../support/killed-runs.ts";
 import { session } from "../support/run-kit.ts";
 
@@ -81,6 +81,53 @@ transitions:
   });
   expect(ran.error).toBeUndefined();
   expect(ran).toMatchObject({ status: "completed", state: "done", asked: ["it child?"] });
+});
+
+describe("a template", () => {
+  const files = { "w/o.yaml": "steps: [{ name: in, prompt: '{{ ctx.task }} {{ ctx.run.input.r }}', tools: [] }]" };
+  const importing = (input: string): string =>
+    machine(ROWS, {
+      states: `  a: [{ name: first, prompt: P, tools: [] }, { name: go, uses: imports.o, input: ${input} }]\n  b: []`,
+      more: "imports: { o: ./o.yaml }\ncontext: { v: VALUE }",
+    });
+  const outputs = { first: [{ result: "1" }], in: [{ result: "2" }] };
+
+  test("in the input of an import is replaced", async () => {
+    const text = importing('"Do {{ context.v }} {{ steps.first.result }}"');
+    const ran = await runFlujo(text, { files, outputs, input: { task: "t", r: "run" } });
+    expect([ran.state, ran.prompts[1]]).toEqual(["done", "in: Do VALUE 1 run"]);
+    const fields = importing('{ task: "{{ previous_step.result }}", r: "{{ context.v }}", n: 1 }');
+    const other = await runFlujo(fields, { files, outputs, input: { task: "t", r: "run" } });
+    expect([other.state, other.prompts[1]]).toEqual(["done", "in: 1 VALUE"]);
+  });
+
+  test("in what an agent or a person wrote is text", async () => {
+    const written = "{{ ctx.run.input.secret }}{{ context.v }}";
+    const states = `  a:
+    - { name: first, prompt: P, tools: [], sink_to: v }
+    - { kind: hitl, name: ask, message: "{{ context.v.result }}" }
+    - { name: go, uses: imports.o, input: { task: "{{ resume_input }}", r: "{{ context.v.result }}" } }
+  b: []`;
+    const text = machine(ROWS, { states, more: "imports: { o: ./o.yaml }" });
+    const ran = await runFlujo(text, {
+      files,
+      outputs: { ...outputs, first: [{ result: written }] },
+      answers: [written],
+      input: { task: "t", secret: "SECRET" },
+    });
+    expect([ran.asked, ran.prompts[1]]).toEqual([[written], `in: ${written} ${written}`]);
+  });
+
+  test.each([
+    ["a question", '{ kind: hitl, name: q, message: "{{ context.nope.x }}" }'],
+    ["the input of an import", '{ name: q, uses: imports.o, input: "{{ context.nope.x }}" }'],
+    ["a prompt", '{ name: q, prompt: "{{ context.nope.x }}", tools: [], sink_to: x }'],
+  ])("of %s that leads nowhere fails the state, whose row decides", async (_what, step) => {
+    const text = machine(ROWS, { states: `  a: [${step}]\n  b: []`, more: "imports: { o: ./o.yaml }" });
+    const ran = await runFlujo(text, { files, outputs, answers: [] });
+    expect([ran.state, ran.walk]).toEqual(["failed", ["a#1 failed"]]);
+    expect(JSON.stringify(ran.result.stages)).toContain("leads nowhere");
+  });
 });
 
 describe("a run that is killed before each of its records", () => {

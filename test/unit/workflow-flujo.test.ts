@@ -31,7 +31,7 @@ const ROWS = `  - { from: a, on: success, to: b }
 `;
 
 const load = async (text: string, others: Readonly<Record<string, string>> = {}): Promise<LoadedWorkflow> =>
-  await loadTexts("w/m.yaml", { "w/m.yaml": text, ...others });
+  await loadTexts("w/m.yaml", { "w/m.yaml": text, "w/o.yaml": `steps:\n  ${agent("inside")}\n`, ...others });
 
 async function loaded(text: string, others: Readonly<Record<string, string>> = {}) {
   const { pipeline, diagnostics } = await load(text, others);
@@ -243,6 +243,45 @@ describe("a mistake is reported where it is", () => {
       "{{ steps.nope.y }}",
     ],
     [
+      "a step that does not exist in an import's input",
+      machine(ROWS, {
+        states: '  a: [{ name: x, uses: imports.o, input: { t: "{{ steps.nope }}" } }]\n  b: []',
+        more: "imports: { o: ./o.yaml }",
+      }),
+      "bad-template",
+      "{{ steps.nope }}",
+    ],
+    [
+      "a template deep in an import's input",
+      machine(ROWS, {
+        states: '  a: [{ name: x, uses: imports.o, input: { t: ["{{ context.a }}"] } }]\n  b: []',
+        more: "imports: { o: ./o.yaml }",
+      }),
+      "bad-template",
+      '["{{ context.a }}"]',
+    ],
+    [
+      "an output that is no object",
+      machine(ROWS, { states: "  a: [{ name: x, prompt: P, tools: [], output_schema: { type: string } }]\n  b: []" }),
+      "wrong-type",
+      "string",
+    ],
+    [
+      "an output of an agent that is no object",
+      machine(ROWS, {
+        states: "  a: [{ name: x, uses: agents.y }]\n  b: []",
+        more: "agents: { y: { system_prompt: S, tools: [], output_schema: { type: array } } }",
+      }),
+      "wrong-type",
+      "array",
+    ],
+    [
+      "an agent of a prototype's name",
+      machine(ROWS, { states: "  a: [{ name: x, uses: agents.constructor, prompt: P, tools: [] }]\n  b: []" }),
+      "unknown-agent",
+      "agents.constructor",
+    ],
+    [
       "a machine that cannot end",
       machine(ROWS).replace("end_states: [done, failed]", "end_states: []"),
       "no-final",
@@ -306,6 +345,41 @@ describe("a mistake is reported where it is", () => {
     expect(diagnostics.map((one) => [one.rule, one.message, one.suggestion, one.line, at(text, one)])).toEqual([
       ["expression-name", 'There is no field "covrage".', 'did you mean "coverage"?', 15, "covrage"],
     ]);
+  });
+
+  test.each([
+    ["plain", "when: output.coverage > 1 && output.covrage < 90"],
+    ["in single quotes", "when: 'output.name == ''ü'' && output.covrage < 90'"],
+    ["in double quotes", String.raw`when: "output.name == \"\u00fc\t\" && output.covrage < 90"`],
+    ["in several lines", "when: |\n      output.coverage > 1 &&\n        output.covrage < 90"],
+    ["folded", "when: >-\n      output.coverage > 1\n      && output.covrage < 90"],
+    ["plain in two lines", "when: output.coverage > 1\n      && output.covrage < 90"],
+  ])("a mistake of a condition at its word: %s", async (_style, when) => {
+    const schema = "{ type: object, properties: { coverage: { type: number }, name: { type: string } } }";
+    const states = `  a: [{ name: x, prompt: P, tools: [], output_schema: ${schema} }]\n  b: []`;
+    const text = machine(`  - from: a\n    on: success\n    to: b\n    ${when}\n${ROWS}`, { states });
+    const { diagnostics } = await load(text);
+    expect(diagnostics.filter(({ severity }) => severity === "error").map((one) => at(text, one))).toEqual(["covrage"]);
+  });
+
+  test.each([
+    ["output.name > 5", "output.name > 5"],
+    ["output.coverage > 1 && output.name == 5", "output.name == 5"],
+    ["output.name.startsWith(5)", "output.name.startsWith(5)"],
+    ["output.name", undefined],
+    ["output.name + 'a'", "output.name + 'a'"],
+    ["size(output.name)", "size(output.name)"],
+    ["output.coverage > 'a'", undefined],
+  ])("a type that does not fit, from its first character: %s", async (when, wrong) => {
+    const schema = "{ type: object, properties: { coverage: { type: number }, name: { type: string } } }";
+    const states = `  a: [{ name: x, prompt: P, tools: [], output_schema: ${schema} }]\n  b: []`;
+    const text = machine(`  - { from: a, on: success, to: b, when: ${JSON.stringify(when)} }\n${ROWS}`, { states });
+    const errors = (await load(text)).diagnostics.filter(({ severity }) => severity === "error");
+    expect(errors.map((one) => [one.rule, at(text, one)])).toEqual(
+      wrong === undefined ? [] : [["expression-type", expect.stringMatching(/^(output|size)/u)]],
+    );
+    for (const { line, column } of errors)
+      expect((text.split("\n")[line - 1] ?? "").slice(column - 1).startsWith(wrong ?? "")).toBe(true);
   });
 
   test("an unknown field of the context, if the file has its schema", async () => {
@@ -388,6 +462,7 @@ describe("a mistake is reported where it is", () => {
     expect(diagnostics.map(({ path, severity }) => [path, severity])).toEqual([
       ["states.a[0].prompt", "error"],
       ["states.a[0].tools[0]", "error"],
+      ["states.a[0].output_schema.type", "error"],
     ]);
   });
 });

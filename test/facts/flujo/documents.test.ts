@@ -44,6 +44,11 @@ fact(4, "from: * is a row for every state", async () => {
     const ran = await runFlujo(machine(ROWS), { outputs });
     expect(ran.routes.at(-1)).toBe(`${state} -> failed`);
   }
+  // It is a row like any other: what stands first decides.
+  const first = await runFlujo(machine(`  - { from: "*", on: success, to: done }\n${ROWS}`), {
+    outputs: { a: [{ result: "x" }] },
+  });
+  expect(first.routes).toEqual(["a -> done"]);
 });
 
 fact(5, "a trigger that does not exist is an error at the word", async () => {

@@ -22,5 +22,9 @@ test("each fact is shown by one test, or listed with the reason why it has no eq
   const tested = sources.flatMap((text) =>
     [...text.matchAll(/^(?:fact|differs)\(\s*"?(L?\d+)"?,/gmu)].map(([, n]) => n),
   );
-  expect([...tested, ...Object.keys(WITHOUT)].toSorted()).toEqual(FACTS.toSorted());
+  const all = [...tested, ...Object.keys(WITHOUT)];
+  expect([FACTS.filter((fact) => all.filter((one) => one === fact).length !== 1), all.length]).toEqual([
+    [],
+    FACTS.length,
+  ]);
 });
