@@ -7,7 +7,8 @@ import { plainDocument } from "../support/plain-document.ts";
 import { ANY_NAMES, randomDocument } from "../support/random-documents.ts";
 import { loadTexts } from "../support/workflows.ts";
 
-const DOCUMENTS = Number(process.env.SLUICE_TEST_MACHINES ?? 200);
+const DOCUMENTS = Number(process.env.SLUICE_TEST_MACHINES ?? 120);
+const TIMEOUT = 120_000 + 200 * DOCUMENTS;
 
 const child = {
   id: "child",
@@ -77,7 +78,9 @@ const move = fc.record({
 });
 type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
 
-test("a document that was loaded and written again is the same workflow: its fingerprint, its facts and what it decides", async () => {
+test("a document that was loaded and written again is the same workflow: its fingerprint, its facts and what it decides", {
+  timeout: TIMEOUT,
+}, async () => {
   const seen = new Map<string, number>();
   await fc.assert(
     fc.asyncProperty(
@@ -88,10 +91,7 @@ test("a document that was loaded and written again is the same workflow: its fin
         if (first.pipeline === undefined) throw new Error(JSON.stringify(first.diagnostics));
         const { pipelines, fingerprint } = first.pipeline.spec;
         const references = Object.fromEntries([...pipelines.keys()].map((key) => [key, REFERENCES[key] ?? key]));
-        const written = writeStatewright(first.pipeline, {
-          references,
-          ...(first.meta === undefined ? {} : { meta: first.meta }),
-        });
+        const written = writeStatewright(first.pipeline, { ...first, references });
         if (!("text" in written)) throw new Error(JSON.stringify(written.problems));
         // What the file says is what is written, field by field.
         expect(JSON.parse(written.text)).toEqual(plainDocument(document, (name) => IDS[name] ?? name));
@@ -99,6 +99,7 @@ test("a document that was loaded and written again is the same workflow: its fin
         if (again.pipeline === undefined) throw new Error(JSON.stringify(again.diagnostics));
         expect(again.pipeline.spec.fingerprint).toBe(fingerprint);
         expect(again.meta ?? {}).toEqual(first.meta ?? {});
+        expect(again.properties).toEqual(first.properties);
         expect(
           again.diagnostics
             .map(({ rule }) => rule)
@@ -117,9 +118,7 @@ test("a document that was loaded and written again is the same workflow: its fin
           seen.set(kind, (seen.get(kind) ?? 0) + 1);
         }
         // Writing is at its end: what was written is written the same.
-        expect(
-          writeStatewright(again.pipeline, { references, ...(again.meta === undefined ? {} : { meta: again.meta }) }),
-        ).toEqual(written);
+        expect(writeStatewright(again.pipeline, { ...again, references })).toEqual(written);
       },
     ),
     { numRuns: DOCUMENTS },

@@ -123,6 +123,11 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
         break;
       }
       case "interrupt.started": {
+        // A run that is being cancelled starts no handler.
+        if (String(data.to).startsWith("a cancelled end")) {
+          due = { kind: "end", status: "cancelled" };
+          break;
+        }
         const name = Object.keys(record(document.interrupts)).find((key) => idOf(key) === data.interrupt) ?? "";
         const { trigger, target } = record(record(document.interrupts)[name]);
         const pattern = String(record(trigger).file_pattern);
@@ -143,6 +148,10 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
       case "route.decided": {
         if (at.at(-1) !== executionId || state !== data.from) fault(`${executionId} routed while ${at.at(-1)} worked`);
         const { by, event } = record(data.why);
+        if (by === "default" && data.choice === "cancel") {
+          due = { kind: "end", status: "cancelled" };
+          break;
+        }
         if (by === "default") {
           const next: Member = due.kind === "failed" ? due.next : undefined;
           if (next === undefined ? data.choice !== "fail" : data.to !== next)

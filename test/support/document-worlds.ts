@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { callbackInteractor, field, type Json, type JsonObject, type RunHost, type Tool } from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
-import type { ResolvedModel, RunHandle, ScriptedTurn, TurnPosition } from "@sluice/stages";
+import type { ResolvedModel, ScriptedTurn, TurnPosition } from "@sluice/stages";
 import { scriptedModel } from "@sluice/stages";
 import type { LoadedWorkflow } from "@sluice/workflows";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ import { loadTexts } from "./workflows.ts";
 
 const FILES = ["db/a.sql", "db/b.js", "notes.md", "src/x.ts"] as const;
 
-export const RUNNING: DocumentOptions = {
+const RUNNING: DocumentOptions = {
   states: ["plan", "build", "check", "fix"],
   events: ["GO", "BACK", "TRY"],
   tools: ["Peek", "Note", "Note(db/**)", "Push", "P*"],
@@ -179,5 +179,3 @@ export function documentWorld({ turns, answers, mode }: DocumentStory): Document
     });
   return { ran, process, host: createHost(memory.connect(), { clock }) };
 }
-
-export type DocumentRun = RunHandle<unknown>;

@@ -16,6 +16,7 @@ export function plainDocument(document: JsonObject, idOf: (name: string) => stri
     states,
     guards: filled(Object.fromEntries(used)),
     interrupts: filled(entries(document.interrupts, (name, interrupt) => [idOf(name), interrupt])),
+    properties: document.properties,
     meta: filled(without({ danger_level, capture_output })),
   });
 }

@@ -205,9 +205,10 @@ export function randomDocument(options: DocumentOptions): fc.Arbitrary<JsonObjec
           { minKeys: options.everyField ? 0 : 1, maxKeys: 2, noNullPrototype: true },
         ),
         meta: fc.option(meta, { nil: undefined }),
+        properties: fc.boolean(),
         outcomes: fc.tuple(fc.boolean(), fc.boolean(), fc.boolean()),
       })
-      .map(({ states, operators, context, interrupts, meta: facts, outcomes }): JsonObject => {
+      .map(({ states, operators, context, interrupts, meta: facts, properties, outcomes }): JsonObject => {
         const bodies = states.map((body, index): readonly [string, JsonObject] => {
           const on = isJsonObject(body.on) ? body.on : {};
           const next = working[index + 1] ?? "ended";
@@ -232,6 +233,8 @@ export function randomDocument(options: DocumentOptions): fc.Arbitrary<JsonObjec
               }),
           ...(Object.keys(interrupts).length === 0 ? {} : { interrupts }),
           ...(facts === undefined ? {} : { meta: facts }),
+          // Every path begins there.
+          ...(properties ? { properties: [{ always: JSON.stringify(working[0]) }] } : {}),
         };
       });
   });

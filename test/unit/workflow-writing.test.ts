@@ -103,7 +103,7 @@ test("a pipeline of TypeScript becomes the document that a person would write", 
 test.each(["review", "deploy", "deploy-full"])("the document %s is written as the same workflow", async (name) => {
   const first = await loadWorkflow(new URL(`${name}.json`, fixtures).pathname);
   if (first.pipeline === undefined) throw new Error("it does not load");
-  const written = writeStatewright(first.pipeline, first.meta === undefined ? {} : { meta: first.meta });
+  const written = writeStatewright(first.pipeline, first);
   const again = await loadTexts("w.json", { "w.json": textOf(written) });
   expect(again.pipeline?.spec.fingerprint).toBe(first.pipeline.spec.fingerprint);
   const original: unknown = JSON.parse(readFileSync(new URL(`${name}.json`, fixtures), "utf8"));

@@ -6,6 +6,7 @@ import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
+import type { PropertySource } from "./check/properties/property.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
 import type {
@@ -42,6 +43,8 @@ export interface LoadedWorkflow {
   /** Absent if the file is of no known format. */
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
+  /** What has to hold on every path, as its document has it. Absent if there is nothing. */
+  readonly properties?: readonly PropertySource[];
 }
 
 export interface LoadedFile {
@@ -82,6 +85,7 @@ export async function loadWorkflow(path: string, options: LoadWorkflowOptions = 
     files: [...loading.files.values()],
     ...(loaded.format === undefined ? {} : { format: loaded.format }),
     ...(loaded.meta === undefined ? {} : { meta: loaded.meta }),
+    ...(loaded.properties === undefined ? {} : { properties: loaded.properties }),
   };
 }
 
@@ -96,6 +100,7 @@ interface Loaded {
   readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
+  readonly properties?: readonly PropertySource[];
 }
 
 /** Loads one file. `above` has the files that are being loaded, outermost first. */
@@ -136,18 +141,20 @@ async function readWorkflow(loading: Loading, path: string, above: readonly stri
   for (const problem of tail?.problems ?? []) found.push(problemFinding(problem, compilation.locate(problem)));
   let broken = false;
   if (tail?.problems.length === 0) {
-    const properties = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
-    broken = properties.some(({ severity }) => severity === "error");
-    found.push(...properties);
+    const unproven = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
+    broken = unproven.some(({ severity }) => severity === "error");
+    found.push(...unproven);
     for (const { path: at, ...finding } of checkWorkflow(tail.pipeline.spec))
       found.push({ ...finding, ...compilation.locate({ path: at, message: finding.message }) });
   }
+  const properties = (reading.properties ?? []).map((property) => property.source);
   // The mistakes of a file come before those of the files that it invokes.
   loading.diagnostics.splice(position, 0, ...diagnosticsOf(source, found));
   return {
     id: reading.id,
     format: format.name,
     ...(reading.meta === undefined ? {} : { meta: reading.meta }),
+    ...(properties.length === 0 ? {} : { properties }),
     ...(tail === undefined || tail.problems.length > 0 || broken ? {} : { pipeline: tail.pipeline }),
   };
 }

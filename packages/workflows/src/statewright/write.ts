@@ -3,6 +3,7 @@
 import type { AnyPipeline, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compilePipeline } from "@sluice/core/host";
 import { compileSchema, createReport, partChanges, pipelineParts, type Report } from "@sluice/core/runtime";
+import type { PropertySource } from "../check/properties/property.ts";
 import { pathWords } from "../diagnostic.ts";
 import type { WorkflowMeta, WorkflowReading } from "../format.ts";
 import { runInput } from "../format.ts";
@@ -20,6 +21,8 @@ export interface WriteStatewrightOptions {
   readonly references?: Readonly<Record<string, string>>;
   /** Facts that a document has beside its pipeline. */
   readonly meta?: WorkflowMeta;
+  /** What has to hold on every path. It is proven when the document is loaded, not here. */
+  readonly properties?: readonly PropertySource[];
 }
 
 /** A document, or why there is none. */
@@ -30,8 +33,8 @@ export type WrittenWorkflow =
 
 /**
  * Writes a pipeline as a Statewright document in JSON. Loading the text gives a pipeline of the same fingerprint; where no document
- * says what a part of the pipeline does, such as a function, that part is a problem. Properties and names of pipelines, branches
- * and interrupts that are not ids are not part of a pipeline, so they are not written.
+ * says what a part of the pipeline does, such as a function, that part is a problem. Names of pipelines, branches and interrupts that
+ * are not ids are not part of a pipeline, so their ids are written.
  */
 export function writeStatewright(pipeline: AnyPipeline, options: WriteStatewrightOptions = {}): WrittenWorkflow {
   const { spec } = pipeline;
@@ -56,6 +59,7 @@ export function writeStatewright(pipeline: AnyPipeline, options: WriteStatewrigh
     states: Object.fromEntries(states),
     ...(guards.size === 0 ? {} : { guards: Object.fromEntries(guards) }),
     ...(interrupts.length === 0 ? {} : { interrupts: Object.fromEntries(interrupts) }),
+    ...writeProperties(options.properties),
     ...writeMeta(options.meta),
   };
   const text = `${JSON.stringify(document, null, 2)}\n`;
@@ -90,6 +94,11 @@ function referencesOf(
   return new Map(
     [...pipelines.keys()].map((key) => [key, Object.hasOwn(references, key) ? (references[key] ?? key) : key]),
   );
+}
+
+function writeProperties(properties: readonly PropertySource[] = []): JsonObject {
+  const written = properties.map((property) => (typeof property === "string" ? property : { ...property }));
+  return written.length === 0 ? {} : { properties: written };
 }
 
 function writeMeta(meta: WorkflowMeta | undefined): JsonObject {
