@@ -2,7 +2,7 @@
 
 import type { Json } from "@sluice/core";
 import { isJsonObject } from "@sluice/core";
-import { didYouMean } from "@sluice/core/runtime";
+import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
@@ -84,24 +84,25 @@ function targetFindings(target: string, path: DocumentPath, { states }: Names, m
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
+  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
 }
 
-function close(word: string, candidates: readonly string[]): { readonly suggestion?: string } {
-  const best = didYouMean(word, candidates);
-  return best === undefined ? {} : { suggestion: `did you mean ${JSON.stringify(best)}?` };
+function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
+  return suggestion === undefined ? {} : { suggestion };
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
   const path = ["states", name];
-  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
   if (state.outcome !== undefined) {
     const message = `"outcome" is for final states.`;
-    found.push({ severity: "error", rule: "wrong-type", message, path: [...path, "outcome"], what: "key" });
+    const suggestion = 'add "type": "final"';
+    return [{ severity: "error", rule: "wrong-type", message, suggestion, path: [...path, "outcome"], what: "key" }];
   }
+  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
   if (Object.keys(state.on ?? {}).length === 0 && state.safe_next === undefined) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
-    found.push({ severity: "error", rule: "dead-end", message, suggestion: 'add "on"', path, what: "key" });
+    const suggestion = 'add "on", or "type": "final" if the run ends here';
+    found.push({ severity: "error", rule: "dead-end", message, suggestion, path, what: "key" });
   }
   if (state.on !== undefined && Object.hasOwn(state.on, ANY_EVENT))
     found.push(
@@ -111,13 +112,17 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
   return found;
 }
 
+const DEFINE_GUARD = 'define it under "guards", as in { field: tests, op: eq, value: pass }, and write its name here';
+
 function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   const found: Finding[] = [];
   for (const { target, path, mayReturn } of edge.targets) found.push(...targetFindings(target, path, names, mayReturn));
   for (const { name, path } of edge.guards) {
     if (names.guards.includes(name)) continue;
     const message = `There is no guard ${JSON.stringify(name)}.`;
-    found.push({ severity: "error", rule: "unknown-guard", message, ...close(name, names.guards), path });
+    const best = didYouMean(name, names.guards);
+    const suggestion = best === undefined ? DEFINE_GUARD : `did you mean ${JSON.stringify(best)}?`;
+    found.push({ severity: "error", rule: "unknown-guard", message, suggestion, path });
   }
   if (edge.unusedMessage) {
     const message = "The approval message is never shown, since the transition does not ask for approval.";
@@ -182,7 +187,15 @@ function variableFindings({ env_overrides = {} }: StatewrightState, path: Docume
 /** What a final state may have. Everything else would be for a body, which it has not. */
 const FINAL_FIELDS: ReadonlySet<string> = new Set(["type", "outcome"]);
 /** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set(["complete", "completed", "done", "finished", "succeeded", "success"]);
+const SUCCESS: ReadonlySet<string> = new Set([
+  "complete",
+  "completed",
+  "done",
+  "finished",
+  "passed",
+  "succeeded",
+  "success",
+]);
 
 /** How a run ends in a final state. */
 export function outcomeOf(name: string, { outcome }: StatewrightState): "completed" | "failed" | "cancelled" {
