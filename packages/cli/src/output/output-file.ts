@@ -13,7 +13,7 @@ const MAX_NAME = 100;
 export interface WriteOptions {
   /** Whether an existing file is replaced. */
   readonly force: boolean;
-  /** Whether others may read the file as far as the user's umask lets them. Default: nobody else may. */
+  /** Whether others may read the file as far as the user's umask lets them. Default: only the user. */
   readonly shared?: boolean;
 }
 
