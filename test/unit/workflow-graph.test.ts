@@ -222,6 +222,33 @@ test("names that look like markup stay text in every drawing", async () => {
   expect(asciiGraph(spec).replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
 });
 
+test("a state of steps shows the tools of all its steps", async () => {
+  const agent = (name: string, tools: readonly string[]) => ({
+    name,
+    prompt: "Work.",
+    tools,
+    sink_to: `scratchpad.${name}`,
+  });
+  const states = { a: [agent("one", ["Read"]), agent("two", ["Read", "Grep"])], b: [agent("three", [])] };
+  const transitions = [
+    { from: "a", on: "success", to: "b" },
+    { from: "b", on: "success", to: "done" },
+  ];
+  const spec = await specIn({
+    kind: "StateMachine",
+    name: "m",
+    start_state: "a",
+    end_states: ["done"],
+    states,
+    transitions,
+  });
+  expect(graphOf(spec).nodes.map(({ label, detail }) => [label, detail])).toEqual([
+    ["a", "steps: Read, Grep"],
+    ["b", "steps"],
+    ["done", undefined],
+  ]);
+});
+
 test("a drawing in plain text keeps to its columns, whatever the names are", async () => {
   await fc.assert(
     fc.asyncProperty(
