@@ -311,6 +311,18 @@ test.each([
     {},
     'for a file beside this one, write its path, such as "./suite.json"',
   ],
+  [
+    "a field that the context does not start with, as an agent may forget to send it",
+    { instructions: "The cause: {{ctx.context.cause}}" },
+    {},
+    'add "cause": null to "context"',
+  ],
+  [
+    "one that is close to another field",
+    { instructions: "The cause: {{ ctx.context.couse.line }}" },
+    { context: { cause: null } },
+    'did you mean "cause"?',
+  ],
 ])("%s", async (_what, state, more, suggestion) => {
   expect(await suggestionsFor(state, more)).toContain(suggestion);
 });

@@ -29,6 +29,7 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
       found.push(reservedName(["states", name], "it is the target that goes back from an interrupt"));
     if (state.type !== "final") found.push(...stateFindings(name, state, names));
     else found.push(...finalFindings(name, state, terminals.has(name)));
+    found.push(...undeclaredFields(name, state, Object.keys(context)));
   }
   for (const [name, guard] of Object.entries(guards)) found.push(...operandFindings(guard, ["guards", name]));
   for (const [name, { target }] of Object.entries(interrupts))
@@ -49,6 +50,22 @@ function keysOf(whole: Json, field: string): readonly string[] {
 function reservedName(path: DocumentPath, why: string): Finding {
   const message = `${JSON.stringify(path.at(-1))} cannot be a name here: ${why}.`;
   return { severity: "error", rule: "wrong-name", message, suggestion: "rename it", path, what: "key" };
+}
+
+/** Templates that read a field which the initial context lacks: an agent may forget to send it. */
+function undeclaredFields(name: string, { instructions = "" }: StatewrightState, fields: readonly string[]): Finding[] {
+  const reads = [...instructions.matchAll(/(?<!\\)\{\{\s*ctx\.context\.([\w-]+)[^}]*\}\}/gu)];
+  return reads.flatMap(({ 0: template, 1: field = "", index: offset }): readonly Finding[] => {
+    if (fields.includes(field)) return [];
+    const close = didYouMean(field, fields);
+    const message = `The context starts without ${JSON.stringify(field)}: if no event has sent it, the state fails.`;
+    const suggestion =
+      close === undefined ? `add "${field}": null to "context"` : `did you mean ${JSON.stringify(close)}?`;
+    const path = ["states", name, "instructions"];
+    return [
+      { severity: "warning", rule: "undeclared-field", message, suggestion, path, offset, length: template.length },
+    ];
+  });
 }
 
 /** The states that end a branch of a fork. */
