@@ -3,15 +3,18 @@ import { bodyLines } from "../../packages/tui/src/cards/body.ts";
 import { graph } from "../../packages/tui/src/run/graph.ts";
 import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import { timeline } from "../../packages/tui/src/run/timeline.ts";
-import { routeLines } from "../../packages/view/src/projection/graph/route-lines.ts";
 import { groupsOf } from "../../packages/view/src/projection/graph/stations.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
-import { deskOf } from "../support/desk.ts";
+import { routeLines } from "../../packages/view/src/words/route-lines.ts";
+import { appOverRun } from "../support/app-over-run.ts";
+import { printed, textAt } from "../support/command.ts";
+import { ctrl, deskOf } from "../support/desk.ts";
 import { elementsIn, sectionIn, textIn, valuesOf } from "../support/page-parts.ts";
 import { beginRelease, playRelease, RELEASED, type ReleaseRun } from "../support/release-run.ts";
 import { reportOf, soundPage } from "../support/report-kit.ts";
 import { eventsOf, eventually } from "../support/run-kit.ts";
 import { readRecords, textOf, viewOf } from "../support/run-views.ts";
+import { NOTE, runNamed, sends } from "../support/workflow-desk.ts";
 
 const viewNow = async ({ live, runId }: ReleaseRun): Promise<RunView> =>
   viewOf(runId, await readRecords(live.host, runId));
@@ -193,4 +196,31 @@ test("an event, a rationale and a condition with hostile text are visible as tex
   const rows = textOf([...routeLines(view), ...graph(view, { width: 200 })]);
   for (const unseen of ["\u001b", "\u202e"]) expect(rows).not.toContain(unseen);
   expect(rows).toContain("·U+202E");
+});
+
+test("Ctrl+T opens the decisions of the run on screen, and Esc closes them", async () => {
+  const { app, until, surface, press } = await appOverRun(async (outside) => {
+    outside.write("note.yaml", NOTE);
+    return textAt(
+      printed(await runNamed(outside, "note.yaml", [sends("WRITTEN", { rationale: "it is written" })])),
+      "runId",
+    );
+  });
+  surface.key(ctrl("t"));
+  expect(app.state().viewer).toBeUndefined();
+  app.submit("/runs");
+  await until(() => app.state().viewer !== undefined);
+  press("enter");
+  await until(() => app.state().view?.status === "completed");
+  surface.key(ctrl("t"));
+  await until(() => app.state().viewer !== undefined);
+  const { viewer } = app.state();
+  expect(viewer?.title).toMatch(/^Routes of r/);
+  const shown = textOf(viewer?.rows.slice(0, 20, 200) ?? []);
+  expect(shown).toContain("writing#1 by WRITTEN to complete");
+  expect(shown).toContain("the stage says: it is written");
+  expect(shown).toMatch(/✔ WRITTEN\[0\] {2}low_risk .* -> complete +fired: its condition holds/);
+  expect(shown).toMatch(/○ WRITTEN\[1\] {2}no condition +-> failed +not asked: an earlier row fired/);
+  press("escape");
+  expect(app.state().viewer).toBeUndefined();
 });

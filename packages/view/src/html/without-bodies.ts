@@ -4,11 +4,11 @@ import type {
   CallView,
   DecisionView,
   ExecutionView,
-  RouteView,
   RunView,
   TranscriptItem,
 } from "../projection/run-view.ts";
 import { textAt } from "../words/fields.ts";
+import type { RouteView } from "../words/route-lines.ts";
 
 /**
  * The view of a run whose author keeps contents out of reports: without what people, models and tools wrote, and without texts

@@ -1,4 +1,4 @@
-import type { ForkChild, RunView } from "../run-view.ts";
+import type { RunView } from "../run-view.ts";
 
 /** What a view shows of one pipeline: of the root's, or of one that a run invoked. */
 export type PipelinePart = Pick<
@@ -29,20 +29,4 @@ export function pipelinePart(view: RunView, runId: string = view.runId): Pipelin
 function pipelineRunOf({ runId, invoked }: Pick<RunView, "runId" | "invoked">, other: string): string {
   const around = invoked.filter((one) => other === one.runId || other.startsWith(`${one.runId}/`));
   return around.reduce((inner, one) => (one.runId.length > inner.length ? one.runId : inner), runId);
-}
-
-/** A branch or a pipeline in words: `tests (unit to tested)`. */
-export function childText(child: ForkChild): string {
-  return child.kind === "branch" ? `${child.key} (${child.state} to ${child.terminal})` : `pipeline ${child.pipeline}`;
-}
-
-/** The children of a fork in words. */
-export function childrenText({
-  children = [],
-  any,
-}: {
-  readonly children?: readonly ForkChild[];
-  readonly any?: true;
-}): string {
-  return children.map(childText).join(any === true ? " or " : " and ");
 }
