@@ -4,6 +4,7 @@ import { graph } from "../../packages/tui/src/run/graph.ts";
 import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import { timeline } from "../../packages/tui/src/run/timeline.ts";
 import { groupsOf } from "../../packages/view/src/projection/graph/stations.ts";
+import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { appOverRun } from "../support/app-over-run.ts";
@@ -13,7 +14,7 @@ import { elementsIn, sectionIn, textIn, valuesOf } from "../support/page-parts.t
 import { beginRelease, playRelease, RELEASED, type ReleaseRun } from "../support/release-run.ts";
 import { reportOf, soundPage } from "../support/report-kit.ts";
 import { eventsOf, eventually } from "../support/run-kit.ts";
-import { readRecords, textOf, viewOf } from "../support/run-views.ts";
+import { plain, readRecords, textOf, viewOf } from "../support/run-views.ts";
 import { NOTE, runNamed, sends } from "../support/workflow-desk.ts";
 
 const viewNow = async ({ live, runId }: ReleaseRun): Promise<RunView> =>
@@ -110,6 +111,22 @@ test("an execution waits for the one that handles its interrupt, and both say so
   await run.live.close();
 });
 
+test("an execution whose interrupt leads elsewhere is cancelled, and says why", async () => {
+  const run = await playRelease({
+    ...RELEASED,
+    checking: [{ calls: [{ tool: "transition", input: { event: "BAD", data: {} } }] }],
+  });
+  const view = await viewNow(run);
+  expect(view).toMatchObject({ status: "failed", endState: "broken" });
+  const fault = "the interrupt migrations did not return to it";
+  expect(view.executions[1]).toMatchObject({ executionId: "working#1", status: "cancelled", fault });
+  expect(view.executions[1]).not.toHaveProperty("interrupted");
+  const events = await eventsOf(run.live.host, run.runId);
+  expect(timeline(events).map(({ who, what, more }) => `${who} ${what} ${more}`)).toContain(
+    `working#1 cancelled ${fault}`,
+  );
+});
+
 test("branches and invoked pipelines are groups with their states, and the rail has a row for each", async () => {
   const view = await viewNow(await playRelease());
   const groups = groupsOf(view).flatMap((group) =>
@@ -150,6 +167,19 @@ test("a report has each pipeline's picture, the groups, and each decision's rows
   const head = textIn(root);
   for (const words of ["dangerous", "ended in"]) expect(head).toContain(words);
   expect(textIn(sectionIn(root, "timeline"))).toContain("for an interrupt");
+});
+
+test("a view that is read after each record comes to the same as one that is read at the end", async () => {
+  const { live, runId } = await playRelease();
+  const records = await readRecords(live.host, runId);
+  const reducer = reduceRun(runId);
+  const rails = records.map((record) => {
+    reducer.record(record);
+    return textOf(progressBar(reducer.view(), { width: 200, maxRows: 6, now: 0 }));
+  });
+  expect(plain(reducer.view())).toEqual(plain(viewOf(runId, records)));
+  expect(rails.some((rail) => rail.includes("┌ ▶ tests: unit running") && rail.includes("○ style"))).toBe(true);
+  expect(rails.some((rail) => rail.includes("◇ working interrupted"))).toBe(true);
 });
 
 const SECRETS = [

@@ -110,7 +110,7 @@ function childMarkup(
       : html`pipeline ${exact(child.pipeline)} <span class="faint">as ${child.key}</span>`;
   return html`<details class="stage list" open>
 <summary><h3><span class="${tone}">${sign}</span> ${name} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
-<ul class="facts"><li>from ${moment(startedAt)}</li><li>joined in ${exact(fork.join || "an unknown state")}</li></ul>
+<ul class="facts"><li>from ${moment(startedAt)}</li><li>${fork.from === fork.join ? "part of" : "joined in"} ${exact(fork.join || "an unknown state")}</li></ul>
 ${inside}</details>
 `;
 }
