@@ -148,11 +148,12 @@ const LEVELS: readonly NonNullable<PipelineMeta["dangerLevel"]>[] = ["safe", "mo
 /** Of a pipeline and all that it may run: the highest level of danger, and `captureOutput: false` if any of them says so. */
 function metaWithin(spec: PipelineSpec): PipelineMeta | undefined {
   const all = pipelinesWithin(spec).flatMap(({ meta }) => meta ?? []);
-  if (all.length === 0) return undefined;
   const dangerLevel = LEVELS.findLast((level) => all.some((meta) => meta.dangerLevel === level));
+  const isWithheld = all.some(({ captureOutput }) => captureOutput === false);
+  if (dangerLevel === undefined && !isWithheld) return undefined;
   return {
     ...(dangerLevel === undefined ? {} : { dangerLevel }),
-    ...(all.some(({ captureOutput }) => captureOutput === false) ? { captureOutput: false } : {}),
+    ...(isWithheld ? { captureOutput: false } : {}),
   };
 }
 
