@@ -1,3 +1,4 @@
+import type { JsonObject, SluiceEvent } from "@sluice/core";
 import { expect, test } from "vitest";
 import { bodyLines } from "../../packages/tui/src/cards/body.ts";
 import { graph } from "../../packages/tui/src/run/graph.ts";
@@ -182,6 +183,84 @@ test("a view that is read after each record comes to the same as one that is rea
   expect(rails.some((rail) => rail.includes("◇ working interrupted"))).toBe(true);
 });
 
+/** Reduces events that are written by hand, each as a record of its run. */
+function reduced(
+  ...events: readonly (readonly [runId: string, type: SluiceEvent["type"], data: JsonObject, of?: string])[]
+) {
+  const reducer = reduceRun("r1");
+  const seqs = new Map<string, number>();
+  for (const [runId, type, data, executionId] of events) {
+    const seq = seqs.get(runId) ?? 0;
+    seqs.set(runId, seq + 1);
+    const own = executionId === undefined ? {} : { executionId, attempt: 1 };
+    reducer.event({ id: `${runId}/${seq}/0`, runId, at: seq, type, data, ...own });
+  }
+  return reducer.view();
+}
+
+const table = (when: string): JsonObject => ({
+  shape: { initial: "a", states: [{ id: "a", kind: "agent" }] },
+  rows: [{ from: "a", on: { event: "GO" }, when, to: "b" }],
+});
+const decided: JsonObject = { from: "a", choice: "to", to: "b", why: { by: "event", event: "GO", row: 0 } };
+
+test("a decision is shown with the rows of the pipeline that made it, also after the pipeline changed", () => {
+  const { routes } = reduced(
+    ["r1", "run.started", { pipeline: "p", ...table("old") }],
+    ["r1", "route.decided", decided, "a#1"],
+    ["r1", "run.resumed", { incarnation: "i", changed: { changes: [], ...table("new") } }],
+    ["r1", "route.decided", decided, "a#2"],
+    ["r1", "run.resumed", { incarnation: "i", changed: { changes: [] } }],
+    ["r1", "route.decided", decided, "a#3"],
+  );
+  expect(routes.map(({ rows }) => rows.map(({ when, to }) => [when, to]))).toEqual([
+    [["old", "b"]],
+    [["new", "b"]],
+    [[undefined, undefined]],
+  ]);
+  const [started, forked] = [
+    { pipeline: "p", originalPipeline: {}, ...table("new") },
+    { from: "r0", execution: "a#2" },
+  ];
+  const fork = reduced(
+    ["r1", "run.started", started],
+    ["r1", "route.decided", decided, "a#1"],
+    ["r1", "run.forked", { ...forked, changed: { changes: [], ...table("new") } }],
+    ["r1", "route.decided", decided, "a#2"],
+  );
+  expect(fork.routes.map(({ rows }) => rows.map(({ when }) => when))).toEqual([[undefined], ["new"]]);
+});
+
+test("a branch that forks has its branches below it, in the groups and on the rail", () => {
+  const branch = (key: string, state: string): JsonObject => ({ key, state, terminal: "end" });
+  const begins: JsonObject = { attempt: 1, visit: 1 };
+  const view = reduced(
+    ["r1", "run.started", { pipeline: "p", ...table("x") }],
+    ["r1", "attempt.started", begins, "a#1"],
+    ["r1", "stage.exit", { phase: "left", outcome: "completed" }, "a#1"],
+    [
+      "r1",
+      "route.decided",
+      { ...decided, choice: "fanOut", to: ["b"], join: "z", children: [branch("left", "b")] },
+      "a#1",
+    ],
+    ["r1", "fanOut.started", { fanOut: "fan-1", siblings: ["left"], join: "z", children: [branch("left", "b")] }],
+    ["r1/fan-1/left", "run.started", { pipeline: "p", state: "b", parent: "r1", key: "left" }],
+    ["r1/fan-1/left", "attempt.started", begins, "b#1"],
+    [
+      "r1/fan-1/left",
+      "fanOut.started",
+      { fanOut: "fan-1", siblings: ["in"], join: "y", children: [branch("in", "c")] },
+    ],
+    ["r1/fan-1/left/fan-1/in", "run.started", { pipeline: "p", state: "c", parent: "r1/fan-1/left", key: "in" }],
+    ["r1/fan-1/left/fan-1/in", "attempt.started", begins, "c#1"],
+  );
+  const [, left] = groupsOf(view);
+  expect(left).toMatchObject({ kind: "child", child: { key: "left" }, groups: [{ kind: "one" }, { kind: "child" }] });
+  const rail = textOf(progressBar(view, { width: 120, maxRows: 4, now: 0 }));
+  expect(rail).toMatch(/┌ ▶ left: b running.*\n.*└ ▶ left\/in: c running/);
+});
+
 const SECRETS = [
   "the change is small",
   "the migration is safe",
@@ -195,10 +274,12 @@ test("captureOutput: false keeps what people, models and tools wrote out of a re
   const { live, runId } = await playRelease(RELEASED, { meta: { captureOutput: false } });
   const { page, events } = await reportOf(live.host, runId);
   const root = soundPage(page);
-  for (const text of [...SECRETS, "the file is changed", "does not hold", "Deploy it?"])
+  for (const text of [...SECRETS, "the file is changed", "does not hold", "Deploy it?", "LOOKS_GOOD", "NOPE"])
     expect(page).not.toContain(text);
   expect(textIn(root)).toContain("keeps prompts, texts, arguments and results out of reports");
   expect(valuesOf(root, "data-call")).toHaveLength(12);
+  expect(textIn(sectionIn(root, "routes"))).toContain("another event");
+  expect(textIn(sectionIn(root, "routes"))).toContain("DEPLOY");
   expect(textIn(sectionIn(root, "routes"))).toContain("tested is false");
   const journal = JSON.stringify([events, await live.host.journal(runId)]);
   for (const text of SECRETS) expect(journal).toContain(text);

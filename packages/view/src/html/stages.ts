@@ -151,8 +151,9 @@ function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isI
   const { sign, word, tone } = statusMark(status);
   const facts = factsOf(execution, end);
   const envelope = tools === undefined ? [] : [`envelope: ${tools.length === 0 ? "no tools" : tools.join(", ")}`];
+  const files = handles === undefined || handles.files.length === 0 ? "" : ` (${handles.files.join(", ")})`;
   const detours = [
-    ...(handles === undefined ? [] : [`handles ${handles.interrupt} (${handles.files.join(", ")}) for ${handles.of}`]),
+    ...(handles === undefined ? [] : [`handles ${handles.interrupt}${files} for ${handles.of}`]),
     ...(interrupted === undefined ? [] : [`waits for ${interrupted.by}, which handles ${interrupted.interrupt}`]),
   ];
   const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];

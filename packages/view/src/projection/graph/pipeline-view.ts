@@ -10,7 +10,12 @@ export type PipelinePart = Pick<
 export function pipelinePart(view: RunView, runId: string = view.runId): PipelinePart {
   const { invoked } = view;
   if (invoked.length === 0) return view;
-  const isWithin = (other: string): boolean => pipelineRunOf(view, other) === runId;
+  const known = new Map<string, boolean>();
+  const isWithin = (other: string): boolean => {
+    const answer = known.get(other) ?? pipelineRunOf(view, other) === runId;
+    known.set(other, answer);
+    return answer;
+  };
   const { pipeline, states, rows, interrupts, initial } = invoked.find((one) => one.runId === runId) ?? view;
   return {
     runId,
