@@ -85,7 +85,7 @@ describe("sluice run takes a workflow by its path", () => {
 
   test("that is not there is not found", async () => {
     const here = desk();
-    expect(error(await runNamed(here, "flows/none.yaml", []))).toEqual([2, "pipeline_not_found"]);
+    expect(error(await runNamed(here, "flows/none.yaml", []))).toEqual([2, "workflow_not_found"]);
     here.write("folder/readme.md", "");
     expect(error(await runNamed(here, "./folder", []))).toEqual([2, "pipeline_not_found"]);
   });

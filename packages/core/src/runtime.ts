@@ -9,13 +9,14 @@ export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { edgesOf, isRowOf, pipelinesWithin, statesWithin } from "./definition/graph.ts";
+export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { decodeValue } from "./journal/record.ts";
 export {
   createSecretFilter,
+  maskSecrets,
   REDACTION_MARKER,
   redactJson,
   redactText,
@@ -65,5 +66,4 @@ export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answe
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
-export { recordedGraph } from "./run/walk/recorded-graph.ts";
 export { compileSchema } from "./schema/compile-schema.ts";

@@ -1,7 +1,6 @@
 export { executionKey, usageByModel } from "./projection/execution-reducer.ts";
-export { childrenText, type PipelinePart, pipelinePart } from "./projection/graph/pipeline-view.ts";
+export { type PipelinePart, pipelinePart } from "./projection/graph/pipeline-view.ts";
 export { type RailStation, railOf } from "./projection/graph/rail.ts";
-export { routeLines } from "./projection/graph/route-lines.ts";
 export {
   flatGroupsOf,
   type ListItems,
@@ -20,7 +19,6 @@ export type {
   DeniedCall,
   ExecutionView,
   ForkView,
-  Hop,
   LiveView,
   LogItem,
   ModelUsage,
@@ -29,6 +27,7 @@ export type {
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
+export { childrenText, type Hop, routeLines } from "./words/route-lines.ts";
 export {
   CALL_SYMBOLS,
   elapsed,

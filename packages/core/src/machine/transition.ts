@@ -95,6 +95,26 @@ export type Child =
   /** A run of another pipeline of `pipelines`; `input` is merged into its initial context. */
   | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
 
+/** How the children of a fork or of another pipeline are recorded; siblings and items are named by their keys alone. */
+export function recordedChildren({
+  siblings,
+  onFailure,
+  onFail,
+}: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail">): JsonObject {
+  const children = siblings.flatMap((sibling): readonly JsonObject[] => {
+    const { kind } = sibling;
+    if (kind === undefined) return [];
+    const { key } = sibling;
+    if (kind === "invoke") return [{ key, pipeline: sibling.pipeline }];
+    return [{ key, state: sibling.state, terminal: sibling.terminal }];
+  });
+  return {
+    ...(children.length === 0 ? {} : { children }),
+    ...(onFailure === "any" ? { any: true } : {}),
+    ...(onFail === undefined ? {} : { onFail }),
+  };
+}
+
 /** `state` is the final state that ended the run. */
 export type MachineEnd =
   | { readonly status: "completed"; readonly output: Json; readonly state?: string }

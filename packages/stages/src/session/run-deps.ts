@@ -18,6 +18,7 @@ import {
   checkSession,
   createConcurrencySlots,
   createRunMeter,
+  maskSecrets,
   messageOf,
   type PreparedStates,
   pipelineProgram,
@@ -292,7 +293,7 @@ function knownPipelines(
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
     const states = prepareStates(spec, live);
-    const graph = recordedGraph(spec, filter);
+    const graph = maskSecrets(recordedGraph(spec), filter);
     const needs = projectNeeds(spec);
     const now = { live, filter, states, graph, needs, facts: pipelineFacts(spec, live, filter) };
     known.set(spec, now);

@@ -1,9 +1,9 @@
 import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
-import { hopTarget } from "../projection/graph/route-lines.ts";
-import type { CallView, DecisionView, RouteView, RunView } from "../projection/run-view.ts";
+import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
 import type { DecidedRow } from "../words/decision-table.ts";
 import { executionName } from "../words/describe-event.ts";
+import { hopTarget, type RouteView } from "../words/route-lines.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { table } from "./markup/table.ts";

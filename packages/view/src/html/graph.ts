@@ -1,5 +1,4 @@
 import { type PipelinePart, pipelinePart } from "../projection/graph/pipeline-view.ts";
-import { hopTarget } from "../projection/graph/route-lines.ts";
 import {
   type ListItems,
   listStatus,
@@ -7,9 +6,10 @@ import {
   stationsFromInitial,
   stopsIn,
 } from "../projection/graph/stations.ts";
-import type { Hop, RunView } from "../projection/run-view.ts";
+import type { RunView } from "../projection/run-view.ts";
 import { headOf } from "../text/clean.ts";
 import { cut } from "../text/width.ts";
+import { type Hop, hopTarget } from "../words/route-lines.ts";
 import { count, grouped } from "../words/words.ts";
 import { html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMark } from "./markup/status.ts";

@@ -110,7 +110,7 @@ function childMarkup(
       : html`pipeline ${exact(child.pipeline)} <span class="faint">as ${child.key}</span>`;
   return html`<details class="stage list" open>
 <summary><h3><span class="${tone}">${sign}</span> ${name} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
-<ul class="facts"><li>from ${moment(startedAt)}</li><li>joined in ${exact(fork.join || "an unknown state")}</li></ul>
+<ul class="facts"><li>from ${moment(startedAt)}</li><li>${fork.from === fork.join ? "part of" : "joined in"} ${exact(fork.join || "an unknown state")}</li></ul>
 ${inside}</details>
 `;
 }
@@ -151,8 +151,9 @@ function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isI
   const { sign, word, tone } = statusMark(status);
   const facts = factsOf(execution, end);
   const envelope = tools === undefined ? [] : [`envelope: ${tools.length === 0 ? "no tools" : tools.join(", ")}`];
+  const files = handles === undefined || handles.files.length === 0 ? "" : ` (${handles.files.join(", ")})`;
   const detours = [
-    ...(handles === undefined ? [] : [`handles ${handles.interrupt} (${handles.files.join(", ")}) for ${handles.of}`]),
+    ...(handles === undefined ? [] : [`handles ${handles.interrupt}${files} for ${handles.of}`]),
     ...(interrupted === undefined ? [] : [`waits for ${interrupted.by}, which handles ${interrupted.interrupt}`]),
   ];
   const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];

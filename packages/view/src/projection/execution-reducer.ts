@@ -68,6 +68,8 @@ export class ExecutionReducer {
   /** Feedback of the attempt that was sent back. */
   #feedback: string | undefined;
   #fault: string | undefined;
+  /** The interrupt that it waits for. */
+  #interrupt: string | undefined;
 
   constructor({ runId, executionId = "", at }: SluiceEvent) {
     this.key = executionKey(runId, executionId);
@@ -92,7 +94,8 @@ export class ExecutionReducer {
   /** What earlier events say about the subject of this one. */
   contextOf({ data, attempt = 1 }: SluiceEvent): EventContext {
     const call = this.#calls.summaryOf(attempt, textAt(data, "callId"));
-    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }) };
+    const interrupt = this.#interrupt === undefined ? {} : { interrupt: this.#interrupt };
+    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }), ...interrupt };
   }
 
   entry(entry: TranscriptEntry): void {
@@ -136,7 +139,11 @@ export class ExecutionReducer {
       case "turn.finished":
         this.#turnFinished(event);
         break;
+      case "interrupt.returned":
+        this.#interrupt = undefined;
+        break;
       case "interrupt.started":
+        this.#interrupt = textAt(data, "interrupt");
         this.#calls.endTurns(attempt, this.#turn + 1, `not run: the interrupt ${textAt(data, "interrupt")} came first`);
         break;
       case "model.retried":
@@ -157,7 +164,7 @@ export class ExecutionReducer {
         this.#attemptFinished(event);
         break;
       case "stage.exit":
-        if (textAt(data, "phase") === "left") this.#exited(event);
+        if (textAt(data, "phase") === "left") this.#exited(event, line);
         break;
       default:
         break;
@@ -267,12 +274,12 @@ export class ExecutionReducer {
     } else if (outcome === "failed") this.#fault = textAt(data, "message") || textAt(data, "code");
   }
 
-  #exited({ data, at }: SluiceEvent): void {
+  #exited({ data, at }: SluiceEvent, { more }: EventLine): void {
     const outcome = textAt(data, "outcome");
     // Present if the execution used more than its turns.
     if (field(data, "usage") !== undefined) this.#usage = usageAt(data);
     const status = isEnd(outcome) ? outcome : "failed";
-    const fault = textAt(data, "fault");
+    const fault = textAt(data, "fault") || (this.#interrupt !== undefined && outcome === "cancelled" ? more : "");
     this.#end(status, at, fault === "" ? this.#fault : fault);
   }
 

@@ -1,6 +1,7 @@
 import type { Json, OpenRequest, Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import type { DecidedRow, TableRow } from "../words/decision-table.ts";
+import type { TableRow } from "../words/decision-table.ts";
+import type { ForkChild, Hop, RouteView } from "../words/route-lines.ts";
 import type { CallState, ExecutionStatus } from "../words/symbols.ts";
 import type { AppendOnlyList } from "./append-only-list.ts";
 
@@ -255,46 +256,6 @@ export interface TimeSpan {
   readonly to?: number;
 }
 
-export interface Hop {
-  readonly runId: string;
-  readonly from: string;
-  /** `interrupt` leads to the state that handles a changed file, `return` from there to the state that waits. */
-  readonly choice: "to" | "fanOut" | "done" | "fail" | "cancel" | "return" | "interrupt";
-  /** States; of invoked pipelines, nothing. */
-  readonly to: readonly string[];
-  readonly join?: string;
-  /** The event that led to it, or the interrupt. */
-  readonly event?: string;
-  /** The branches of a fork, or the pipelines that run. */
-  readonly children?: readonly ForkChild[];
-  /** Of a fork: the first branch that completes is enough. */
-  readonly any?: true;
-  /** The length of a list whose items run in parallel. */
-  readonly items?: number;
-}
-
-export interface RouteView {
-  readonly runId: string;
-  readonly executionId: string;
-  readonly at: number;
-  /** `stayed`: the event was refused, and the state continued. `rejected`: the route cannot be followed. */
-  readonly outcome: "moved" | "stayed" | "rejected";
-  /** Absent unless it moved. */
-  readonly hop?: Hop;
-  /** The state that was left or asked to move. */
-  readonly from: string;
-  /** The event that the state sent; empty for a result. */
-  readonly event: string;
-  /** Why the state sent the event, in its own words. */
-  readonly rationale: string;
-  /** Whether a person approved it. */
-  readonly approved: boolean;
-  readonly by: string;
-  readonly why: string;
-  /** The rows that it looked at. */
-  readonly rows: readonly DecidedRow[];
-}
-
 export interface ForkView {
   /** The run that fans out. */
   readonly runId: string;
@@ -318,13 +279,6 @@ export interface ForkView {
   /** The state that continues after a failure. */
   readonly onFail?: string;
 }
-
-/** A child of a fan-out that is more than one state. */
-export type ForkChild =
-  /** A branch from `state` to `terminal`. */
-  | { readonly kind: "branch"; readonly key: string; readonly state: string; readonly terminal: string }
-  /** Another pipeline. */
-  | { readonly kind: "pipeline"; readonly key: string; readonly pipeline: string };
 
 export interface CapView {
   /** The execution; absent for a limit of the run. */

@@ -19,7 +19,7 @@ export interface AuditFilter {
 
 /** One event in words. All texts are bounded, on one line, and safe to print. */
 export interface EventLine extends AuditFilter {
-  /** Levels of fan-out above its run. */
+  /** Levels of fan-outs and other pipelines above its run: each adds a step and a key to the id. */
   readonly depth: number;
   /** The execution, or `run`. */
   readonly who: string;
@@ -40,6 +40,8 @@ export interface EventContext {
   readonly call?: string;
   readonly turns?: number;
   readonly usage?: Usage;
+  /** The interrupt that the execution waits for. */
+  readonly interrupt?: string;
 }
 
 const LONGEST_CALL = 80;
@@ -55,7 +57,7 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
   const { what, more, tone = "plain", isDetail = false, by = "", why = "", verdict } = wordsOf(event, context);
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
   return {
-    depth: runId.split("/").filter((part) => part.startsWith("fan-")).length,
+    depth: Math.floor((runId.split("/").length - 1) / 2),
     who: executionId === undefined ? "run" : whoOf(runId, executionId),
     what: oneLine(what, 40),
     more: oneLine(more),
@@ -289,11 +291,13 @@ function toolsOf(data: Json): string {
   return `with ${tools === "" ? "no tools" : tools}`;
 }
 
-function exitWords(data: Json, { turns = 0, usage }: EventContext): Words {
+function exitWords(data: Json, { turns = 0, usage, interrupt }: EventContext): Words {
   const outcome = textAt(data, "outcome");
   const total = field(data, "usage") === undefined ? usage : usageAt(data);
   const cost = turns === 0 || total === undefined ? "" : `${count(turns, "turn")}, ${spending(total)}`;
-  return { what: outcome, more: textAt(data, "fault") || cost, tone: outcome === "completed" ? "good" : "bad" };
+  const left =
+    interrupt === undefined || outcome !== "cancelled" ? "" : `the interrupt ${interrupt} did not return to it`;
+  return { what: outcome, more: textAt(data, "fault") || left || cost, tone: outcome === "completed" ? "good" : "bad" };
 }
 
 function refusedCall(data: Json): Words {
@@ -388,7 +392,9 @@ function startedFanOut(data: Json): Words {
   const [children, join] = [childrenWords(data), textAt(data, "join")];
   if (children === "") return { what: "fan-out", more: `${startedSiblings(data)}, then ${join}` };
   const isPipeline = children.startsWith("pipeline ");
-  return { what: isPipeline ? "invokes" : "fork", more: `${children}, then ${join}` };
+  // A state that runs pipelines itself continues after them.
+  const isOwn = !textAt(data, "fanOut").startsWith("fan-");
+  return { what: isPipeline ? "invokes" : "fork", more: `${children}, ${isOwn ? "for" : "then"} ${join}` };
 }
 
 function startedChild(data: Json): string {

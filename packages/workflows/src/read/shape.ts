@@ -1,10 +1,10 @@
 // Checks a document against its schema, field by field, so that every mistake is reported where it is.
 
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { didYouMean } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
-import { fieldNames } from "./field-names.ts";
+import { fieldNames, suggestField } from "./field-names.ts";
 import type { SourceFile } from "./source.ts";
 
 /** A mistake of a document, by its path in the document. */
@@ -150,15 +150,25 @@ function checkFields(
     complete = false;
     const at = path.length === 0 ? "The document" : subject(locate(walk, path));
     const message = `${at} has no ${quoted(name)}.`;
-    walk.findings.push({ severity: "error", rule: "missing-field", message, path: locate(walk, path), what: "key" });
+    const meaning = descriptionOf(schema.shape[name]);
+    const hint = meaning === undefined ? {} : { suggestion: `add it: ${meaning}` };
+    const here = locate(walk, path);
+    walk.findings.push({ severity: "error", rule: "missing-field", message, ...hint, path: here, what: "key" });
   }
   return complete || isRoot ? fields : undefined;
+}
+
+/** What a field means, as the end of a sentence. */
+function descriptionOf(field: z.core.$ZodType | undefined): string | undefined {
+  const text = field === undefined ? undefined : z.globalRegistry.get(field)?.description;
+  const [first = ""] = text?.split(/\.(?: |$)/u) ?? [];
+  return first === "" ? undefined : `${first.slice(0, 1).toLowerCase()}${first.slice(1)}`;
 }
 
 function unknownKey(walk: Walk, known: readonly string[], key: string, path: DocumentPath): void {
   const message =
     path.length === 0 ? `The document has no field ${quoted(key)}.` : `${subject(path)} has no field ${quoted(key)}.`;
-  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestOneOf(key, known);
+  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestField(key, known);
   const hint = suggestion === undefined ? {} : { suggestion };
   walk.findings.push({
     severity: "error",

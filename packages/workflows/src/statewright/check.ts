@@ -3,7 +3,7 @@
 import type { Json } from "@sluice/core";
 import { isJsonObject, field as memberOf } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
-import { didYouMean } from "@sluice/core/runtime";
+import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
@@ -37,6 +37,7 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
       found.push(reservedName(["states", name], "it is the target that goes back from an interrupt"));
     if (state.type !== "final") found.push(...stateFindings(name, state, names));
     else found.push(...finalFindings(name, state, terminals.has(name)));
+    found.push(...undeclaredFields(name, state, Object.keys(context)));
   }
   for (const [name, guard] of Object.entries(guards)) found.push(...operandFindings(guard, ["guards", name]));
   for (const [name, { target }] of Object.entries(interrupts))
@@ -66,6 +67,22 @@ function keysOf(whole: Json, field: string): readonly string[] {
 function reservedName(path: DocumentPath, why: string): Finding {
   const message = `${JSON.stringify(path.at(-1))} cannot be a name here: ${why}.`;
   return { severity: "error", rule: "wrong-name", message, suggestion: "rename it", path, what: "key" };
+}
+
+/** Templates that read a field which the initial context lacks: an agent may forget to send it. */
+function undeclaredFields(name: string, { instructions = "" }: StatewrightState, fields: readonly string[]): Finding[] {
+  const reads = [...instructions.matchAll(/(?<!\\)\{\{\s*ctx\.context\.([\w-]+)[^}]*\}\}/gu)];
+  return reads.flatMap(({ 0: template, 1: field = "", index: offset }): readonly Finding[] => {
+    if (fields.includes(field)) return [];
+    const close = didYouMean(field, fields);
+    const message = `The context starts without ${JSON.stringify(field)}: if no event has sent it, the state fails.`;
+    const suggestion =
+      close === undefined ? `add "${field}": null to "context"` : `did you mean ${JSON.stringify(close)}?`;
+    const path = ["states", name, "instructions"];
+    return [
+      { severity: "warning", rule: "undeclared-field", message, suggestion, path, offset, length: template.length },
+    ];
+  });
 }
 
 /** The states that end a branch of a fork. */
@@ -101,29 +118,30 @@ function targetFindings(target: string, path: DocumentPath, { states }: Names, m
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
+  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
 }
 
-function close(word: string, candidates: readonly string[]): { readonly suggestion?: string } {
-  const best = didYouMean(word, candidates);
-  return best === undefined ? {} : { suggestion: `did you mean ${JSON.stringify(best)}?` };
+function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
+  return suggestion === undefined ? {} : { suggestion };
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
   const path = ["states", name];
+  if (state.outcome !== undefined) {
+    const message = `"outcome" is for final states.`;
+    const suggestion = 'add "type": "final"';
+    return [{ severity: "error", rule: "wrong-type", message, suggestion, path: [...path, "outcome"], what: "key" }];
+  }
   const listsTools = names.has(name, "allowed_tools");
   const found = [
     ...(listsTools ? [] : toolFindings(path)),
     ...(listsTools && state.allowed_tools === undefined ? [] : commandFindings(state, path)),
     ...variableFindings(state, path),
   ];
-  if (state.outcome !== undefined) {
-    const message = `"outcome" is for final states.`;
-    found.push({ severity: "error", rule: "wrong-type", message, path: [...path, "outcome"], what: "key" });
-  }
   if (!names.has(name, "on") && !names.has(name, "safe_next")) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
-    found.push({ severity: "error", rule: "dead-end", message, suggestion: 'add "on"', path, what: "key" });
+    const suggestion = 'add "on", or "type": "final" if the run ends here';
+    found.push({ severity: "error", rule: "dead-end", message, suggestion, path, what: "key" });
   }
   if (state.on !== undefined && Object.hasOwn(state.on, ANY_EVENT))
     found.push(
@@ -133,13 +151,17 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
   return found;
 }
 
+const DEFINE_GUARD = 'define it under "guards", as in { field: tests, op: eq, value: pass }, and write its name here';
+
 function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   const found: Finding[] = [];
   for (const { target, path, mayReturn } of edge.targets) found.push(...targetFindings(target, path, names, mayReturn));
   for (const { name, path } of edge.guards) {
     if (names.guards.includes(name)) continue;
     const message = `There is no guard ${JSON.stringify(name)}.`;
-    found.push({ severity: "error", rule: "unknown-guard", message, ...close(name, names.guards), path });
+    const best = didYouMean(name, names.guards);
+    const suggestion = best === undefined ? DEFINE_GUARD : `did you mean ${JSON.stringify(best)}?`;
+    found.push({ severity: "error", rule: "unknown-guard", message, suggestion, path });
   }
   if (edge.unusedMessage) {
     const message = "The approval message is never shown, since the transition does not ask for approval.";
@@ -216,7 +238,15 @@ function variableFindings({ env_overrides = {} }: StatewrightState, path: Docume
 /** What a final state may have. Everything else would be for a body, which it has not. */
 const FINAL_FIELDS: ReadonlySet<string> = new Set(["type", "outcome"]);
 /** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set(["complete", "completed", "done", "finished", "succeeded", "success"]);
+const SUCCESS: ReadonlySet<string> = new Set([
+  "complete",
+  "completed",
+  "done",
+  "finished",
+  "passed",
+  "succeeded",
+  "success",
+]);
 
 /** How a run ends in a final state. */
 export function outcomeOf(name: string, { outcome }: StatewrightState): "completed" | "failed" | "cancelled" {

@@ -5,11 +5,10 @@ import { maskSecrets, redactText, type SecretFilter } from "../../journal/redact
 import type { StepCall } from "../../journal/seam.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import type { ResolvedSibling } from "../../machine/resolve-choice.ts";
-import { decide, follow, type MachineInput } from "../../machine/transition.ts";
+import { decide, follow, type MachineInput, recordedChildren } from "../../machine/transition.ts";
 import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import { cancelReason, raceAbort } from "../limits/limits.ts";
-import { recordedChildren } from "../walk/recorded-graph.ts";
 import { ENTERED, left } from "./phases.ts";
 
 /** What the machine decides, without known secrets. A cancelled run does not wait for the pipeline's code. */

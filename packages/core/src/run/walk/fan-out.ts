@@ -1,5 +1,7 @@
 import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
+import { recordedGraph } from "../../definition/graph.ts";
 import type { StageResult } from "../../definition/result.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, RunChildrenOptions, SiblingEnd } from "../../journal/seam.ts";
 import { stepIds } from "../../journal/step-id.ts";
 import { childState, countOf, enteredOf, type MachineState, type MachineView } from "../../machine/machine-state.ts";
@@ -11,6 +13,7 @@ import {
   type Effect,
   fanOutFailure,
   type MachineInput,
+  recordedChildren,
 } from "../../machine/transition.ts";
 import { AttemptJournal } from "../attempt.ts";
 import type { Decided, StartedChild } from "../execution.ts";
@@ -20,7 +23,6 @@ import { addChildTo, type ChildAccount, readChildAccount } from "../run-result.t
 import { decideRoute } from "../stage/decide-route.ts";
 import { decidesRoute } from "../stage/recorded-phases.ts";
 import type { Walk } from "./one-run.ts";
-import { recordedChildren, recordedGraph } from "./recorded-graph.ts";
 
 /** The input of a sibling's or a branch's run. Everything else it reads from its parent, which always runs in the same process. */
 type StateInput = Exclude<Child, { readonly kind: "invoke" }> & {
@@ -92,7 +94,7 @@ function childRunOf({ pipeline, steps, state: view }: Walk, child: Child, isItem
   const parent = steps.runId;
   if (child.kind === "invoke") {
     const of = pipeline.spec.pipelines.get(child.pipeline);
-    const graph = of === undefined ? {} : recordedGraph(of, pipeline.deps.secrets);
+    const graph = of === undefined ? {} : maskSecrets(recordedGraph(of), pipeline.deps.secrets);
     const started = { pipeline: of?.id ?? child.pipeline, parent, key, ...graph };
     return { key, input: child, events: [{ type: "run.started", data: started }] };
   }

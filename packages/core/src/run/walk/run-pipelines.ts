@@ -1,11 +1,12 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject } from "../../base/json.ts";
+import { recordedGraph } from "../../definition/graph.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
 import { endOf, outcomesOf, runChildren } from "./fan-out.ts";
 import type { Walk } from "./one-run.ts";
-import { recordedGraph } from "./recorded-graph.ts";
 
 /** Runs other pipelines inside an execution, and adds what they used to the run's totals. */
 export async function runPipelines(
@@ -21,7 +22,12 @@ export async function runPipelines(
       const message = `${state}: the pipeline ${pipeline.spec.id} has no pipeline ${JSON.stringify(name)}; add it to its pipelines`;
       throw new SluiceError("Validation", "pipeline_unknown", message);
     }
-    const started = { pipeline: of.id, parent: steps.runId, key, ...recordedGraph(of, pipeline.deps.secrets) };
+    const started = {
+      pipeline: of.id,
+      parent: steps.runId,
+      key,
+      ...maskSecrets(recordedGraph(of), pipeline.deps.secrets),
+    };
     return {
       key,
       input: { kind: "run", key, pipeline: name, input, ...(context === undefined ? {} : { context }) },

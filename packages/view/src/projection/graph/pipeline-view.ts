@@ -1,4 +1,4 @@
-import type { ForkChild, RunView } from "../run-view.ts";
+import type { RunView } from "../run-view.ts";
 
 /** What a view shows of one pipeline: of the root's, or of one that a run invoked. */
 export type PipelinePart = Pick<
@@ -10,7 +10,12 @@ export type PipelinePart = Pick<
 export function pipelinePart(view: RunView, runId: string = view.runId): PipelinePart {
   const { invoked } = view;
   if (invoked.length === 0) return view;
-  const isWithin = (other: string): boolean => pipelineRunOf(view, other) === runId;
+  const known = new Map<string, boolean>();
+  const isWithin = (other: string): boolean => {
+    const answer = known.get(other) ?? pipelineRunOf(view, other) === runId;
+    known.set(other, answer);
+    return answer;
+  };
   const { pipeline, states, rows, interrupts, initial } = invoked.find((one) => one.runId === runId) ?? view;
   return {
     runId,
@@ -29,20 +34,4 @@ export function pipelinePart(view: RunView, runId: string = view.runId): Pipelin
 function pipelineRunOf({ runId, invoked }: Pick<RunView, "runId" | "invoked">, other: string): string {
   const around = invoked.filter((one) => other === one.runId || other.startsWith(`${one.runId}/`));
   return around.reduce((inner, one) => (one.runId.length > inner.length ? one.runId : inner), runId);
-}
-
-/** A branch or a pipeline in words: `tests (unit to tested)`. */
-export function childText(child: ForkChild): string {
-  return child.kind === "branch" ? `${child.key} (${child.state} to ${child.terminal})` : `pipeline ${child.pipeline}`;
-}
-
-/** The children of a fork in words. */
-export function childrenText({
-  children = [],
-  any,
-}: {
-  readonly children?: readonly ForkChild[];
-  readonly any?: true;
-}): string {
-  return children.map(childText).join(any === true ? " or " : " and ");
 }

@@ -1,15 +1,104 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { parseSiblingId } from "@sluice/core/runtime";
-import { refusalTable, routeTable } from "../../words/decision-table.ts";
+import { refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
 import { type EventLine, parseExecutionId } from "../../words/describe-event.ts";
 import { numberAt, textAt, textsAt } from "../../words/fields.ts";
-import type { ExecutionView, ForkChild, ForkView, Hop, PipelineView, RouteView, RunView } from "../run-view.ts";
+import type { ForkChild, Hop, RouteView } from "../../words/route-lines.ts";
+import type { ExecutionView, ForkView, InterruptView, PipelineView, RunView, StateView } from "../run-view.ts";
 import { DetourReducer } from "./detour-reducer.ts";
-import { PipelineGraph } from "./pipeline-graph.ts";
 
 type Fork = NonNullable<ExecutionView["fork"]>;
 type Shape = Pick<RunView, "initial" | "states" | "rows" | "interrupts" | "invoked" | "path" | "routes" | "forks">;
 type TreeFacts = Pick<ExecutionView, "fork" | "invoked" | "handles" | "interrupted" | "turnCap">;
+
+type Graph = Pick<PipelineView, "states" | "rows" | "interrupts" | "initial">;
+
+/** The states, rows and interrupts of one pipeline: those that a run recorded, and those that it used. */
+class PipelineGraph {
+  readonly #states = new Map<string, StateView>();
+  #rows: readonly TableRow[] | undefined;
+  #interrupts: readonly InterruptView[] = [];
+  #initial: string | undefined;
+  #view: Graph | undefined;
+
+  /** Takes the graph that an event recorded. Returns whether there is one. */
+  recorded(data: Json | undefined): boolean {
+    const shape = field(data, "shape");
+    const states = field(shape, "states");
+    if (!Array.isArray(states)) return false;
+    this.#view = undefined;
+    this.#states.clear();
+    for (const state of states) {
+      const id = textAt(state, "id");
+      if (id !== "") this.#states.set(id, stateView(id, state));
+    }
+    const initial = textAt(shape, "initial");
+    if (initial !== "") this.#initial = initial;
+    const rows = field(data, "rows");
+    this.#rows = rows === undefined ? undefined : tableRowsIn(rows);
+    this.#interrupts = interruptsIn(field(data, "interrupts"));
+    return true;
+  }
+
+  /** Forgets the rows: the pipeline differs from the recorded one. */
+  changed(): void {
+    this.#rows = undefined;
+    this.#view = undefined;
+  }
+
+  /** A state that the run uses. */
+  uses(id: string): void {
+    if (id === "" || this.#states.has(id)) return;
+    this.#states.set(id, { id, kind: "" });
+    this.#view = undefined;
+  }
+
+  /** The first state that is entered is the initial one, unless one is recorded. */
+  begins(id: string): void {
+    if (this.#initial === undefined) this.#view = undefined;
+    this.#initial ??= id;
+  }
+
+  turnCapOf(state: string): number | undefined {
+    return this.#states.get(state)?.turnCap;
+  }
+
+  get rows(): readonly TableRow[] | undefined {
+    return this.#rows;
+  }
+
+  view(): Graph {
+    this.#view ??= {
+      ...(this.#initial === undefined ? {} : { initial: this.#initial }),
+      states: [...this.#states.values()],
+      rows: this.#rows ?? [],
+      interrupts: this.#interrupts,
+    };
+    return this.#view;
+  }
+}
+
+function stateView(id: string, state: Json): StateView {
+  const turnCap = numberAt(state, "turnCap");
+  const [label, outcome] = [textAt(state, "label"), textAt(state, "outcome")];
+  return {
+    id,
+    kind: textAt(state, "kind"),
+    ...(Array.isArray(field(state, "targets")) ? { targets: textsAt(state, "targets") } : {}),
+    ...(turnCap > 0 ? { turnCap } : {}),
+    ...(label === "" || label === id ? {} : { label }),
+    ...(outcome === "" ? {} : { outcome }),
+  };
+}
+
+function interruptsIn(interrupts: Json | undefined): readonly InterruptView[] {
+  if (!Array.isArray(interrupts)) return [];
+  return interrupts.map((one: Json) => ({
+    name: textAt(one, "name"),
+    files: textAt(one, "files"),
+    target: textAt(one, "target"),
+  }));
+}
 
 /** A position among the records of a tree of runs: a child's records come after the fan-out that started it. */
 type Position = readonly number[];
@@ -29,7 +118,8 @@ export class RunTree {
   /** The graphs of pipelines, by the runs that run them. */
   readonly #graphs = new Map<string, PipelineGraph>();
   readonly #invoked = new Map<string, Pick<PipelineView, "runId" | "pipeline" | "key">>();
-  readonly #detours = new DetourReducer();
+  /** Absent before the first interrupt. */
+  #detours: DetourReducer | undefined;
   /** The state that each run last fanned out from. */
   readonly #lastFanOut = new Map<string, string>();
   readonly #forks = new Map<string, ForkView>();
@@ -61,7 +151,7 @@ export class RunTree {
   ): void {
     this.#begun.push({ key, runId, seq });
     this.#order = undefined;
-    this.#detours.began(runId, executionId);
+    this.#detours?.began(runId, executionId);
     // The fan-out names the states of siblings.
     if (!this.#graphs.has(runId)) return;
     this.#graphs.get(runId)?.begins(stateId);
@@ -94,6 +184,7 @@ export class RunTree {
   interrupted(event: SluiceEvent): void {
     const { runId, executionId = "", at, data } = event;
     const from = parseExecutionId(executionId).stateId;
+    this.#detours ??= new DetourReducer();
     this.#detours.started(event, from);
     const [to, interrupt] = [textAt(data, "to"), textAt(data, "interrupt")];
     const hop: Hop = { runId, from, choice: "interrupt", to: [to], event: interrupt };
@@ -103,7 +194,7 @@ export class RunTree {
 
   /** An execution continues after its interrupt, or has ended. */
   resumed({ runId, executionId = "" }: SluiceEvent): void {
-    this.#detours.ended(runId, executionId);
+    this.#detours?.ended(runId, executionId);
   }
 
   forked({ runId, data }: SluiceEvent, seq: number): void {
@@ -153,7 +244,7 @@ export class RunTree {
 
   routed(event: SluiceEvent, { by, why }: EventLine): void {
     const { type, runId, executionId: id, at, data } = event;
-    const hop = hopOf(event, this.#detours.returnsTo(runId));
+    const hop = hopOf(event, this.#detours?.returnsTo(runId));
     if (type === "route.decided" && hop === undefined) return;
     const executionId = id || textAt(data, "from");
     const from = textAt(data, "from") || parseExecutionId(executionId).stateId;
@@ -174,7 +265,7 @@ export class RunTree {
       by,
       // The words of an event's reason are its rationale.
       why: rationale !== "" && textAt(data, "reason") === "" ? "" : why,
-      rows: isRefused ? refusalTable(data, from, rows) : routeTable(data, rows),
+      rows: isRefused ? refusalTable(data, from, rows) : isByTable(led) ? routeTable(data, rows) : [],
     });
     if (hop?.choice === "fanOut") this.#lastFanOut.set(runId, hop.from);
   }
@@ -200,8 +291,8 @@ export class RunTree {
     const fork = this.forkOf(runId);
     const invoked = this.#pipelineRunOf(runId);
     const turnCap = this.#graphOf(runId).turnCapOf(stateId);
-    const handles = this.#detours.handlesOf(runId, executionId);
-    const interrupted = this.#detours.interruptedOf(runId, executionId);
+    const handles = this.#detours?.handlesOf(runId, executionId);
+    const interrupted = this.#detours?.interruptedOf(runId, executionId);
     return {
       ...(fork === undefined ? {} : { fork }),
       ...(invoked === this.#rootId ? {} : { invoked }),
@@ -282,6 +373,12 @@ function compare(a: Position, b: Position, aSeq: number, bSeq: number): number {
 
 function forkKey(runId: string, fork: string): string {
   return JSON.stringify([runId, fork]);
+}
+
+/** Whether rows of a table decided, or were tried. */
+function isByTable(why: Json | undefined): boolean {
+  const by = textAt(why, "by");
+  return by === "table" || by === "event" || by === "safe_next" || field(why, "rejectedRows") !== undefined;
 }
 
 /** The branches of a fork, or the pipelines that run; undefined for siblings and lists. */

@@ -1,7 +1,8 @@
 import { addUsage, parseSiblingId } from "@sluice/core/runtime";
+import type { ForkChild } from "../../words/route-lines.ts";
 import { type ExecutionStatus, isUnfinished } from "../../words/symbols.ts";
 import { NO_USAGE } from "../execution-reducer.ts";
-import type { ExecutionView, ForkChild, ForkView, RunView } from "../run-view.ts";
+import type { ExecutionView, ForkView, RunView } from "../run-view.ts";
 import type { PipelinePart } from "./pipeline-view.ts";
 
 /** A state as the progress bar and the graph show it. */

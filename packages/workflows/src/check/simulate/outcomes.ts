@@ -70,8 +70,8 @@ export function readOutcomes(value: Json): {
   readonly faults: readonly OutcomeFault[];
 } {
   if (!Array.isArray(value)) {
-    const message = "is not a list of outcomes";
-    return { outcomes: [], faults: [{ path: "", message, suggestion: '[{ "event": "READY" }]' }] };
+    const message = "is not a list";
+    return { outcomes: [], faults: [{ path: "", message, suggestion: 'write [{ "event": "READY" }]' }] };
   }
   if (value.length > MOST_OUTCOMES)
     return { outcomes: [], faults: [{ path: "", message: `has more than ${MOST_OUTCOMES} outcomes` }] };
@@ -95,7 +95,7 @@ function readOutcome(value: Json, path: string): Outcome | OutcomeFault {
   if (kind === undefined) {
     const [key = ""] = Object.keys(value).filter((name) => name !== "state");
     const suggestion = suggestOneOf(key, KINDS) ?? `write one of ${KINDS.join(", ")}`;
-    return { path, message: "says nothing that happens", suggestion };
+    return { path, message: "has no outcome", suggestion };
   }
   if (other !== undefined) return { path, message: `has both ${kind} and ${other}`, suggestion: "write two outcomes" };
   const known = ["state", kind, ...BESIDE[kind]];

@@ -1,11 +1,66 @@
 // The decisions of a run as lines of text, each with the rows that it looked at.
-import { clean, headOf, revealed, spanOf } from "../../text/clean.ts";
-import type { Line } from "../../text/line.ts";
-import type { DecidedRow } from "../../words/decision-table.ts";
-import { executionName } from "../../words/describe-event.ts";
-import { columns, count } from "../../words/words.ts";
-import type { Hop, RouteView, RunView } from "../run-view.ts";
-import { childrenText } from "./pipeline-view.ts";
+import { clean, headOf, revealed, spanOf } from "../text/clean.ts";
+import type { Line } from "../text/line.ts";
+import type { DecidedRow } from "./decision-table.ts";
+import { executionName } from "./describe-event.ts";
+import { columns, count } from "./words.ts";
+
+/** A child of a fan-out that is more than one state. */
+export type ForkChild =
+  /** A branch from `state` to `terminal`. */
+  | { readonly kind: "branch"; readonly key: string; readonly state: string; readonly terminal: string }
+  /** Another pipeline. */
+  | { readonly kind: "pipeline"; readonly key: string; readonly pipeline: string };
+
+/** A transition that was taken. */
+export interface Hop {
+  readonly runId: string;
+  readonly from: string;
+  /** `interrupt` leads to the state that handles a changed file, `return` from there to the state that waits. */
+  readonly choice: "to" | "fanOut" | "done" | "fail" | "cancel" | "return" | "interrupt";
+  /** States; of invoked pipelines, nothing. */
+  readonly to: readonly string[];
+  readonly join?: string;
+  /** The event that led to it, or the interrupt. */
+  readonly event?: string;
+  /** The branches of a fork, or the pipelines that run. */
+  readonly children?: readonly ForkChild[];
+  /** Of a fork: the first branch that completes is enough. */
+  readonly any?: true;
+  /** The length of a list whose items run in parallel. */
+  readonly items?: number;
+}
+
+/** A decision about a route. */
+export interface RouteView {
+  readonly runId: string;
+  readonly executionId: string;
+  readonly at: number;
+  /** `stayed`: the event was refused, and the state continued. `rejected`: the route cannot be followed. */
+  readonly outcome: "moved" | "stayed" | "rejected";
+  /** Absent unless it moved. */
+  readonly hop?: Hop;
+  /** The state that was left or asked to move. */
+  readonly from: string;
+  /** The event that the state sent; empty for a result. */
+  readonly event: string;
+  /** Why the state sent the event, in its own words. */
+  readonly rationale: string;
+  /** Whether a person approved it. */
+  readonly approved: boolean;
+  readonly by: string;
+  readonly why: string;
+  /** The rows that it looked at. */
+  readonly rows: readonly DecidedRow[];
+}
+
+/** The branches or pipelines of a fan-out in words: `tests (unit to tested) and style (lint to styled)`. Untrusted text. */
+export function childrenText({ children = [], any }: Pick<Hop, "children" | "any">): string {
+  const texts = children.map((child) =>
+    child.kind === "branch" ? `${child.key} (${child.state} to ${child.terminal})` : `pipeline ${child.pipeline}`,
+  );
+  return texts.join(any === true ? " or " : " and ");
+}
 
 /** UTF-16 units of a name, of all names of one route, and of a condition or a reason. */
 const LONGEST_NAME = 100;
@@ -53,7 +108,7 @@ function headWords({ outcome, hop, event, approved }: RouteView): string {
  * Every decision about a route, oldest first: from where, by which event, to where and why, and the rows that it looked at with
  * their conditions, whether each fired, and why not. Longer lines have to be wrapped or cut.
  */
-export function routeLines({ routes }: Pick<RunView, "routes">): readonly Line[] {
+export function routeLines({ routes }: { readonly routes: readonly RouteView[] }): readonly Line[] {
   return routes.flatMap((route, index): readonly Line[] => {
     const { runId, executionId, outcome, by, why, rationale, rows } = route;
     const name = headOf(executionName({ runId, executionId }), LONGEST_NAME);
