@@ -225,6 +225,16 @@ test.each([
   },
 );
 
+test("the question about a result names no event", async () => {
+  const { step } = await started({
+    stages: { a: work(), ok: final("completed") },
+    transitions: [{ from: "a", on: "success", to: "ok", approval: {} }],
+  });
+  const { decision, ...asked } = effectOf(await step(result({ status: "completed", output: 1 })), "approve");
+  expect(asked).toStrictEqual({ kind: "approve", message: undefined, from: "a", to: "ok" });
+  expect(decision.approval).toEqual({ row: 0 });
+});
+
 describe("a row", () => {
   test("without a label is not labelled in the trace", async () => {
     const { step } = await started({
