@@ -117,3 +117,33 @@ test.each([
     .replace("[]", `[], instructions: "\\U${code.slice(2).padStart(8, "0")}"`);
   expect((await loadTexts("w.yaml", { "w.yaml": escaped })).pipeline).toBeDefined();
 });
+
+const withPrompt = (prompt: string) => ({
+  kind: "StateMachine",
+  name: "w",
+  start_state: "working",
+  end_states: ["done"],
+  states: { working: [{ name: "work", prompt, tools: [] }] },
+  transitions: [{ from: "working", on: "success", to: "done" }],
+});
+
+// Each of these took minutes, which the limit of the test does not allow.
+test.each([
+  ["templates that are never closed", withPrompt("{{ steps".repeat(25_000))],
+  ["mistaken templates", working({ allowed_tools: [], instructions: "{{x}} ".repeat(40_000) })],
+  [
+    "words of another language",
+    {
+      ...withPrompt("Work."),
+      transitions: Array.from({ length: 60 }, () => ({
+        from: "working",
+        on: "success",
+        to: "done",
+        when: "and ".repeat(1_000),
+      })),
+    },
+  ],
+])("a document of %s is refused at once", async (_, document) => {
+  const loaded = await loadDocument(document);
+  expect(loaded.pipeline).toBeUndefined();
+});

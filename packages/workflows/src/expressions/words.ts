@@ -23,6 +23,9 @@ const SPELLINGS: ReadonlyMap<string, string> = new Map([
 const TOKEN =
   /[bBrR]{0,2}(?:"""[\s\S]*?"""|'''[\s\S]*?'''|"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')|\/\/[^\n]*|[A-Za-z_]\w*|[=!]==?|&&|\|\||[<>]=|\s+|[\s\S]/g;
 
+/** Spellings that are reported of one expression; the suggestion corrects all of them. */
+const MOST_REPORTED = 20;
+
 interface Token {
   readonly text: string;
   readonly offset: number;
@@ -36,7 +39,7 @@ export function foreignSpellings(expression: string, parses: (text: string) => b
   if (found.length === 0) return [];
   const corrected = correct(tokens);
   const whole = parses(corrected) ? corrected : undefined;
-  return found.map(({ text, offset }) => ({
+  return found.slice(0, MOST_REPORTED).map(({ text, offset }) => ({
     rule: "expression-syntax",
     message: `"${text}" is not CEL`,
     suggestion: whole === undefined ? `write ${celForm(text)}` : `write ${celForm(text)}, as in: ${whole}`,
@@ -51,8 +54,9 @@ function celForm(text: string): string {
 
 /** Whether a token is the name of a field, as in `context.not`. */
 function isField(tokens: readonly Token[], index: number): boolean {
-  const before = tokens.slice(0, index).findLast(({ text }) => text.trim() !== "");
-  return before?.text === ".";
+  let before = index - 1;
+  while (before >= 0 && tokens[before]?.text.trim() === "") before -= 1;
+  return tokens[before]?.text === ".";
 }
 
 function correct(tokens: readonly Token[]): string {
