@@ -133,14 +133,6 @@ describe("a state machine loads", () => {
     expect((await stateOf(machine(ROWS, { states }), "b")).kind).toBe("steps");
   });
 
-  test("with a session's tools, also if only steps inside of states are agents", async () => {
-    const states = `  a: [${"{ name: one, prompt: Work., tools: [Read], sink_to: scratchpad.one }"}]\n  b: []`;
-    const text = machine(ROWS, { states });
-    const { pipeline, diagnostics } = await loadWorkflow("m.yaml", { read: async () => text, tools: ["Read"] });
-    expect(diagnostics).toEqual([]);
-    expect([...(pipeline?.spec.states.values() ?? [])].map(({ kind }) => kind)).not.toContain("agent");
-  });
-
   test("a state without steps, and end states without a body or with an empty one", async () => {
     const states = `  a: []\n  b: { steps: [] }\n  done: {}\n  failed: { steps: [] }`;
     const found = await load(machine(ROWS, { states }));
@@ -494,4 +486,12 @@ test("the example of the documentation loads as it is", async () => {
   const found = await load(example, { "w/audit.yaml": `steps:\n  ${agent("look")}\n` });
   expect(found.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
   expect(found.pipeline?.id).toBe("release");
+});
+
+test("with a session's tools, also if only steps inside of states are agents", async () => {
+  const states = `  a: [${"{ name: one, prompt: Work., tools: [Read], sink_to: scratchpad.one }"}]\n  b: []`;
+  const text = machine(ROWS, { states });
+  const { pipeline, diagnostics } = await loadWorkflow("m.yaml", { read: async () => text, tools: ["Read"] });
+  expect(diagnostics).toEqual([]);
+  expect([...(pipeline?.spec.states.values() ?? [])].map(({ kind }) => kind)).not.toContain("agent");
 });

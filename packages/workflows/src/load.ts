@@ -1,9 +1,9 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
-import { dirname, extname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
+import { dirname, isAbsolute, join, normalize } from "node:path";
+import type { AnyPipeline, Pipeline, PipelineSpec, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
-import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
+import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
@@ -230,7 +230,8 @@ async function resolveReference(
 
 function unknownReference({ name }: WorkflowReference, path: string): Fault {
   const message = `No workflow of the project is called ${JSON.stringify(name)}.`;
-  const suggestion = `for a file beside this one, write its path, such as ${JSON.stringify(`./${name}${extname(path) || ".yaml"}`)}`;
+  const [ending = ".yaml"] = /\.(?:json|ya?ml)$/u.exec(path) ?? [];
+  const suggestion = `for a file beside this one, write its path, such as ${JSON.stringify(`./${name}${ending}`)}`;
   return { rule: "invoke-unknown", message, suggestion };
 }
 
@@ -253,9 +254,17 @@ function compileTail(
   tools: readonly string[] | undefined,
 ): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
-  const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
-  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
+  const kinds = [...kindsOf(spec)];
+  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
+}
+
+/** The kinds of the states of a pipeline and of those that it runs: loading does not know which of them a session has. */
+function kindsOf({ states, pipelines }: PipelineSpec): ReadonlySet<string> {
+  return new Set([
+    ...[...states.values()].map(({ kind }) => kind),
+    ...[...pipelines.values()].flatMap((spec) => [...kindsOf(spec)]),
+  ]);
 }
 
 function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {

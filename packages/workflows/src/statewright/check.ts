@@ -2,7 +2,7 @@
 
 import type { Json } from "@sluice/core";
 import { isJsonObject } from "@sluice/core";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { didYouMean } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
@@ -101,21 +101,23 @@ function targetFindings(target: string, path: DocumentPath, { states }: Names, m
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
+  return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
 }
 
-function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
-  return suggestion === undefined ? {} : { suggestion };
+function close(word: string, candidates: readonly string[]): { readonly suggestion?: string } {
+  const best = didYouMean(word, candidates);
+  if (best !== undefined) return { suggestion: `did you mean ${JSON.stringify(best)}?` };
+  return candidates.length === 0 ? {} : { suggestion: `there is ${candidates.slice(0, 12).join(", ")}` };
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
   const path = ["states", name];
+  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
   if (state.outcome !== undefined) {
     const message = `"outcome" is for final states.`;
     const suggestion = 'add "type": "final"';
     return [{ severity: "error", rule: "wrong-type", message, suggestion, path: [...path, "outcome"], what: "key" }];
   }
-  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
   if (Object.keys(state.on ?? {}).length === 0 && state.safe_next === undefined) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
     const suggestion = 'add "on", or "type": "final" if the run ends here';
