@@ -1,4 +1,4 @@
-import type { AnyPipeline, Json, Problem } from "@sluice/core";
+import type { AnyPipeline, Json, PipelineMeta, Problem } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import { z } from "zod";
 import type { DocumentProperty } from "./check/properties/in-documents.ts";
@@ -44,11 +44,7 @@ export interface WorkflowReference {
 }
 
 /** Facts about a workflow for people and reports. */
-export interface WorkflowMeta {
-  readonly dangerLevel?: "safe" | "moderate" | "dangerous";
-  /** `false`: reports and exports leave the contents of messages and results out. */
-  readonly captureOutput?: boolean;
-}
+export type WorkflowMeta = PipelineMeta;
 
 export type FindingAt = Pick<Finding, "path" | "source" | "what" | "offset" | "length">;
 
@@ -69,5 +65,5 @@ export interface WorkflowInput {
   readonly [key: string]: Json | undefined;
 }
 
-/** Its schema. */
+/** Its schema: the `input` of the pipeline of every document. */
 export const runInput = z.looseObject({ task: z.string().describe("What the run is to do.").optional() });

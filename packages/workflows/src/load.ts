@@ -1,11 +1,12 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
-import { dirname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Pipeline, PipelineSpec, Problem } from "@sluice/core";
+import { dirname, extname, isAbsolute, join, normalize } from "node:path";
+import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
-import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
+import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
+import type { PropertySource } from "./check/properties/property.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
 import type {
@@ -42,6 +43,8 @@ export interface LoadedWorkflow {
   /** Absent if the file is of no known format. */
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
+  /** What has to hold on every path, as its document has it. Absent if there is nothing. */
+  readonly properties?: readonly PropertySource[];
 }
 
 export interface LoadedFile {
@@ -82,6 +85,7 @@ export async function loadWorkflow(path: string, options: LoadWorkflowOptions = 
     files: [...loading.files.values()],
     ...(loaded.format === undefined ? {} : { format: loaded.format }),
     ...(loaded.meta === undefined ? {} : { meta: loaded.meta }),
+    ...(loaded.properties === undefined ? {} : { properties: loaded.properties }),
   };
 }
 
@@ -96,6 +100,7 @@ interface Loaded {
   readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
+  readonly properties?: readonly PropertySource[];
 }
 
 /** Loads one file. `above` has the files that are being loaded, outermost first. */
@@ -136,18 +141,20 @@ async function readWorkflow(loading: Loading, path: string, above: readonly stri
   for (const problem of tail?.problems ?? []) found.push(problemFinding(problem, compilation.locate(problem)));
   let broken = false;
   if (tail?.problems.length === 0) {
-    const properties = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
-    broken = properties.some(({ severity }) => severity === "error");
-    found.push(...properties);
+    const unproven = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
+    broken = unproven.some(({ severity }) => severity === "error");
+    found.push(...unproven);
     for (const { path: at, ...finding } of checkWorkflow(tail.pipeline.spec))
       found.push({ ...finding, ...compilation.locate({ path: at, message: finding.message }) });
   }
+  const properties = (reading.properties ?? []).map((property) => property.source);
   // The mistakes of a file come before those of the files that it invokes.
   loading.diagnostics.splice(position, 0, ...diagnosticsOf(source, found));
   return {
     id: reading.id,
     format: format.name,
     ...(reading.meta === undefined ? {} : { meta: reading.meta }),
+    ...(properties.length === 0 ? {} : { properties }),
     ...(tail === undefined || tail.problems.length > 0 || broken ? {} : { pipeline: tail.pipeline }),
   };
 }
@@ -230,8 +237,7 @@ async function resolveReference(
 
 function unknownReference({ name }: WorkflowReference, path: string): Fault {
   const message = `No workflow of the project is called ${JSON.stringify(name)}.`;
-  const [ending = ".yaml"] = /\.(?:json|ya?ml)$/u.exec(path) ?? [];
-  const suggestion = `for a file beside this one, write its path, such as ${JSON.stringify(`./${name}${ending}`)}`;
+  const suggestion = `for a file beside this one, write its path, such as ${JSON.stringify(`./${name}${extname(path) || ".yaml"}`)}`;
   return { rule: "invoke-unknown", message, suggestion };
 }
 
@@ -254,17 +260,9 @@ function compileTail(
   tools: readonly string[] | undefined,
 ): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
-  const kinds = [...kindsOf(spec)];
-  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
+  const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
+  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
-}
-
-/** The kinds of the states of a pipeline and of those that it runs: loading does not know which of them a session has. */
-function kindsOf({ states, pipelines }: PipelineSpec): ReadonlySet<string> {
-  return new Set([
-    ...[...states.values()].map(({ kind }) => kind),
-    ...[...pipelines.values()].flatMap((spec) => [...kindsOf(spec)]),
-  ]);
 }
 
 function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {

@@ -95,6 +95,26 @@ export type Child =
   /** A run of another pipeline of `pipelines`; `input` is merged into its initial context. */
   | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
 
+/** How the children of a fork or of another pipeline are recorded; siblings and items are named by their keys alone. */
+export function recordedChildren({
+  siblings,
+  onFailure,
+  onFail,
+}: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail">): JsonObject {
+  const children = siblings.flatMap((sibling): readonly JsonObject[] => {
+    const { kind } = sibling;
+    if (kind === undefined) return [];
+    const { key } = sibling;
+    if (kind === "invoke") return [{ key, pipeline: sibling.pipeline }];
+    return [{ key, state: sibling.state, terminal: sibling.terminal }];
+  });
+  return {
+    ...(children.length === 0 ? {} : { children }),
+    ...(onFailure === "any" ? { any: true } : {}),
+    ...(onFail === undefined ? {} : { onFail }),
+  };
+}
+
 /** `state` is the final state that ended the run. */
 export type MachineEnd =
   | { readonly status: "completed"; readonly output: Json; readonly state?: string }
@@ -420,9 +440,6 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 /** What the input itself adds, whatever is decided. */
 function countsOf(view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
-    case "start":
-    case "cancelled":
-      return {};
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;
@@ -447,8 +464,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
     }
     case "event":
       return { outputs: [{ state: enteredOf(view).state, output: outputOf(input) }] };
-    case "interrupt":
-    case "answer":
+    default:
       return {};
   }
 }

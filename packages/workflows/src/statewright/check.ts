@@ -1,17 +1,21 @@
 // What a Statewright document has wrong beyond its shape: names that lead nowhere, operands, outcomes.
 
 import type { Json } from "@sluice/core";
-import { isJsonObject } from "@sluice/core";
-import { didYouMean } from "@sluice/core/runtime";
+import { isJsonObject, field as memberOf } from "@sluice/core";
+import { matchesName, readPattern } from "@sluice/core/gate";
+import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
+import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
-import type { StatewrightDocument, StatewrightGuard, StatewrightState } from "./schema.ts";
+import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
 interface Names {
   readonly states: readonly string[];
   readonly guards: readonly string[];
+  /** Whether a state was written with something in this field, be it mistaken. */
+  has(state: string, field: string): boolean;
 }
 
 /** The target that goes back to the state that an interrupt left. */
@@ -19,7 +23,11 @@ export const RETURN = "$return";
 
 /** The findings, by paths in the schema's spelling. `whole` is the document as it was written. */
 export function checkStatewright(document: StatewrightDocument, whole: Json): readonly Finding[] {
-  const names: Names = { states: keysOf(whole, "states"), guards: keysOf(whole, "guards") };
+  const names: Names = {
+    states: keysOf(whole, "states"),
+    guards: keysOf(whole, "guards"),
+    has: (state, field) => isWritten(memberOf(memberOf(whole, "states"), state), field),
+  };
   const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
   const found: Finding[] = [];
   if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
@@ -40,6 +48,15 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
     found.push({ severity: "error", rule: "context-key", message, path: ["context", key], what: "key" });
   }
   return [...found, ...documentFindings(document)];
+}
+
+/** Whether an object has a value that is not an empty object in a field of states, in any spelling. */
+function isWritten(state: Json | undefined, field: string): boolean {
+  if (!isJsonObject(state)) return false;
+  const { fieldOf } = fieldNames(stateSchema);
+  return Object.entries(state).some(
+    ([key, value]) => fieldOf(key) === field && !(isJsonObject(value) && Object.keys(value).length === 0),
+  );
 }
 
 function keysOf(whole: Json, field: string): readonly string[] {
@@ -101,24 +118,27 @@ function targetFindings(target: string, path: DocumentPath, { states }: Names, m
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
+  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
 }
 
-function close(word: string, candidates: readonly string[]): { readonly suggestion?: string } {
-  const best = didYouMean(word, candidates);
-  if (best !== undefined) return { suggestion: `did you mean ${JSON.stringify(best)}?` };
-  return candidates.length === 0 ? {} : { suggestion: `there is ${candidates.slice(0, 12).join(", ")}` };
+function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
+  return suggestion === undefined ? {} : { suggestion };
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
   const path = ["states", name];
-  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
   if (state.outcome !== undefined) {
     const message = `"outcome" is for final states.`;
     const suggestion = 'add "type": "final"';
     return [{ severity: "error", rule: "wrong-type", message, suggestion, path: [...path, "outcome"], what: "key" }];
   }
-  if (Object.keys(state.on ?? {}).length === 0 && state.safe_next === undefined) {
+  const listsTools = names.has(name, "allowed_tools");
+  const found = [
+    ...(listsTools ? [] : toolFindings(path)),
+    ...(listsTools && state.allowed_tools === undefined ? [] : commandFindings(state, path)),
+    ...variableFindings(state, path),
+  ];
+  if (!names.has(name, "on") && !names.has(name, "safe_next")) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
     const suggestion = 'add "on", or "type": "final" if the run ends here';
     found.push({ severity: "error", rule: "dead-end", message, suggestion, path, what: "key" });
@@ -152,8 +172,7 @@ function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   return found;
 }
 
-function toolFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
-  if (state.allowed_tools !== undefined) return [];
+function toolFindings(path: DocumentPath): readonly Finding[] {
   const message = "This state lists no tools, so the session's mode decides about every tool call.";
   const suggestion = 'write "allowed_tools", with [] for none';
   return [{ severity: "warning", rule: "no-envelope", message, suggestion, path, what: "key" }];
@@ -166,6 +185,11 @@ function commandFindings(
   if (allowed_commands === undefined) return [];
   const here = [...path, "allowed_commands"];
   const found = allowed_commands.flatMap((command, index): readonly Finding[] => {
+    if (command.trim() === "") {
+      const message = "A command is blank. As a pattern it would allow every command.";
+      const suggestion = "remove it";
+      return [{ severity: "error", rule: "tool-pattern", message, suggestion, path: [...here, index] }];
+    }
     const offset = command.indexOf("{{");
     if (offset < 0) return [];
     const message = "A command cannot hold a template: its value would be read as shell text.";
@@ -182,15 +206,23 @@ function commandFindings(
       },
     ];
   });
-  if (allowed_tools?.includes("Bash") === true) return found;
-  const scoped = allowed_tools?.some((tool) => tool.startsWith("Bash(")) === true;
-  const message = scoped
-    ? "allowed_commands and a Bash pattern in allowed_tools both say which commands may run."
-    : "allowed_commands limits nothing, since allowed_tools does not list Bash.";
-  const suggestion = scoped ? "use one of the two" : 'add "Bash" to allowed_tools, or remove allowed_commands';
+  const other = allowed_tools?.find((tool) => tool !== "Bash" && allowsBash(tool));
+  if (other === undefined && allowed_tools?.includes("Bash") === true) return found;
+  const message =
+    other === undefined
+      ? "allowed_commands limits nothing, since allowed_tools does not list Bash."
+      : `allowed_commands and ${JSON.stringify(other)} in allowed_tools both say which commands may run.`;
+  const suggestion =
+    other === undefined ? 'add "Bash" to allowed_tools, or remove allowed_commands' : "use one of the two";
   // Without a list of tools the session's mode may allow every command.
-  const severity = allowed_tools === undefined || scoped ? "error" : "warning";
+  const severity = allowed_tools === undefined || other !== undefined ? "error" : "warning";
   return [...found, { severity, rule: "commands-without-tools", message, suggestion, path: here, what: "key" }];
+}
+
+/** Whether a pattern is one for Bash, by its name or by a `*` in it. One that cannot be read is reported elsewhere. */
+function allowsBash(tool: string): boolean {
+  const reading = readPattern(tool);
+  return reading.ok && matchesName(reading.value, "Bash");
 }
 
 function variableFindings({ env_overrides = {} }: StatewrightState, path: DocumentPath): readonly Finding[] {

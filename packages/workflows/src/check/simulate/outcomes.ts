@@ -1,7 +1,7 @@
 // What happens in a simulated run, as a file lists it.
 
 import { type FailureCode, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { suggestOneOf } from "@sluice/core/runtime";
+import { jsonFault, suggestOneOf } from "@sluice/core/runtime";
 
 /** What happens next in a simulated run. With `state`, only in that state. */
 export type Outcome = { readonly state?: string } & (
@@ -75,6 +75,9 @@ export function readOutcomes(value: Json): {
   }
   if (value.length > MOST_OUTCOMES)
     return { outcomes: [], faults: [{ path: "", message: `has more than ${MOST_OUTCOMES} outcomes` }] };
+  // What is nested too deep could not be printed either.
+  const deep = value.findIndex((entry) => jsonFault(entry) !== undefined);
+  if (deep >= 0) return { outcomes: [], faults: [{ path: `[${deep}]`, message: "is nested too deep" }] };
   const faults: OutcomeFault[] = [];
   const outcomes = value.flatMap((entry: Json, index): readonly Outcome[] => {
     const read = readOutcome(entry, `[${index}]`);
