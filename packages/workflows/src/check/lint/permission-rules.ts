@@ -74,11 +74,11 @@ function unreviewed(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
 
 /** Whether a run may complete from here through writing states alone. */
 function completesUnreviewed(spec: PipelineSpec, flow: Flow, start: string): boolean {
-  const waiting = new Map<string, Place>();
-  const add = (places: readonly Place[]): void => {
-    for (const place of places) waiting.set(`${place.terminal ?? ""} ${place.state}`, place);
+  const waiting = new Map<string, BranchState>();
+  const add = (found: readonly BranchState[]): void => {
+    for (const one of found) waiting.set(`${one.terminal ?? ""} ${one.state}`, one);
   };
-  const stopsOf = (state: string): readonly Place[] => flow.stops.filter((stop) => stop.state === state);
+  const stopsOf = (state: string): readonly BranchState[] => flow.stops.filter((stop) => stop.state === state);
   add(stopsOf(start));
   for (const { state, terminal } of waiting.values()) {
     for (const move of flow.moves(state)) {
@@ -98,7 +98,7 @@ function completesUnreviewed(spec: PipelineSpec, flow: Flow, start: string): boo
 }
 
 /** A state in the run, or in a branch that a terminal ends. */
-type Place = Pick<Flow["stops"][number], "state" | "terminal">;
+type BranchState = Pick<Flow["stops"][number], "state" | "terminal">;
 
 /** Where the forks continue that have a branch with this terminal. */
 function joinsOf(flow: Flow, terminal: string): readonly string[] {
