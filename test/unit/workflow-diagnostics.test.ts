@@ -326,3 +326,15 @@ test.each([
 ])("%s", async (_what, state, more, suggestion) => {
   expect(await suggestionsFor(state, more)).toContain(suggestion);
 });
+
+test("a line that is indented otherwise is shown itself, with what to do", async () => {
+  const text = "id: w\ninitial: a\nstates:\n  a:\n    allowed_tools: []\non: { DONE: b }\n\n  b: { type: final }\n";
+  const { diagnostics } = await loadTexts("w.yaml", { "w.yaml": text });
+  expect(
+    renderText(diagnostics, () => text),
+  ).toBe(`w.yaml:6:1: error: The file is neither YAML nor JSON here: All mapping items must start at the same column. [syntax]
+  6 | on: { DONE: b }
+    | ^^^^^^^^^^^^^^^
+    = indent it as the lines beside it, and close every bracket before it
+`);
+});

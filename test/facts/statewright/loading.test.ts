@@ -110,19 +110,19 @@ fact(13, "an invoke edge hands on the workflow, where it leads and its input", a
   const loaded = await invoking({ on_complete: "done", on_fail: "failed", input: { suite: "integration" } });
   expect(rowsOf(loaded)[0]?.to).toEqual({
     kind: "invoke",
-    pipeline: "child-json",
+    pipeline: "child",
     key: "RUN",
     onComplete: "done",
     onFail: "failed",
     input: { suite: "integration" },
   });
-  expect(pipelineOf(loaded).spec.pipelines.get("child-json")?.id).toBe("child");
+  expect(pipelineOf(loaded).spec.pipelines.get("child")?.id).toBe("child");
 });
 
 fact(14, "on_fail and the input of an invoke edge may be absent", async () => {
   expect(rowsOf(await invoking({ on_complete: "done" }))[0]?.to).toEqual({
     kind: "invoke",
-    pipeline: "child-json",
+    pipeline: "child",
     key: "RUN",
     onComplete: "done",
   });

@@ -65,19 +65,37 @@ function compose(tokens: readonly CST.Token[], text: string): ParsedNode | ReadF
   let root: ParsedNode | undefined;
   for (const document of new Composer({ ...options, logLevel: "silent" }).compose(tokens, true, text.length)) {
     const [first] = [...document.errors, ...document.warnings].toSorted((a, b) => a.pos[0] - b.pos[0]);
-    if (first !== undefined) return syntaxFault(first);
+    if (first !== undefined) return syntaxFault(first, text);
     // An empty document is read as null, in no characters.
     if (document.contents !== null && document.contents.range[0] < document.contents.range[1]) root = document.contents;
   }
   return root ?? { rule: "syntax", message: "The file is empty.", start: 0, end: 0 };
 }
 
-function syntaxFault({ code, message, pos: [start, end] }: YAMLError): ReadFault {
+const SYNTAX_HINTS: Readonly<Partial<Record<YAMLError["code"], string>>> = {
+  BAD_INDENT: "indent it as the lines beside it, and close every bracket before it",
+  TAB_AS_INDENT: "indent with spaces",
+  MISSING_CHAR: "close every quote and bracket, and put a text with : or # in quotes",
+};
+
+function syntaxFault({ code, message, pos }: YAMLError, text: string): ReadFault {
+  const [start, end] = withoutBlanks(text, pos);
   if (code === "TAG_RESOLVE_FAILED")
     return { rule: "yaml-tag", message: "This tag is not known.", suggestion: "remove the tag", start, end };
   if (code === "NON_STRING_KEY")
     return { rule: "syntax", message: "A key is a text.", suggestion: "put it in quotes", start, end };
-  return { rule: "syntax", message: `The file is neither YAML nor JSON here: ${message}.`, start, end };
+  const hint = SYNTAX_HINTS[code];
+  const suggestion = hint === undefined ? {} : { suggestion: hint };
+  return { rule: "syntax", message: `The file is neither YAML nor JSON here: ${message}.`, ...suggestion, start, end };
+}
+
+/** The library may name the blank that ends a part: then the line before it is meant. */
+function withoutBlanks(text: string, [start, end]: readonly [number, number]): readonly [number, number] {
+  const before = text.slice(0, start).trimEnd();
+  if (text.slice(start, end).trim() !== "" || before === "" || !/^[\t ]*(?:\r?\n|$)/u.test(text.slice(start)))
+    return [start, end];
+  const line = before.lastIndexOf("\n") + 1;
+  return [line + before.slice(line).search(/\S/u), before.length];
 }
 
 function sourceFile(file: string, text: string, positions: Positions, root: Part): SourceFile {

@@ -24,7 +24,7 @@ import {
   type WorkflowReference,
 } from "../format.ts";
 import { allOf, operatorGuard } from "../guard.ts";
-import { idFor, idsFor } from "../read/names.ts";
+import { idFor, idsFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { checkStatewright, RETURN } from "./check.ts";
@@ -122,7 +122,7 @@ function compile(
       operatorGuard(name, { field, op, ...(value === undefined ? {} : { value }) }),
     ]),
   );
-  const pipelineIds = idsFor(workflows.keys());
+  const pipelineIds = workflowIdsFor(workflows.keys());
   const rows: { readonly row: Row; readonly edge: Edge }[] = [];
   for (const [name, edge] of allEdges(document)) {
     const row = rowOf(states.get(name)?.id ?? name, edge, { states, guards, pipelineIds });
