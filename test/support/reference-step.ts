@@ -32,7 +32,7 @@ export interface Place {
   readonly also: Also;
 }
 /** What a join sees. */
-export type Also = Pick<Sight, "fork" | "items" | "joined">;
+export type Also = Pick<Sight, "fork" | "items">;
 export interface RunState {
   readonly at?: Place;
   /** Innermost last. */
@@ -249,11 +249,11 @@ function follow(
   const context = recordOf([...Object.entries(before.context), ...Object.entries(merged)]);
   const left: RunState = { ...before, upstream, context };
   const how = { decision, ...(hasMerged ? { merged } : {}) };
-  // What an event brings merges when the machine moves, and at a cap it does not.
-  const stopped = (limit: "maxHops" | "maxVisits"): Step =>
-    data === undefined
-      ? { ...capped(left, limit, asked), ...how }
-      : { ...capped({ ...before, upstream }, limit, asked), decision };
+  // Nothing merges before the machine moves, and at a cap it does not.
+  const stopped = (limit: "maxHops" | "maxVisits"): Step => ({
+    ...capped({ ...before, upstream }, limit, asked),
+    decision,
+  });
   if (choice.kind === "done") return { ...ended(left, { status: "completed", output: choice.output }, asked), ...how };
   if (choice.kind === "fail" || choice.kind === "cancel") {
     const status = choice.kind === "fail" ? "failed" : "cancelled";
@@ -309,19 +309,16 @@ function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[
   const hasFailed =
     policy === "cancel" ? unsuccessful.length > 0 : policy === "any" && unsuccessful.length === ended.length;
   const fork = Object.fromEntries(ended.map(({ key, output: _output, ...how }) => [key, how]));
-  const also = (upstream: ReadonlyMap<string, Json>): Also =>
-    list === undefined
-      ? { fork, joined: joinedOf(upstream, fork) }
-      : { items: { [list]: ended satisfies readonly ItemEnd[] } };
+  const also: Also = list === undefined ? { fork } : { items: { [list]: ended satisfies readonly ItemEnd[] } };
   if (hasFailed) {
     if (onFail !== undefined) {
       // The input is the join's.
       const choice: Resolved = { kind: "to", state: onFail, input: null };
       const decision: Decision = { choice, by: "default", rejected: false };
-      return { ...joined(machine, rest, { state: onFail, input: null, also: also(rest.upstream) }, asked), decision };
+      return { ...joined(machine, rest, { state: onFail, input: null, also }, asked), decision };
     }
     const result: Result = { status: "failed", code: "fan_out" };
-    const leaving: Leaving = { result, sight: sightOf(rest, { ...place, also: also(rest.upstream) }) };
+    const leaving: Leaving = { result, sight: sightOf(rest, { ...place, also }) };
     return follow(machine, rest, leaving, decide(machine, rest, leaving, asked), asked);
   }
   // The join reads what its children say now, in declared order, and nothing of what they said in an earlier fan-out.
@@ -330,7 +327,7 @@ function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[
   for (const { key } of ended) upstream.delete(nameOf(key));
   for (const { key, output, status } of ended)
     if (status === "completed" && output !== undefined) upstream.set(nameOf(key), output);
-  return joined(machine, { ...rest, upstream }, { state: join, input, also: also(upstream) }, asked);
+  return joined(machine, { ...rest, upstream }, { state: join, input, also }, asked);
 }
 
 /** A join counts a visit and no hop, and may be a final state, whose output is the join's input. */
@@ -489,7 +486,9 @@ function ask(before: RunState, { result, sight }: Leaving, asked: Asked[], row?:
 }
 
 export function sightOf({ upstream, context }: RunState, { visit, input, also }: Place): Sight {
-  return { visit, input, upstream: recordOf([...upstream]), context, ...also };
+  const { fork } = also;
+  const joined = fork === undefined ? {} : { joined: joinedOf(upstream, fork) };
+  return { visit, input, upstream: recordOf([...upstream]), context, ...also, ...joined };
 }
 
 /** The fields of a result that routes of these machines may read. */

@@ -43,7 +43,7 @@ const scanOf = (meta: PipelineMeta) =>
  * Plans by any event; works, where a changed file of db/ is an interrupt; forks into two branches; invokes another pipeline; and
  * deploys after an approval, into a final state.
  */
-export function release(
+function release(
   meta: PipelineMeta = { dangerLevel: "dangerous" },
   scanMeta: PipelineMeta = { dangerLevel: "moderate" },
 ): Pipeline<{ task: string }, unknown> {

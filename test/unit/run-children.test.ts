@@ -282,6 +282,24 @@ describe("an invoked pipeline", () => {
     const { whole, killed } = await killedEverywhere(() => ({ pipeline: invoking(doubling()), input: {} }));
     for (const facts of killed) expect(facts).toEqual(whole);
   });
+
+  test("enters its initial state with its run's input itself, also after a kill and in a replay", async () => {
+    const inner = pipeline({
+      id: "inner",
+      input,
+      stages: {
+        first: work<Json, unknown>({
+          init: (ctx) => ctx.input === ctx.run.input,
+          act: (_scope, isSame) => completed(isSame),
+        }),
+      },
+      initial: "first",
+      transitions: [{ from: "first", on: "success", to: output }],
+    });
+    const { whole, killed } = await killedEverywhere(() => ({ pipeline: invoking(inner), input: {} }));
+    expect(whole.output).toMatchObject({ up: { CALLED: true } });
+    for (const facts of killed) expect(facts).toEqual(whole);
+  });
 });
 
 describe("the child runs of a state", () => {

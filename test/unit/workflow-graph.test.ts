@@ -222,6 +222,58 @@ test("names that look like markup stay text in every drawing", async () => {
   expect(asciiGraph(spec).replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
 });
 
+test("the labels of edges cover neither each other nor a box, and keep the word of an approval", async () => {
+  const guards = { ready: { field: "a_rather_long_field", op: "eq", value: "an even longer value" } };
+  const spec = await specIn({
+    id: "w",
+    initial: "a",
+    states: {
+      a: {
+        allowed_tools: [],
+        on: { SHIP: { target: "done", guard: "ready", requires_approval: true }, GIVE_UP: "failed" },
+      },
+      done: { type: "final" },
+      failed: { type: "final" },
+    },
+    guards,
+  });
+  const svg = svgGraph(spec);
+  const texts = [...svg.matchAll(/<text x="([\d.]+)" y="([\d.]+)" font-size="11"[^>]*paint-order[^>]*>([^<]*)</g)];
+  const places = texts.map(([, x, y, words = ""]) => ({ x: Number(x), y: Number(y), half: words.length * 3 }));
+  expect(places).toHaveLength(2);
+  const [one = { x: 0, y: 0, half: 0 }, other = one] = places;
+  const apart = Math.abs(one.y - other.y) >= 12 || Math.abs(one.x - other.x) >= one.half + other.half;
+  expect(apart).toBe(true);
+  expect(svg).toContain("… (approval)</text>");
+});
+
+test("a state of steps shows the tools of all its steps", async () => {
+  const agent = (name: string, tools: readonly string[]) => ({
+    name,
+    prompt: "Work.",
+    tools,
+    sink_to: `scratchpad.${name}`,
+  });
+  const states = { a: [agent("one", ["Read"]), agent("two", ["Read", "Grep"])], b: [agent("three", [])] };
+  const transitions = [
+    { from: "a", on: "success", to: "b" },
+    { from: "b", on: "success", to: "done" },
+  ];
+  const spec = await specIn({
+    kind: "StateMachine",
+    name: "m",
+    start_state: "a",
+    end_states: ["done"],
+    states,
+    transitions,
+  });
+  expect(graphOf(spec).nodes.map(({ label, detail }) => [label, detail])).toEqual([
+    ["a", "steps: Read, Grep"],
+    ["b", "steps"],
+    ["done", undefined],
+  ]);
+});
+
 test("a drawing in plain text keeps to its columns, whatever the names are", async () => {
   await fc.assert(
     fc.asyncProperty(

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadWorkflow } from "@sluice/workflows";
 import { afterAll, expect, test } from "vitest";
-import { loadTexts, ruleLines } from "../support/workflows.ts";
+import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "sluice-workflows-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -55,6 +55,15 @@ test("workflows that invoke each other in a circle are an error that shows the c
   ]);
   const self = await loadTexts("a.json", { "a.json": invoking("a", "./a.json") });
   expect(ruleLines(self)).toEqual(["invoke-cycle states.a.on.RUN_0.invoke"]);
+});
+
+test("a workflow of the same id cannot be invoked, which is reported where it is named", async () => {
+  const texts = { "w.json": invoking("w", "./other.json"), "other.json": invoking("w") };
+  const { diagnostics, pipeline } = await loadTexts("w.json", texts);
+  expect(diagnostics.map(({ file, line, message }) => [file, line, message])).toEqual([
+    ["w.json", 9, expect.stringContaining("w would invoke itself")],
+  ]);
+  expect(pipeline).toBeUndefined();
 });
 
 test("workflows are invoked eight levels deep at most", async () => {
@@ -141,4 +150,24 @@ test("a file with hundreds of mistakes lists 200 and says how many there are", a
   const { diagnostics } = await loadTexts("w.json", { "w.json": text });
   expect(diagnostics).toHaveLength(201);
   expect(diagnostics.at(-1)?.message).toContain("100 more");
+});
+
+test("a workflow of hundreds of forks loads in the time that a test has", async () => {
+  const count = 400;
+  const name = (index: number): string => `s${index % count}`;
+  const working = Array.from({ length: count }, (_, index): [string, object] => {
+    const branches = {
+      a: { initial: name(index), terminal: name(index + 1) },
+      b: { initial: name(index), terminal: name(index + 2) },
+    };
+    const on = {
+      NEXT: index + 1 < count ? name(index + 1) : "done",
+      FORK: { fork: { branches, on_complete: name(3 * index), on_fail: "failed" } },
+    };
+    return [name(index), { allowed_tools: [], on }];
+  });
+  const ends = { done: { type: "final", outcome: "completed" }, failed: { type: "final", outcome: "failed" } };
+  const states = { ...Object.fromEntries(working), ...ends };
+  const { diagnostics } = await loadDocument({ id: "w", initial: "s0", states });
+  expect(diagnostics).toEqual([]);
 });

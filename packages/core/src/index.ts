@@ -126,6 +126,7 @@ export type {
   ToolEffect,
   ToolResult,
   ToolSpec,
+  WatchedFiles,
   Workspace,
 } from "./gate/subjects.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";

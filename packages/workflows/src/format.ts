@@ -1,5 +1,6 @@
 import type { AnyPipeline, Json, PipelineMeta, Problem } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
+import { z } from "zod";
 import type { DocumentProperty } from "./check/properties/in-documents.ts";
 import type { DocumentPath } from "./diagnostic.ts";
 import type { Finding } from "./read/shape.ts";
@@ -55,3 +56,14 @@ export interface WorkflowCompilation {
   /** Where in the document a problem of the definition is. */
   locate(problem: Problem): FindingAt;
 }
+
+/** The input of a run of a workflow file. */
+export interface WorkflowInput {
+  /** What the run is to do: `{{ctx.task}}`. */
+  readonly task?: string;
+  /** Whatever else the file's templates read. */
+  readonly [key: string]: Json | undefined;
+}
+
+/** Its schema: the `input` of the pipeline of every document. */
+export const runInput = z.looseObject({ task: z.string().describe("What the run is to do.").optional() });

@@ -40,10 +40,15 @@ export interface OperatorCondition {
   readonly value?: Json;
 }
 
-/** A guard with what it asks of the context, for checks. */
+/** A condition with the name that it has in its document. */
+export interface NamedCondition extends OperatorCondition {
+  readonly name?: string;
+}
+
+/** A guard with what it asks of the context, for checks and for writing it as a document. */
 export interface ConditionGuard extends Guard {
   /** They all have to hold. */
-  readonly conditions: readonly OperatorCondition[];
+  readonly conditions: readonly NamedCondition[];
   /** It asks for more than its conditions say. */
   readonly asksMore?: true;
 }
@@ -54,10 +59,13 @@ export interface ConditionGuard extends Guard {
  * element of a list.
  */
 export function operatorGuard(name: string, { field, op, value }: OperatorCondition): ConditionGuard {
-  const condition = conditionWords({ field, op, ...(value === undefined ? {} : { value }) });
+  const asked: OperatorCondition = { field, op, ...(value === undefined ? {} : { value }) };
+  const condition = conditionWords(asked);
+  const isCut = JSON.stringify(value ?? null).length > SHOWN;
   return {
-    text: `${name} (${condition})`,
-    conditions: [{ field, op, ...(value === undefined ? {} : { value }) }],
+    text: `${/^[\p{L}\p{N}_.$ -]+$/u.test(name) ? name : JSON.stringify(name)} (${condition})`,
+    ...(isCut ? { source: JSON.stringify([name, asked]) } : {}),
+    conditions: [{ ...asked, name }],
     evaluate: ({ ctx }) => {
       const actual = fieldAt(ctx.context, field);
       const fires = holds(actual, op, value ?? null);
@@ -70,10 +78,10 @@ export function operatorGuard(name: string, { field, op, value }: OperatorCondit
   };
 }
 
-/** A condition as people read it. */
+/** A condition as people read it. Names that could be taken for a part of another condition are quoted. */
 export function conditionWords({ field, op, value }: OperatorCondition): string {
   const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
-  return `${field} ${OPERATORS[op]}${operand}`;
+  return `${/^[\p{L}\p{N}_.$-]+$/u.test(field) ? field : JSON.stringify(field)} ${OPERATORS[op]}${operand}`;
 }
 
 /** The guards as one that fires if all do. The first that does not gives the reason. */
@@ -83,6 +91,9 @@ export function allOf(guards: readonly Guard[]): Guard {
   const known = guards.map(conditionsOf);
   return {
     text: guards.map(({ text }) => text).join(" and "),
+    ...(guards.every(({ source }) => source === undefined)
+      ? {}
+      : { source: JSON.stringify(guards.map(({ text, source }) => source ?? text)) }),
     evaluate: (scope) => evaluateFrom(guards, 0, scope),
     ...combined(known),
   };
@@ -182,5 +193,5 @@ const SHOWN = 80;
 
 function shown(value: Json): string {
   const text = JSON.stringify(value);
-  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN)}…`;
+  return text.length <= SHOWN ? text : `${text.slice(0, SHOWN).toWellFormed()}…`;
 }

@@ -1,20 +1,27 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
-import { dirname, isAbsolute, join, normalize } from "node:path";
+import { dirname, extname, isAbsolute, join, normalize } from "node:path";
 import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
-import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
+import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
+import type { PropertySource } from "./check/properties/property.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
-import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import type {
+  FilesBeside,
+  WorkflowFormat,
+  WorkflowInput,
+  WorkflowMeta,
+  WorkflowReading,
+  WorkflowReference,
+} from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
-import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -36,6 +43,8 @@ export interface LoadedWorkflow {
   /** Absent if the file is of no known format. */
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
+  /** What has to hold on every path, as its document has it. Absent if there is nothing. */
+  readonly properties?: readonly PropertySource[];
 }
 
 export interface LoadedFile {
@@ -76,6 +85,7 @@ export async function loadWorkflow(path: string, options: LoadWorkflowOptions = 
     files: [...loading.files.values()],
     ...(loaded.format === undefined ? {} : { format: loaded.format }),
     ...(loaded.meta === undefined ? {} : { meta: loaded.meta }),
+    ...(loaded.properties === undefined ? {} : { properties: loaded.properties }),
   };
 }
 
@@ -90,6 +100,7 @@ interface Loaded {
   readonly pipeline?: Pipeline<WorkflowInput, unknown>;
   readonly format?: WorkflowFormat["name"];
   readonly meta?: WorkflowMeta;
+  readonly properties?: readonly PropertySource[];
 }
 
 /** Loads one file. `above` has the files that are being loaded, outermost first. */
@@ -130,18 +141,20 @@ async function readWorkflow(loading: Loading, path: string, above: readonly stri
   for (const problem of tail?.problems ?? []) found.push(problemFinding(problem, compilation.locate(problem)));
   let broken = false;
   if (tail?.problems.length === 0) {
-    const properties = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
-    broken = properties.some(({ severity }) => severity === "error");
-    found.push(...properties);
+    const unproven = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
+    broken = unproven.some(({ severity }) => severity === "error");
+    found.push(...unproven);
     for (const { path: at, ...finding } of checkWorkflow(tail.pipeline.spec))
       found.push({ ...finding, ...compilation.locate({ path: at, message: finding.message }) });
   }
+  const properties = (reading.properties ?? []).map((property) => property.source);
   // The mistakes of a file come before those of the files that it invokes.
   loading.diagnostics.splice(position, 0, ...diagnosticsOf(source, found));
   return {
     id: reading.id,
     format: format.name,
     ...(reading.meta === undefined ? {} : { meta: reading.meta }),
+    ...(properties.length === 0 ? {} : { properties }),
     ...(tail === undefined || tail.problems.length > 0 || broken ? {} : { pipeline: tail.pipeline }),
   };
 }
@@ -199,7 +212,7 @@ async function loadReferences(
   let broken = false;
   for (const reference of references) {
     const target = await resolveReference(loading, reference, path);
-    const fault = target === undefined ? unknownReference(reference) : await chainFault(loading, target, chain);
+    const fault = target === undefined ? unknownReference(reference, path) : await chainFault(loading, target, chain);
     if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...fault });
     if (target === undefined || fault !== undefined) continue;
     const { pipeline } = await loadFile(loading, target, chain);
@@ -222,9 +235,10 @@ async function resolveReference(
   return found === undefined ? undefined : normalize(found);
 }
 
-function unknownReference({ name }: WorkflowReference): Fault {
-  const message = `There is no workflow ${JSON.stringify(name)}.`;
-  return { rule: "invoke-unknown", message, suggestion: "write a name of the project or a path relative to this file" };
+function unknownReference({ name }: WorkflowReference, path: string): Fault {
+  const message = `No workflow of the project is called ${JSON.stringify(name)}.`;
+  const suggestion = `for a file beside this one, write its path, such as ${JSON.stringify(`./${name}${extname(path) || ".yaml"}`)}`;
+  return { rule: "invoke-unknown", message, suggestion };
 }
 
 /** Why a workflow cannot be invoked here: it does not exist, is being loaded, or is too deep. */
@@ -246,8 +260,8 @@ function compileTail(
   tools: readonly string[] | undefined,
 ): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
-  const kinds = [...spec.states.values()].map(({ kind }) => kind);
-  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
+  const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
+  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
 }
 

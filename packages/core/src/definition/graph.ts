@@ -172,6 +172,7 @@ export function reach(spec: PipelineSpec): Reachability {
   const siblings = new Set<string>();
   const terminals = new Set<string>();
   const walked = new Set<string>();
+  const known = new Map<string, Edges>();
   let certain = true;
   let mayComplete = false;
   // A branch has its own walk, which ends at its terminal state.
@@ -186,7 +187,8 @@ export function reach(spec: PipelineSpec): Reachability {
     if (state === terminal || walked.has(step)) continue;
     walked.add(step);
     entered.add(state);
-    const edges = edgesOf(spec, state);
+    const edges = known.get(state) ?? edgesOf(spec, state);
+    known.set(state, edges);
     if (edges.anywhere) certain = false;
     // A branch completes at its terminal state only.
     const completes = edges.mayComplete || spec.states.get(state)?.final?.outcome === "completed";

@@ -143,6 +143,8 @@ export interface Guard {
   readonly text: string;
   /** The text does not say what it decides, like the name of a function. The fingerprint then covers only that it is there. */
   readonly opaque?: true;
+  /** All that it decides by, where the text is cut or could be that of another guard. The fingerprint then covers this. */
+  readonly source?: string;
   /** A throw counts as a condition that does not fire. */
   evaluate(scope: GuardScope): GuardVerdict | Promise<GuardVerdict>;
 }

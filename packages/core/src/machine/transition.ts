@@ -440,9 +440,6 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 /** What the input itself adds, whatever is decided. */
 function countsOf(view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
-    case "start":
-    case "cancelled":
-      return {};
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;
@@ -467,8 +464,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
     }
     case "event":
       return { outputs: [{ state: enteredOf(view).state, output: outputOf(input) }] };
-    case "interrupt":
-    case "answer":
+    default:
       return {};
   }
 }

@@ -2,6 +2,7 @@ import { type Json, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
+import type { WatchedFiles } from "../gate/subjects.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { MachineView } from "../machine/machine-state.ts";
@@ -37,10 +38,8 @@ export interface StartedChild {
 }
 
 /** An interrupt of a pipeline, which changed files start. */
-export interface Interrupt {
+export interface Interrupt extends WatchedFiles {
   readonly name: string;
-  /** Of a path in the workspace. */
-  matches(path: string): boolean;
 }
 
 /** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */

@@ -50,6 +50,7 @@ export function flowOf(spec: PipelineSpec): Flow {
     spec,
     table,
     stops: new Map(),
+    handlers: new Set(),
     waiting: [],
     reached: new Set(),
     fired: new Map(),
@@ -95,6 +96,8 @@ interface Walk {
   readonly spec: PipelineSpec;
   readonly table: MoveTable;
   readonly stops: Map<string, Stop>;
+  /** The keys of the stops whose states handle an interrupt. */
+  readonly handlers: Set<string>;
   readonly waiting: Stop[];
   readonly reached: Set<string>;
   /** The rows that may fire, by state. */
@@ -111,7 +114,7 @@ function keyOf({ state, terminal, isSibling }: Stop): string {
 
 /** Adds what is known when a run comes to a state. */
 function arrive(walk: Walk, stop: Stop): void {
-  const { spec, stops, waiting, reached } = walk;
+  const { spec, stops, handlers, waiting, reached } = walk;
   const { state, terminal, isSibling, context } = stop;
   walk.work += 1;
   const of = spec.states.get(state);
@@ -121,11 +124,20 @@ function arrive(walk: Walk, stop: Stop): void {
   if (of.final !== undefined || (state === terminal && !isSibling)) return;
   const known = stops.get(keyOf(stop));
   // A handler that was followed before may return to this state, too.
-  if (known === undefined) waiting.push(...[...stops.values()].filter((other) => handlesInterrupt(spec, other.state)));
+  if (known === undefined) {
+    walk.work += handlers.size;
+    for (const key of handlers) waiting.push(...presentIn(stops, key));
+    if (handlesInterrupt(spec, state)) handlers.add(keyOf(stop));
+  }
   const now = known === undefined ? stop : { ...stop, context: either(known.context, context) };
   if (known !== undefined && sameContext(known.context, now.context)) return;
   stops.set(keyOf(stop), now);
   waiting.push(now);
+}
+
+function presentIn(stops: ReadonlyMap<string, Stop>, key: string): readonly Stop[] {
+  const stop = stops.get(key);
+  return stop === undefined ? [] : [stop];
 }
 
 function leave(walk: Walk, stop: Stop): void {

@@ -68,6 +68,11 @@ function pathOf(root: string, rest: string, roots: TemplateRoots): string | unde
   }
 }
 
+/** Whether a text reads what a state has from the one before it: its output, or the last answer. */
+export function readsInput(text: string): boolean {
+  return [...text.matchAll(TEMPLATE)].some(([, root]) => root === "previous_step" || root === "resume_input");
+}
+
 /** The steps that a text reads, and where it does. */
 export function stepsRead(
   text: string,

@@ -22,6 +22,7 @@ export const RULES: Readonly<Record<string, string>> = {
   "no-final": "The document has a final state.",
   "template-in-command": "A command holds no template.",
   "bad-template": "A template names something that exists.",
+  "undeclared-field": "A template reads a field that the initial context has.",
   "tool-pattern": "An allowed tool is a valid pattern.",
   "variable-name": "An environment variable has a valid name.",
   "context-key": "The context holds no reserved key.",

@@ -10,7 +10,7 @@ import type { StatewrightState } from "./schema.ts";
 import { fullTemplates, templateFindings } from "./template.ts";
 
 /** Model calls of one attempt, unless the state has a `turn_cap`. */
-const TURN_CAP = 50;
+export const TURN_CAP = 50;
 
 export interface CompiledState {
   readonly state: AnyState;
@@ -51,10 +51,18 @@ function labelled({ kind, spec }: AnyState, name: string, id: string): AnyState 
   return name === id ? { kind, spec } : { kind, spec: { ...spec, shape: { ...spec.shape, label: name } } };
 }
 
+/** What stands for instructions where there are none. */
+export const NO_INSTRUCTIONS = "Do the work of this phase, then leave it.";
+
 function promptOf(name: string, id: string, instructions: string): string {
-  const called = name === id ? "" : `The workflow calls this phase ${JSON.stringify(name)}.\n\n`;
-  const text = instructions.trim() === "" ? "Do the work of this phase, then leave it." : fullTemplates(instructions);
-  return `${called.replaceAll("{{", "\\{{")}${text}`;
+  const text = instructions.trim() === "" ? NO_INSTRUCTIONS : fullTemplates(instructions);
+  return `${calledWords(name, id)}${text}`;
+}
+
+/** How the agent learns the name of its state, if its id differs. */
+export function calledWords(name: string, id: string): string {
+  const words = name === id ? "" : `The workflow calls this phase ${JSON.stringify(name)}.\n\n`;
+  return words.replaceAll("{{", "\\{{");
 }
 
 interface EnvelopeEntry {

@@ -14,19 +14,19 @@ import {
 } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
-import type {
-  FindingAt,
-  WorkflowCompilation,
-  WorkflowFormat,
-  WorkflowMeta,
-  WorkflowReading,
-  WorkflowReference,
+import {
+  type FindingAt,
+  runInput,
+  type WorkflowCompilation,
+  type WorkflowFormat,
+  type WorkflowMeta,
+  type WorkflowReading,
+  type WorkflowReference,
 } from "../format.ts";
 import { allOf, operatorGuard } from "../guard.ts";
 import { idFor, idsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
-import { runInput } from "../run-input.ts";
 import { checkStatewright, RETURN } from "./check.ts";
 import { type Edge, edgesOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
@@ -36,10 +36,10 @@ import { type CompiledState, compileState } from "./stages.ts";
 export const statewright: WorkflowFormat = {
   name: "statewright",
   recognizes: (document) => isJsonObject(document) && ("states" in document || "initial" in document),
-  read,
+  read: readStatewright,
 };
 
-function read(source: SourceFile): WorkflowReading {
+export function readStatewright(source: SourceFile): WorkflowReading {
   const shape = readShape(statewrightSchema, partialSchema, source.value);
   const document = shape.value ?? {};
   const states = compileStates(document);
@@ -96,9 +96,15 @@ function allEdges({ states = {} }: StatewrightDocument): readonly (readonly [sta
 }
 
 function referencesOf(document: StatewrightDocument): readonly WorkflowReference[] {
-  return allEdges(document).flatMap(([, { action, path }]) =>
-    typeof action === "object" && "invoke" in action ? [{ name: action.invoke, path: [...path, "invoke"] }] : [],
-  );
+  return allEdges(document).flatMap(([, edge]) => {
+    const name = invokedBy(edge);
+    return name === undefined ? [] : [{ name, path: [...edge.path, "invoke"] }];
+  });
+}
+
+/** The workflow that a transition runs first, as the document writes it. */
+function invokedBy({ action }: Edge): string | undefined {
+  return typeof action === "object" && "invoke" in action ? action.invoke : undefined;
 }
 
 type States = ReturnType<typeof compileStates>;
@@ -146,6 +152,7 @@ function compile(
       states,
       rows: rows.map(({ edge }) => edge),
       interrupts: new Map([...interruptIds].map(([name, interruptId]) => [interruptId, name])),
+      pipelines: new Map([...pipelineIds].map(([name, pipelineId]) => [pipelineId, name])),
     });
   return { definition, findings: [], locate };
 }
@@ -210,6 +217,7 @@ function locateProblem(
     readonly states: States;
     readonly rows: readonly Edge[];
     readonly interrupts: ReadonlyMap<string, string>;
+    readonly pipelines: ReadonlyMap<string, string>;
   },
 ): FindingAt {
   const { path } = problem;
@@ -224,6 +232,9 @@ function locateProblem(
   const [, interruptId = "", inInterrupt = ""] = /^interrupts\.([\w-]+)(?:\.(.*))?$/su.exec(path) ?? [];
   const interrupt = known.interrupts.get(interruptId);
   if (interrupt !== undefined) return { path: interruptPath(interrupt, inInterrupt) };
+  const [, pipelineId = ""] = /^pipelines\.([\w-]+)$/su.exec(path) ?? [];
+  const invoking = known.rows.find((row) => invokedBy(row) === known.pipelines.get(pipelineId));
+  if (pipelineId !== "" && invoking !== undefined) return { path: [...invoking.path, "invoke"] };
   const [field = ""] = path.split(".");
   return field === "initial" || field === "context" || field === "id"
     ? { path: [field] }

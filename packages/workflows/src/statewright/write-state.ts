@@ -1,0 +1,101 @@
+// One state of a pipeline as a state of a document.
+
+import type { AllowedTool, JsonObject, Part, StateSpec } from "@sluice/core";
+import type { Report } from "@sluice/core/runtime";
+import { calledWords, NO_INSTRUCTIONS, TURN_CAP } from "./stages.ts";
+
+/** The name that a state has in its document, if it came from one; else its id. */
+export function stateName(id: string, { shape }: StateSpec): string {
+  const label = shape?.label;
+  return typeof label === "string" ? label : id;
+}
+
+interface NamedState {
+  readonly id: string;
+  readonly name: string;
+  readonly state: StateSpec;
+}
+
+/** The fields of a state without its transitions. What they cannot say is added to the report. */
+export function writeState(report: Report, path: string, { id, name, state }: NamedState): JsonObject {
+  if (state.final !== undefined) return { type: "final", outcome: state.final.outcome };
+  if (state.kind !== "agent") {
+    report.add(path, `is of kind ${state.kind}, and the states of a document are agent stages`);
+    return {};
+  }
+  if (state.completesByEvents !== true) {
+    report.add(`${path}.completionTool`, "completes the state, and the states of a document complete by events");
+    return {};
+  }
+  checkFields(report, path, state);
+  const { prompt, turnCap, model } = state.parts ?? {};
+  return {
+    ...writeTools(report, `${path}.allowedTools`, state.allowedTools),
+    ...writePrompt(report, `${path}.prompt`, prompt, calledWords(name, id)),
+    ...(typeof turnCap !== "number" || turnCap === TURN_CAP ? {} : { turn_cap: turnCap }),
+    ...(typeof model === "string" ? { model } : {}),
+    ...writeLimits(report, `${path}.limits`, state.limits ?? {}),
+    ...writeEnvironment(state),
+  };
+}
+
+/** What only code can say, or what documents have no field for. */
+function checkFields(report: Report, path: string, state: StateSpec): void {
+  for (const hook of ["setup", "precondition", "assert", "exit", "onCall"] as const)
+    if (state[hook] !== undefined) report.add(`${path}.${hook}`, "is a function");
+  for (const option of ["inputSchema", "retryPolicy", "sandbox"] as const)
+    if (state[option] !== undefined) report.add(`${path}.${option}`, NO_FIELD);
+  for (const option of ["temperature", "maxOutputTokens", "visibility"])
+    if (state.parts?.[option] !== undefined) report.add(`${path}.${option}`, NO_FIELD);
+}
+const NO_FIELD = "is an option for which documents have no field";
+
+function writeTools(report: Report, path: string, tools: readonly AllowedTool[] | undefined): JsonObject {
+  if (tools === undefined) return {};
+  const patterns = tools.flatMap((tool, index) => {
+    if (typeof tool === "string") return [tool];
+    report.add(`${path}[${index}]`, "is optional, and the tools of a document are not");
+    return [];
+  });
+  return { allowed_tools: patterns };
+}
+
+/** `called` are the words in front of it that come from the state's name. */
+function writePrompt(report: Report, path: string, prompt: Part | undefined, called: string): JsonObject {
+  if (typeof prompt !== "object" || !("data" in prompt) || typeof prompt.data !== "string") {
+    report.add(path, "is a function");
+    return {};
+  }
+  if (!prompt.data.startsWith(called)) {
+    report.add(path, `does not begin with ${JSON.stringify(called)}, as it does in a document with such a name`);
+    return {};
+  }
+  const instructions = prompt.data.slice(called.length);
+  return instructions === NO_INSTRUCTIONS ? {} : { instructions };
+}
+
+/** The fields of limits. */
+const LIMITS: Readonly<Record<string, string>> = {
+  maxToolCalls: "max_iterations",
+  maxLinesPerEdit: "max_edit_lines",
+  maxFiles: "max_files_per_state",
+  maxResultBytes: "context_budget_bytes",
+};
+
+function writeLimits(report: Report, path: string, limits: object): JsonObject {
+  const fields = Object.entries(limits).flatMap(([name, value]: [string, unknown]) => {
+    if (value === undefined) return [];
+    const field = Object.hasOwn(LIMITS, name) ? LIMITS[name] : undefined;
+    if (field !== undefined && typeof value === "number") return [[field, value] as const];
+    report.add(`${path}.${name}`, "is a limit for which documents have no field");
+    return [];
+  });
+  return Object.fromEntries(fields);
+}
+
+function writeEnvironment({ env }: StateSpec): JsonObject {
+  return {
+    ...(env?.set === undefined ? {} : { env_overrides: env.set }),
+    ...(env?.block === undefined ? {} : { blocked_env: env.block }),
+  };
+}
