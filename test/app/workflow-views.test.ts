@@ -236,7 +236,7 @@ test("a decision is shown with the rows of the pipeline that made it, also after
 });
 
 test("a branch that forks has its branches below it, in the groups and on the rail", () => {
-  const branch = (key: string, state: string): JsonObject => ({ key, state, terminal: "end" });
+  const branch = (key: string, state: string): JsonObject => ({ key, state, terminal: "z" });
   const begins: JsonObject = { attempt: 1, visit: 1 };
   const view = reduced(
     ["r1", "run.started", { pipeline: "p", ...table("x") }],
@@ -254,7 +254,7 @@ test("a branch that forks has its branches below it, in the groups and on the ra
     [
       "r1/fan-1/left",
       "fanOut.started",
-      { fanOut: "fan-1", siblings: ["in"], join: "y", children: [branch("in", "c")] },
+      { fanOut: "fan-1", siblings: ["in"], join: "z", children: [branch("in", "c")] },
     ],
     ["r1/fan-1/left/fan-1/in", "run.started", { pipeline: "p", state: "c", parent: "r1/fan-1/left", key: "in" }],
     ["r1/fan-1/left/fan-1/in", "attempt.started", begins, "c#1"],
@@ -263,6 +263,7 @@ test("a branch that forks has its branches below it, in the groups and on the ra
   expect(left).toMatchObject({ kind: "child", child: { key: "left" }, groups: [{ kind: "one" }, { kind: "child" }] });
   const rail = textOf(progressBar(view, { width: 120, maxRows: 4, now: 0 }));
   expect(rail).toMatch(/┌ ▶ left: b running.*\n.*└ ▶ left\/in: c running/);
+  expect(rail).toContain("○ z pending");
 });
 
 const SECRETS = [
