@@ -60,8 +60,11 @@ test("a decision has every row that was a candidate, with its condition, and why
   expect(routes.find(({ event }) => event === "NOPE")).toMatchObject({ outcome: "stayed", rows: [] });
   const lines = textOf(routeLines({ routes }));
   expect(lines).toContain("deciding#2 by DEPLOY to complete, approved");
-  expect(lines).toMatch(/✖ DEPLOY\[0\] {2}tested is false +-> broken +did not fire: tested is false does not hold/);
-  expect(lines).toMatch(/○ DEPLOY\[2\] {2}no condition +-> broken +not asked: an earlier row fired/);
+  expect(lines).toMatch(
+    /✖ did not fire {2}DEPLOY\[0\] {2}tested is false +-> broken\n {4}tested is false does not hold\n/,
+  );
+  expect(lines).toMatch(/✔ fired .*DEPLOY\[1\] .*-> complete, after an approval\n.*and a person approved it\n/);
+  expect(lines).toMatch(/○ not asked +DEPLOY\[2\] {2}no condition +-> broken$/m);
 });
 
 test("a denied move stays, and its row says that a person did not approve it", async () => {
@@ -143,6 +146,7 @@ test("branches and invoked pipelines are groups with their states, and the rail 
   const rail = textOf(progressBar(view, { width: 160, maxRows: 4, now: 0 }));
   expect(rail).toContain("✔ tests: integration done ∥ ✔ style: lint done");
   expect(rail).toContain("✔ SCAN: scanning");
+  expect(rail).toMatch(/✔ complete done$/);
   for (const hidden of ["unit", "tested", "styled", "broken"]) expect(rail).not.toMatch(new RegExp(`[○✔] ${hidden}`));
   const drawn = textOf(graph(view, { width: 160 }));
   expect(drawn).toContain("┗━▶ tests (unit to tested) and style (lint to styled), then deciding by CHECK");
@@ -232,7 +236,7 @@ test("a decision is shown with the rows of the pipeline that made it, also after
 });
 
 test("a branch that forks has its branches below it, in the groups and on the rail", () => {
-  const branch = (key: string, state: string): JsonObject => ({ key, state, terminal: "end" });
+  const branch = (key: string, state: string): JsonObject => ({ key, state, terminal: "z" });
   const begins: JsonObject = { attempt: 1, visit: 1 };
   const view = reduced(
     ["r1", "run.started", { pipeline: "p", ...table("x") }],
@@ -250,7 +254,7 @@ test("a branch that forks has its branches below it, in the groups and on the ra
     [
       "r1/fan-1/left",
       "fanOut.started",
-      { fanOut: "fan-1", siblings: ["in"], join: "y", children: [branch("in", "c")] },
+      { fanOut: "fan-1", siblings: ["in"], join: "z", children: [branch("in", "c")] },
     ],
     ["r1/fan-1/left/fan-1/in", "run.started", { pipeline: "p", state: "c", parent: "r1/fan-1/left", key: "in" }],
     ["r1/fan-1/left/fan-1/in", "attempt.started", begins, "c#1"],
@@ -259,6 +263,7 @@ test("a branch that forks has its branches below it, in the groups and on the ra
   expect(left).toMatchObject({ kind: "child", child: { key: "left" }, groups: [{ kind: "one" }, { kind: "child" }] });
   const rail = textOf(progressBar(view, { width: 120, maxRows: 4, now: 0 }));
   expect(rail).toMatch(/┌ ▶ left: b running.*\n.*└ ▶ left\/in: c running/);
+  expect(rail).toContain("○ z pending");
 });
 
 const SECRETS = [
@@ -330,8 +335,8 @@ test("Ctrl+T opens the decisions of the run on screen, and Esc closes them", asy
   const shown = textOf(viewer?.rows.slice(0, 20, 200) ?? []);
   expect(shown).toContain("writing#1 by WRITTEN to complete");
   expect(shown).toContain("the stage says: it is written");
-  expect(shown).toMatch(/✔ WRITTEN\[0\] {2}low_risk .* -> complete +fired: its condition holds/);
-  expect(shown).toMatch(/○ WRITTEN\[1\] {2}no condition +-> failed +not asked: an earlier row fired/);
+  expect(shown).toMatch(/✔ fired +WRITTEN\[0\] {2}low_risk .* -> complete/);
+  expect(shown).toMatch(/○ not asked +WRITTEN\[1\] {2}no condition +-> failed/);
   press("escape");
   expect(app.state().viewer).toBeUndefined();
 });

@@ -41,7 +41,9 @@ function pipelineLines(view: PipelinePart): readonly Line[] {
     const next = stations[index + 1];
     if (station.kind === "fork") return forkLines(station, view, next);
     if (station.kind === "list") return [listLine(station, view), ...joinLines(station.fork, next)];
-    const routes = routesOf({ view, order, index, next }, station.stop);
+    const { execution, endsBranch } = station.stop;
+    const isEnd = execution === undefined && endsBranch === true;
+    const routes = isEnd ? [] : routesOf({ view, order, index, next }, station.stop);
     return [stateLine(station.stop, view), ...routes];
   });
 }
@@ -129,7 +131,13 @@ function routesOf({ view, order, index, next }: Position, { id, execution }: Sta
   const isNext = (to: string): boolean => isIn(next, to);
   const lines: Line[] = [];
   const forks = hops.filter((hop) => hop.choice === "fanOut");
-  const forked = new Set(forks.flatMap((hop) => [...hop.to, ...(hop.join === undefined ? [] : [hop.join])]));
+  const forked = new Set(
+    forks.flatMap(({ to, join, children = [] }) => [
+      ...to,
+      ...(join === undefined ? [] : [join]),
+      ...children.flatMap((child) => (child.kind === "branch" ? [child.terminal] : [])),
+    ]),
+  );
   /** Whether the run took a route to the next station; undefined if there is none. */
   let takesNext: boolean | undefined;
   const possible = (targets ?? []).filter((to) => !forked.has(to));

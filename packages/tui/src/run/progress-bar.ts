@@ -223,12 +223,13 @@ function listLine({ id, visits }: StateStop, items: ListItems, level: Level): Li
 
 function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptions): Line {
   const { execution, visits, id } = stop;
-  const { sign, word, style } = symbolOf(execution?.status);
+  const status = execution?.status ?? finalStatus(stop);
+  const { sign, word, style } = symbolOf(status);
   const isChosen = chosen !== undefined && execution?.key === chosen;
   const isNear = isActive(stop) || isChosen;
   const name = stateLabel(id);
   const label = level === 3 && !isNear && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
-  const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
+  const nameStyle = isChosen ? "selected" : status === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
   // A state that waits or retries keeps its word as long as any word fits.
   const isTrouble = isActive(stop) && execution?.status !== "running" && level < 3;
   const facts = execution === undefined || !isNear || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
@@ -241,6 +242,12 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
     ...(level === 0 || isTrouble ? [span(` ${word}`, style)] : []),
     ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
   ];
+}
+
+/** How a final state ended the run; undefined for other states, and for one that was not reached. */
+function finalStatus({ final }: StateStop): ExecutionView["status"] | undefined {
+  if (final?.reached !== true) return undefined;
+  return final.outcome === "failed" || final.outcome === "cancelled" ? final.outcome : "completed";
 }
 
 /** Details of an execution: level 0 with words, 1 abbreviated, 2 only turn and time. */

@@ -201,7 +201,7 @@ function edgesOf({ path, states, forks, runId }: PipelinePart): readonly Edge[] 
     const ends = children?.map((child) => (child.kind === "branch" ? child.terminal : pipelineId(child.pipeline)));
     for (const child of children ?? []) if (child.kind === "pipeline") add(from, pipelineId(child.pipeline), 1);
     for (const end of ends ?? (list === undefined ? siblings : [list]))
-      if (next !== undefined) add(end, next, joined ? 1 : 0);
+      if (next !== undefined && next !== end) add(end, next, joined ? 1 : 0);
   }
   // A state that fans out reaches its join through the siblings, and the end of a branch through the branch.
   const later = new Set(path.map(({ from, join = "" }) => JSON.stringify([from, join])));

@@ -233,7 +233,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "route.decided": {
       const by = ROUTED_BY.get(textAt(data.why, "by")) ?? "the route";
       const why = text("reason") || textAt(data.why, "rationale");
-      return { ...routeWords(data), by: isApproved(data) ? `${by}, approved` : by, why };
+      return { ...routeWords(data), by, why };
     }
     case "fanOut.started":
       return startedFanOut(data);

@@ -140,12 +140,20 @@ const SIGNS = {
 function rowLines(rows: readonly DecidedRow[]): readonly Line[] {
   const shown = rows.slice(0, MOST_ROWS);
   const left = rows.length - shown.length;
-  const cells = shown.map(({ row, label, when, to = "", approval, verdict, why }): readonly Line[] => [
-    [{ text: "  " }, SIGNS[verdict], { text: " " }, spanOf(headOf(label ?? `row ${row}`, LONGEST_NAME))],
+  const cells = shown.map(({ row, label, when, to = "", approval, verdict }): readonly Line[] => [
+    [{ text: "  " }, SIGNS[verdict], { text: ` ${verdict}`, style: SIGNS[verdict].style }],
+    [spanOf(headOf(label ?? `row ${row}`, LONGEST_NAME))],
     when === undefined ? [{ text: "no condition", style: "dim" }] : revealed(when, "code", LONGEST_TEXT),
     [spanOf(`-> ${headOf(to, LONGEST_TEXT)}${approval ? ", after an approval" : ""}`)],
-    [spanOf(`${verdict}: ${headOf(why, LONGEST_TEXT)}`, "dim")],
   ]);
+  const lines = columns(cells).flatMap((line, index) => [line, ...whyLines(shown[index])]);
   const more: readonly Line[] = left > 0 ? [[{ text: `  … ${count(left, "more row")}`, style: "dim" }]] : [];
-  return [...columns(cells), ...more];
+  return [...lines, ...more];
+}
+
+/** Why a row did not fire, or what a person answered; anything else follows from the line of the row. */
+function whyLines(row: DecidedRow | undefined): readonly Line[] {
+  if (row === undefined || row.why === "" || row.verdict === "not asked") return [];
+  if (row.verdict === "fired" && !row.approval) return [];
+  return [revealed(`    ${headOf(row.why, LONGEST_TEXT)}`, "dim")];
 }

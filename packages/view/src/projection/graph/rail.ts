@@ -76,6 +76,8 @@ function branchStates({ runId, executions }: RunView, forks: readonly ForkView[]
   for (const one of executions)
     if (one.invoked === undefined && within.some((run) => one.runId.startsWith(run))) states.add(one.stateId);
   for (const one of executions) if (one.runId === runId) states.delete(one.stateId);
+  // A branch may end where its fork continues.
+  for (const { join } of forks) states.delete(join);
   return states;
 }
 

@@ -165,7 +165,9 @@ function forkId({ runId, fork }: Pick<ForkView, "runId" | "fork">): string {
 function stopsOf({ states, executions, path, forks }: StationSource): ReadonlyMap<string, StateStop> {
   const reached = new Set(path.flatMap(({ to }) => to));
   const terminals = new Set(
-    forks.flatMap(({ children = [] }) => children.flatMap((one) => (one.kind === "branch" ? [one.terminal] : []))),
+    forks.flatMap(({ children = [], join }) =>
+      children.flatMap((one) => (one.kind === "branch" && one.terminal !== join ? [one.terminal] : [])),
+    ),
   );
   const stops = new Map<string, StateStop>(
     states.map(({ id, outcome }) => [
