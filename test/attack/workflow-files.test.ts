@@ -96,3 +96,54 @@ test.each(["'Read*'", "'*'", "'ReadSkill(**)'", "{ tool: ReadSkill, optional: tr
     expect(ruleLines(loaded)).toContain("skills-without-tool allowedTools[1]");
   },
 );
+
+test.each([
+  ["reverses", "\u202e", "U+202E"],
+  ["isolates", "\u2066", "U+2066"],
+  ["tags", "\u{e0041}", "U+E0041"],
+])("text that nobody sees is not in a file that somebody trusts: %s", async (_, hidden, code) => {
+  const yaml = `id: w\ninitial: working\nstates:\n  working: { allowed_tools: [], on: { DONE: complete } } # ${hidden}\n  complete: { type: final }\n`;
+  const stage = `---\nallowedTools: []\ncompletionTool: finish\ncompletionSchema: {}\n---\nWork${hidden}.\n`;
+  const folder = { "w/pipeline.yaml": "id: w\ninitial: working\ntransitions: [{ from: working, to: done }]\n" };
+  for (const loaded of [
+    await loadTexts("w.yaml", { "w.yaml": yaml }),
+    await loadTexts("w", { ...folder, "w/working.md": stage }),
+  ]) {
+    expect(loaded.pipeline).toBeUndefined();
+    expect(loaded.diagnostics.map(({ message }) => message)).toContainEqual(expect.stringContaining(code));
+  }
+  const escaped = yaml
+    .replace(`# ${hidden}`, "")
+    .replace("[]", `[], instructions: "\\U${code.slice(2).padStart(8, "0")}"`);
+  expect((await loadTexts("w.yaml", { "w.yaml": escaped })).pipeline).toBeDefined();
+});
+
+const withPrompt = (prompt: string) => ({
+  kind: "StateMachine",
+  name: "w",
+  start_state: "working",
+  end_states: ["done"],
+  states: { working: [{ name: "work", prompt, tools: [] }] },
+  transitions: [{ from: "working", on: "success", to: "done" }],
+});
+
+// Each of these took minutes, which the limit of the test does not allow.
+test.each([
+  ["templates that are never closed", withPrompt("{{ steps".repeat(25_000))],
+  ["mistaken templates", working({ allowed_tools: [], instructions: "{{x}} ".repeat(40_000) })],
+  [
+    "words of another language",
+    {
+      ...withPrompt("Work."),
+      transitions: Array.from({ length: 60 }, () => ({
+        from: "working",
+        on: "success",
+        to: "done",
+        when: "and ".repeat(1_000),
+      })),
+    },
+  ],
+])("a document of %s is refused at once", async (_, document) => {
+  const loaded = await loadDocument(document);
+  expect(loaded.pipeline).toBeUndefined();
+});

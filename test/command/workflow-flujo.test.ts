@@ -167,6 +167,38 @@ transitions:
   expect(await walkOf(waiting(fork))).toEqual(["ask -> use", "use -> done", "completed done"]);
 });
 
+test("a run with a pause is replayed as it was, and forked from its second visit with what the first one finished", async () => {
+  const here = desk();
+  here.write(
+    "m.yaml",
+    `kind: StateMachine
+start_state: work
+end_states: [done]
+states:
+  work:
+    - { name: first, prompt: Start., tools: [] }
+    - { kind: hitl, name: color, message: "{{ previous_step.result }}?", sink_to: scratchpad.color }
+    - { name: last, prompt: "{{ steps.first.result }}: {{ context.scratchpad.color }}", tools: [] }
+transitions:
+  - { from: work, on: pause, to: work }
+  - { from: work, on: success, to: done, when: context.scratchpad.color == "red" }
+`,
+  );
+  const model = here.script({ first: [submits({ result: "which" })], last: [submits({ result: "made" })] });
+  const flags = ["--model", model, "--wait=1ms", "--answers=any", ...JSON_OUT];
+  const started = printed(await here.sluice(["run", "m.yaml", "x", ...flags]));
+  const runId = textAt(started, "runId");
+  const requestId = textAt(started, "suspended", "requests", 0, "requestId");
+  expect((await answered({ here, runId, requestId }, "--value", '"red"')).code).toBe(0);
+  expect(printed(await here.sluice(["replay", runId, ...JSON_OUT])).identical).toBe(true);
+  const fork = await here.sluice(["fork", runId, "--from", "work#2", "--model", model, ...JSON_OUT]);
+  expect([fork.code, printed(fork).output]).toEqual([0, { result: "made" }]);
+  const events = lines(await here.sluice(["audit", textAt(printed(fork), "runId"), "--output-format", "stream-json"]));
+  const after = events.slice(events.findIndex(({ type }) => type === "run.forked"));
+  const worked = after.filter(({ type }) => type === "turn.finished").map(({ executionId }) => executionId);
+  expect(worked).toEqual(["last#1"]);
+});
+
 /** The document as data. */
 function dataOf(name: string): Json {
   const { source, diagnostics } = readSource(name, readFileSync(join(FIXTURES, name), "utf8"));

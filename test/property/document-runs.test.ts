@@ -61,6 +61,7 @@ async function live(story: DocumentStory, world: DocumentWorld, kills: readonly 
       (ended) => ended,
       () => undefined,
     );
+    await process.close();
     if (written > 0) runId = handle.runId;
     if (result === undefined || result.status === "suspended") continue;
     return { result, written, events: await eventsOf(world.host, handle.runId) };

@@ -220,7 +220,12 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
           fault(`it completed, and was to ${JSON.stringify(due)}`);
         if (due.kind === "end" && data.status !== due.status && data.status !== "cancelled")
           fault(`it ended as ${String(data.status)}, and was to end as ${due.status}`);
-        if (due.kind === "enter" && data.status === "failed" && !String(record(data.error).code).startsWith("limit_"))
+        // A run that is being cancelled may not have entered its first state.
+        if (
+          due.kind === "enter" &&
+          data.status === "failed" &&
+          !/^(?:limit_\w+ |\w+ cancelled because )/u.test(errorOf(data))
+        )
           fault(`it failed instead of ${JSON.stringify(due)}`);
         count(`run ${String(data.status)}`);
         break;
@@ -228,6 +233,11 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
         break;
     }
   }
+}
+
+function errorOf({ error }: JsonObject): string {
+  const { code, message } = record(error);
+  return `${String(code)} ${String(message)}`;
 }
 
 /** Where an edge leads, compared with what was recorded. */

@@ -1,13 +1,19 @@
 import { join } from "node:path";
 import { callbackInteractor, field, type Json, type JsonObject, type RunHost, type Tool } from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
-import type { ResolvedModel, ScriptedTurn, TurnPosition } from "@sluice/stages";
-import { scriptedModel } from "@sluice/stages";
+import {
+  createSession,
+  type ResolvedModel,
+  type ScriptedTurn,
+  type Session,
+  scriptedModel,
+  type TurnPosition,
+} from "@sluice/stages";
 import type { LoadedWorkflow } from "@sluice/workflows";
 import fc from "fast-check";
 import { handClock } from "./hand-clock.ts";
 import { type DocumentOptions, randomDocument } from "./random-documents.ts";
-import { session, type TestSession, tool } from "./run-kit.ts";
+import { tool } from "./run-kit.ts";
 import { loadTexts } from "./workflows.ts";
 
 // Documents that run: what their agents say, and what people answer, depends on nothing but where it is said, so that a run that is
@@ -126,8 +132,8 @@ export interface Ran {
 export interface DocumentWorld {
   readonly ran: readonly Ran[];
   readonly host: RunHost;
-  /** Another process on the same store. */
-  process(wrap?: (store: JournalStore) => JournalStore): TestSession;
+  /** Another process on the same store. The caller closes it. */
+  process(wrap?: (store: JournalStore) => JournalStore): Session;
 }
 
 const cwd = import.meta.dirname;
@@ -167,7 +173,9 @@ export function documentWorld({ turns, answers, mode }: DocumentStory): Document
     return kind === "approve" || kind === "deny" ? { kind } : undefined;
   });
   const process: DocumentWorld["process"] = (wrap = (store) => store) =>
-    session({
+    createSession({
+      env: {},
+      sandbox: "off",
       model: agents(turns),
       clock,
       cwd,

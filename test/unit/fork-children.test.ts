@@ -74,12 +74,12 @@ function scene() {
       },
       { from: "deep", on: "success", to: "deeper" },
       { from: "deeper", on: "success", to: "join" },
-      { from: "join", on: "success", to: invoke("suite", { key: "first", onComplete: "after" }) },
+      { from: "join", on: "success", to: invoke("suite", { key: "suite", onComplete: "after" }) },
       {
         from: "after",
         on: "success",
         when: (_result, { visit }) => visit === 1,
-        to: invoke("suite", { key: "second", onComplete: "after" }),
+        to: invoke("suite", { key: "suite", onComplete: "after" }),
       },
       { from: "after", on: "success", to: { stages: [], execution: "sequential" } },
     ],
@@ -88,8 +88,8 @@ function scene() {
   return { all, live, worked };
 }
 
-const SECOND = ["/fan-3/second unit#1", "/fan-3/second smoke#1", "after#2"];
-const FIRST = ["/fan-2/first unit#1", "/fan-2/first smoke#1", "after#1", ...SECOND];
+const SECOND = ["/fan-3/suite unit#1", "/fan-3/suite smoke#1", "after#2"];
+const FIRST = ["/fan-2/suite unit#1", "/fan-2/suite smoke#1", "after#1", ...SECOND];
 const STYLE = ["/fan-1/style audit#1", "/fan-1/style format#1", "join#1", ...FIRST];
 const TYPES = ["/fan-1/types/fan-1/inner deep#1", "/fan-1/types/fan-1/inner deeper#1", "join#1", ...FIRST];
 /** Each execution, and what works in a fork before it. The branches of the first fan-out work side by side. */
@@ -102,10 +102,10 @@ const FORKS: readonly (readonly [from: string, works: readonly string[]])[] = [
   ["deeper#1:types/inner", TYPES.slice(1)],
   ["join#1", ["join#1", ...FIRST]],
   ["unit#1", FIRST],
-  ["smoke#1:first", FIRST.slice(1)],
+  ["smoke#1:suite", FIRST.slice(1)],
   ["after#1", FIRST.slice(2)],
-  ["unit#1:second", SECOND],
-  ["smoke#1:second", SECOND.slice(1)],
+  ["unit#1:suite", SECOND],
+  ["smoke#1:fan-3/suite", SECOND.slice(1)],
   ["after#2", SECOND.slice(2)],
 ];
 

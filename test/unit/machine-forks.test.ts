@@ -273,7 +273,9 @@ test("an invoked pipeline is one child, named by the pipeline, whose output and 
   expect(fanOut.choice).toMatchObject({ join: "join", input: null, onFailure: "cancel" });
   // No state of this pipeline is visited by it.
   expect([...state.counts.keys()]).toEqual(["a"]);
-  await step(children(good("inner", "done")));
+  const joined = await step(children(good("inner", "done")));
+  // The turns of its states are those of its own run.
+  expect(joined.patch.turns).toEqual([]);
   expect(contextOf(state)).toMatchObject({
     upstream: { a: 1, inner: "done" },
     fork: { inner: { status: "completed" } },

@@ -212,6 +212,29 @@ describe("a state that an event led to", () => {
   });
 });
 
+test.each([
+  ["its name is no text for a record", "x".repeat(300), {}],
+  ["its data has a reserved key", "END", { _own: 1 }],
+] as const)(
+  "an event is refused because %s, and the record names it in at most 80 characters",
+  async (_why, name, data) => {
+    const { step } = await started(definition([]));
+    const { trace } = await step(event(name, data));
+    expect(trace).toMatchObject({ by: "event", event: name.slice(0, 80), choice: { kind: "stay" } });
+    expect(trace.event?.length).toBeLessThanOrEqual(80);
+  },
+);
+
+test("the question about a result names no event", async () => {
+  const { step } = await started({
+    stages: { a: work(), ok: final("completed") },
+    transitions: [{ from: "a", on: "success", to: "ok", approval: {} }],
+  });
+  const { decision, ...asked } = effectOf(await step(result({ status: "completed", output: 1 })), "approve");
+  expect(asked).toStrictEqual({ kind: "approve", message: undefined, from: "a", to: "ok" });
+  expect(decision.approval).toEqual({ row: 0 });
+});
+
 describe("a row", () => {
   test("without a label is not labelled in the trace", async () => {
     const { step } = await started({
@@ -300,35 +323,31 @@ test("the facts of the project are read in every context, and are absent where n
 });
 
 describe("a route that declares its targets", () => {
-  const routed = (targets: readonly ("b" | "c" | "d" | "ok")[], choice: ReturnType<typeof fork>) =>
+  const ALL = ["b", "c", "d", "e", "ok"] as const;
+  const routed = (targets: readonly (typeof ALL)[number][]) =>
     started({
-      stages: { a: work(), b: work(), c: work(), d: work(), ok: final("completed") },
-      pipelines: { child },
+      stages: { a: work(), b: work(), c: work(), d: work(), e: work(), ok: final("completed") },
       next: {
-        a: route(
-          ["b", "c", "d", "ok"].filter((id) => targets.some((target) => target === id)),
-          () => choice,
-        ),
+        a: {
+          completed: route(targets, () => fork(BRANCHES, { onComplete: "ok", onFail: "e" })),
+          failed: () => fanOut(["b", "c", "d"], { join: "e" }),
+        },
         b: () => to("d"),
         c: () => to("d"),
         d: () => to("ok"),
+        e: () => to("ok"),
       },
     });
-  const forked = fork(BRANCHES, { onComplete: "ok", onFail: "d" });
 
-  test.each([
-    ["b", ["c", "d", "ok"]],
-    ["c", ["b", "d", "ok"]],
-    ["d", ["b", "c", "ok"]],
-    ["ok", ["b", "c", "d"]],
-  ] as const)("may not lead a branch, a join or a failed fork to %s without it", async (missing, targets) => {
-    const { step } = await routed(targets, forked);
+  test.each(ALL)("may not lead a branch, its terminal, a join or a failed fork to %s without it", async (missing) => {
+    const targets = ALL.filter((id) => id !== missing);
+    const { step } = await routed(targets);
     const { trace } = await step(result({ status: "completed", output: 1 }));
     expect(trace.rejected).toContain(`went to ${missing}, but was declared for ${targets.join(", ")}`);
   });
 
   test("leads there with all of them, and another pipeline is none", async () => {
-    const { step } = await routed(["b", "c", "d", "ok"], forked);
+    const { step } = await routed(ALL);
     expect((await step(result({ status: "completed", output: 1 }))).effect.kind).toBe("fanOut");
     const invoking = await started({
       stages: { a: work(), ok: final("completed") },

@@ -191,6 +191,60 @@ describe("after an interrupt's handler has returned", () => {
     ]);
   });
 
+  test("rows read its output, even if it changed no context", async () => {
+    const quiet = pipeline({
+      id: "quiet",
+      input,
+      context: {},
+      interrupts: { SQL: { files: "*.sql", target: "check" } },
+      stages: {
+        plan: work<Json, unknown>({ act: async (scope) => completed(json(await touch(scope))) }),
+        check: sending("GO", {}),
+      },
+      initial: "plan",
+      transitions: [
+        { from: "check", on: { event: "GO" }, to: backToInterrupted() },
+        { from: "plan", on: "success", when: (_result, { upstream }) => "check" in upstream, to: done("read") },
+        { from: "plan", on: "success", to: done("not read") },
+      ],
+    });
+    const live = session({ model: noModel, mode: "yolo", cwd: import.meta.dirname, tools: [touched] });
+    expect(await live.run(quiet, {})).toMatchObject({ output: "read" });
+  });
+
+  test("an exit hook reads its own state's entry, even if a handler of the handler changed the run", async () => {
+    const seen: Json[] = [];
+    const note = tool("Note", {
+      subjects: () => [{ kind: "path", real: `${import.meta.dirname}/a.lock`, access: "write" }],
+    });
+    const nested = pipeline({
+      id: "nested",
+      input,
+      context: {},
+      interrupts: { SQL: { files: "*.sql", target: "check" }, LOCK: { files: "*.lock", target: "audit" } },
+      stages: {
+        plan: work<Json, unknown>({
+          act: async (scope) => completed(json(await touch(scope))),
+          exit: (_result, { context, visit, input: own }) => void seen.push(json({ context, visit, own })),
+        }),
+        check: work<Json, unknown>({
+          act: async (scope) => completed(json(await scope.calls(1, [{ id: "t1.c0", tool: "Note", input: {} }]))),
+        }),
+        audit: sending("GO", { ok: true }),
+      },
+      initial: "plan",
+      transitions: [
+        { from: "audit", on: { event: "GO" }, to: backToInterrupted() },
+        { from: "check", on: "success", to: done("elsewhere") },
+        { from: "plan", on: "success", to: done(null) },
+      ],
+    });
+    const tools = [touched, note];
+    const live = session({ model: noModel, mode: "yolo", cwd: import.meta.dirname, tools });
+    expect(await live.run(nested, { task: "t" })).toMatchObject({ output: "elsewhere" });
+    expect(seen).toEqual([{ context: {}, visit: 1, own: { task: "t" } }]);
+  });
+
   test("the exit hook of a state that it did not return to reads what that state entered with", async () => {
     const seen: Json[] = [];
     const left = pipeline({

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { giving, machine, pipelineOf, ROWS, runFlujo } from "../support/flujo.ts";
 import { killedEverywhere } from "../support/killed-runs.ts";
 import { session } from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
 
 // Flujo state machines as they run, beside the facts of test/facts/flujo.
 
@@ -81,6 +82,40 @@ transitions:
   });
   expect(ran.error).toBeUndefined();
   expect(ran).toMatchObject({ status: "completed", state: "done", asked: ["it child?"] });
+});
+
+test("an import may be a workflow of another format, which has this one's context and gives back its own", async () => {
+  const states = `  a: [{ name: doc, uses: imports.doc, outputs: [{ child: found, parent: result.found }] }]
+  b: [{ name: folder, uses: imports.folder, input: { extra: "{{ context.result.found }}" } }]`;
+  const more = "imports: { doc: ./doc.yaml, folder: ./stages }\ncontext: { scratchpad: { level: high } }";
+  const text = machine(ROWS.replace("to: done }", "to: done, when: output.text == 'folder' }"), { states, more });
+  const files = {
+    "w/doc.yaml": `id: doc
+initial: looking
+states:
+  looking: { allowed_tools: [], instructions: "Look at {{ctx.context.scratchpad.level}}.", on: { FOUND: complete } }
+  complete: { type: final, outcome: completed }
+`,
+    "w/stages/pipeline.yaml": "id: folder\ninitial: write\ntransitions:\n  - { from: write, to: done }\n",
+    "w/stages/write.md": `---
+allowedTools: []
+completionTool: finish
+completionSchema: { type: object, properties: { text: { type: string } }, required: [text] }
+---
+Write {{ctx.run.input.extra}} for {{ctx.task}}.
+`,
+  };
+  const model = talker(({ stage }) => ({
+    calls: [
+      stage === "looking"
+        ? { tool: "transition", input: { event: "FOUND", data: { found: "it" } } }
+        : { tool: "finish", input: { text: "folder" } },
+    ],
+  }));
+  const ran = await runFlujo(text, { files, options: { model } });
+  expect([ran.error, ran.state, ran.output]).toEqual([undefined, "done", { text: "folder" }]);
+  const prompts = JSON.stringify(model.heard.map(({ messages }) => messages));
+  expect([prompts.includes("Look at high."), prompts.includes("Write it for the task.")]).toEqual([true, true]);
 });
 
 describe("a template", () => {

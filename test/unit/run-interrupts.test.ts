@@ -3,6 +3,7 @@ import {
   type ActOutcome,
   type ActScope,
   backToInterrupted,
+  cancel,
   done,
   final,
   type Json,
@@ -390,6 +391,13 @@ describe("a handler that does not return", () => {
     ]);
   });
 
+  test("in a sibling, because its route cancels, fails that sibling", async () => {
+    const live = session(options());
+    expect(await live.run(inFanOut(), { leave: "cancel" })).toMatchObject({
+      output: { one: { status: "failed", code: "interrupted" } },
+    });
+  });
+
   test("in a sibling, because it ended as cancelled, ends that sibling as cancelled", async () => {
     const live = session(options());
     const review: Act = () => ({ ...cancelled(), reason: "it gave up" });
@@ -446,11 +454,33 @@ function inFanOut(own: { readonly one?: Act; readonly review?: Act; readonly max
         when: (result) => Reflect.get(Object(outputOf(result)), "leave") === true,
         to: "join",
       },
+      {
+        from: "review",
+        on: "success",
+        when: (result) => Reflect.get(Object(outputOf(result)), "leave") === "cancel",
+        to: cancel("not this way"),
+      },
       { from: "review", on: "success", to: backToInterrupted() },
       { from: "join", on: "success", to: output },
     ],
   });
 }
+
+test("a run that is cancelled by the call that changed the file starts no handler", async () => {
+  let stop = (): unknown => undefined;
+  const stopping = tool("Change", {
+    ...changeSpec,
+    execute: async () => {
+      void stop();
+      return { ok: true, output: "changed" };
+    },
+  });
+  const live = session(options([stopping]));
+  const run = live.start(interrupted(), {});
+  stop = () => run.cancel("enough");
+  expect(await run).toMatchObject({ status: "cancelled", stages: [{ executionId: "work#1", status: "cancelled" }] });
+  expect(dataOf(await eventsOf(live.host, run.runId), "interrupt.started")).toEqual([]);
+});
 
 test("a run that is cancelled while a handler works ends all of it as cancelled, in order", async () => {
   const live = session(options());

@@ -50,7 +50,7 @@ export const release: Expected = {
   ],
   audit: ["in 4 journals", "the run has not ended", "interrupt.started", "interrupt.returned"],
   show: ["suspended (stopped in between)"],
-  report: ["approveTransition✔ approved", "Which color has the release?", "no findings", "all green"],
+  report: ["the stage says: it is audited✔ approved", "Which color has the release?", "no findings", "all green"],
   files: { ...files, "hooks.txt": hooks },
   resumed: {
     script: {

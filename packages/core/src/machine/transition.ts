@@ -334,11 +334,12 @@ function endAt(
   view: MachineView,
   { input, failure }: Move,
   choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
+  isJoin = input.kind === "children" && failure === undefined,
 ): MachineEnd | undefined {
   const { state } = choice;
   // A handler is entered, even one that is also where the branch ends.
   if (input.kind === "interrupt") return undefined;
-  const output = input.kind === "children" && failure === undefined ? choice.input : outputOf(input);
+  const output = isJoin ? choice.input : outputOf(input);
   if (state === view.terminal) return { status: "completed", output, state };
   const final = states.get(state)?.final;
   switch (final?.outcome) {
@@ -510,7 +511,7 @@ function fanningOut(spec: PipelineSpec, view: MachineView, move: Move, choice: F
   const { input, trace } = move;
   const isEmpty = choice.siblings.length === 0;
   const { join: state, input: joinInput } = choice;
-  const end = isEmpty ? endAt(spec, view, move, { kind: "to", state, input: joinInput }) : undefined;
+  const end = isEmpty ? endAt(spec, view, move, { kind: "to", state, input: joinInput }, true) : undefined;
   if (end !== undefined) return ending(view, move, end);
   const cap = exceededCap(spec, view, move.hops, isEmpty ? [state] : statesToVisit(choice));
   if (cap !== undefined) return ending(view, withoutContext(move), cap);

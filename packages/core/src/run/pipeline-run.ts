@@ -167,7 +167,10 @@ async function checkedStart(
   const stateOf = (run: Json): MachineState => initialState(spec, { ...parent.run, id: steps.runId, input: run });
   const check = async (): Promise<StartOfOther> => {
     const checked = await raceAbort(steps.signal, Promise.resolve(spec.input.check(given)));
-    if (checked === undefined) return { ok: false, reason: cancelReason(steps.signal) ?? "cancelled", run: given };
+    if (checked === undefined) {
+      const choice = { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } as const;
+      return { ok: true, choice, run: given };
+    }
     if (!checked.value.ok) {
       const issues = checked.value.issues.map(({ path, message }) => `${path} ${message}`).join("; ");
       return { ok: false, reason: `the input of pipeline ${spec.id} does not fit its schema: ${issues}`, run: given };
@@ -179,7 +182,7 @@ async function checkedStart(
   const started = await steps.run(stepIds.initial, check, { decides: decidesStart });
   const state = stateOf(started.run);
   // Without a schema it is the run's input itself, by which a prompt knows that it says nothing new.
-  const isOwn = started.ok && spec.states.get(spec.initial)?.inputSchema === undefined;
+  const isOwn = started.ok && started.choice.kind === "to" && spec.states.get(spec.initial)?.inputSchema === undefined;
   const decision = isOwn ? await decide(spec, state, input) : fromRecordedStart(started);
   return { state, start: { input, decision } };
 }

@@ -83,7 +83,7 @@ export function createCompiler(): Compiler {
   return {
     begin: () => {
       left = MOST_WORK;
-      counts = new Map();
+      if (counts.size > 0) counts = new Map();
     },
     isSpent: () => left < 0,
     compile: (condition) => {
@@ -99,7 +99,9 @@ export function createCompiler(): Compiler {
       });
       const parsed = environment.parse(text);
       return (variables) => {
-        const all: Record<string, unknown> = withMaps(variables, reads, membersOf);
+        const prepared = withMaps(variables, reads, membersOf);
+        if (paths.length === 0) return parsed(prepared);
+        const all: Record<string, unknown> = { ...prepared };
         for (const [index, path] of paths.entries()) all[`${PRESENT}_${index}`] = isPresent(valueAt(variables, path));
         return parsed(all);
       };
@@ -118,8 +120,8 @@ function withMaps(
   variables: Readonly<Record<string, unknown>>,
   reads: readonly (readonly string[])[],
   membersOf: (value: unknown) => number,
-): Record<string, unknown> {
-  let all: Record<string, unknown> = { ...variables };
+): Readonly<Record<string, unknown>> {
+  let all = variables;
   for (const path of reads) {
     const value = valueAt(all, path);
     if (isObject(value) && !Array.isArray(value) && membersOf(value) > FEW_MEMBERS)

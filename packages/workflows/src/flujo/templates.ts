@@ -36,7 +36,8 @@ function under(root: string, keyOf: (step: string) => string | undefined): (step
   };
 }
 
-const TEMPLATE = /(?<!\\)\{\{\s*([A-Za-z_]\w*)((?:[^}]|\}(?!\}))*)\}\}/gu;
+/** No template begins inside another one, so that those that are never closed cost no more than their length. */
+const TEMPLATE = /(?<!\\)\{\{\s*([A-Za-z_]\w*)((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}/gu;
 /** The name after `steps`, and the word `output` that may follow it. */
 const STEP = /^(?:\.([A-Za-z_][\w-]*)|\["([^"\\]*)"\])(?:\.output(?![\w-]))?/u;
 

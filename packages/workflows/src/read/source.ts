@@ -99,6 +99,14 @@ function withoutBlanks(text: string, [start, end]: readonly [number, number]): r
 }
 
 function sourceFile(file: string, text: string, positions: Positions, root: Part): SourceFile {
+  // Made once for each text, since one text may hold thousands of mistakes.
+  const known = new Map<Part, ReturnType<typeof scalarOffsets>>();
+  const offsetsOf = (part: Part): ReturnType<typeof scalarOffsets> => {
+    if (known.has(part) || part.style === undefined || typeof part.value !== "string") return known.get(part);
+    const offsets = scalarOffsets(text.slice(part.start, part.end), part.value, part.style);
+    known.set(part, offsets);
+    return offsets;
+  };
   return {
     file,
     text,
@@ -107,8 +115,7 @@ function sourceFile(file: string, text: string, positions: Positions, root: Part
       const part = closest(root, path);
       const [start, end] = what === "key" || part.start === part.end ? keyRange(part) : [part.start, part.end];
       if (offset === undefined || part.style === undefined || what === "key") return positions.between(start, end);
-      const source = text.slice(part.start, part.end);
-      const offsets = typeof part.value === "string" ? scalarOffsets(source, part.value, part.style) : undefined;
+      const offsets = offsetsOf(part);
       if (offsets === undefined) return positions.between(start, end);
       const from = offsets[Math.min(offset, offsets.length - 1)] ?? 0;
       const to = offsets[Math.min(offset + length, offsets.length - 1)] ?? from + length;

@@ -2,7 +2,7 @@
 export const RULES: Readonly<Record<string, string>> = {
   "file-size": "The file is within the limits of size.",
   "nesting-depth": "The document is within the limit of nesting.",
-  "control-character": "The file has no control characters.",
+  "control-character": "The file has no control characters, and none that hide or reverse text.",
   syntax: "The file is one YAML or JSON document.",
   "duplicate-key": "A key is unique in its object.",
   "prototype-key": "No key has the name of an object's prototype.",

@@ -78,8 +78,7 @@ function enteredIn(
       if (child === undefined) return [];
       return enteredIn(child, [...keys, key], byId).map((inner, index): Entered => {
         // A child that begins with this execution starts over.
-        const isFirst = index === 0 && inner.part.inside === undefined;
-        const part = { before, again: [key], ...(isFirst ? {} : { inside: { ...inner.part, key } }) };
+        const part = { before, again: [key], ...(index === 0 ? {} : { inside: { ...inner.part, key } }) };
         return { ...inner, part };
       });
     });

@@ -73,7 +73,8 @@ export function toolCall(
   const { atWork } = deps;
   const granted = by === "grant";
   const limited = limitsEdits(state.limits);
-  const watched = watchedFiles(of.attempt.execution.interrupts);
+  const { interrupts } = of.attempt.execution;
+  const watched = interrupts.length === 0 ? undefined : watchedFiles(interrupts);
   // In mode allowlist, the session's list is the envelope of stages without one.
   const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
   const before = { count: atWork.count, started: atWork.started };

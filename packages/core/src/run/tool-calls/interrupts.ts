@@ -33,9 +33,8 @@ export function interruptsOf({ interrupts }: PipelineSpec): readonly Interrupt[]
   });
 }
 
-/** The files of all interrupts; undefined if there are none. */
-export function watchedFiles(interrupts: readonly Interrupt[]): WatchedFiles | undefined {
-  if (interrupts.length === 0) return undefined;
+/** The files of all interrupts. */
+export function watchedFiles(interrupts: readonly Interrupt[]): WatchedFiles {
   return {
     matches: (path) => interrupts.some(({ matches }) => matches(path)),
     mayHold: (folder) => interrupts.some(({ mayHold }) => mayHold(folder)),
