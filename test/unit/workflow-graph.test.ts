@@ -193,10 +193,12 @@ test("pipelines in TypeScript: rows for every state, fan-outs, invoked pipelines
 const HOSTILE = '"]; click n0 "javascript:x" %% `**` <script>alert(1)</script> -->|x| & \u202e\u0007 \u2028 end';
 
 test("names that look like markup stay text in every drawing", async () => {
+  // Files may not hide text; what else has names is below.
+  const written = HOSTILE.replaceAll(/\p{Cf}/gu, "");
   const spec = await specIn({
-    id: HOSTILE,
-    initial: HOSTILE,
-    states: { [HOSTILE]: { allowed_tools: [], on: { 'E"|<b>': "done" } }, done: { type: "final" } },
+    id: written,
+    initial: written,
+    states: { [written]: { allowed_tools: [], on: { 'E"|<b>': "done" } }, done: { type: "final" } },
   });
   const mermaid = mermaidGraph(spec);
   // Outside of quotes there is nothing that a name could have brought.
@@ -220,6 +222,20 @@ test("names that look like markup stay text in every drawing", async () => {
     "title",
   ]);
   expect(asciiGraph(spec).replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
+});
+
+test("text that hides or reverses is not drawn as it is", () => {
+  const { spec } = pipeline({
+    id: "w",
+    input: z.unknown(),
+    stages: { a: stage({ prompt: "Work.", allowedTools: [], turnCap: 1 }), done: final("completed") },
+    initial: "a",
+    transitions: [{ from: "a", on: { event: "GO" }, to: "done", label: "G\u202eO" }],
+  });
+  for (const drawing of [asciiGraph(spec), mermaidGraph(spec), svgGraph(spec)]) {
+    expect(drawing).not.toMatch(/\u202e/u);
+    expect(drawing).toContain("done");
+  }
 });
 
 test("the labels of edges cover neither each other nor a box, and keep the word of an approval", async () => {
