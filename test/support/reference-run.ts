@@ -24,6 +24,7 @@ import {
   type ChildEnded,
   type Decision,
   type Happened,
+  type Limit,
   type Place,
   type RunState,
   type Step,
@@ -108,7 +109,7 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
       close(execution, { status: "cancelled", reason: "its interrupt did not return" });
   };
   /** A handler that goes elsewhere, or may not be entered, leaves a single execution no way on: it has failed. */
-  const strand = (limit?: "maxHops" | "maxVisits"): Walked => {
+  const strand = (limit?: Limit): Walked => {
     const only = waiting.shift();
     unwind();
     if (only !== undefined) {
@@ -324,7 +325,8 @@ function childRun({ machine, path, runs, stages }: Omit<Walk, "first">, after: R
     const isBranch = child.kind === "branch";
     const visits = new Map([...(isBranch ? after.visits : []), [child.state, visit]]);
     const hops = isBranch ? after.hops : 0;
-    const state: RunState = { suspended: [], visits, hops, upstream, context, fanOuts: 0, at };
+    const forks = after.forks + (isBranch ? 1 : 0);
+    const state: RunState = { suspended: [], visits, hops, forks, upstream, context, fanOuts: 0, at };
     const first: Step = { effect: { kind: "enter", state: child.state, input }, after: state, asked: [] };
     const terminal = child.kind === "branch" ? { terminal: child.terminal } : {};
     const isSingle = child.kind === "sibling";

@@ -39,6 +39,8 @@ export interface RunState {
   readonly suspended: readonly { readonly place: Place; readonly interrupt: string }[];
   readonly visits: ReadonlyMap<string, number>;
   readonly hops: number;
+  /** The forks around this run. */
+  readonly forks: number;
   readonly upstream: ReadonlyMap<string, Json>;
   readonly context: JsonObject;
   readonly fanOuts: number;
@@ -110,7 +112,7 @@ export type Effect =
   | {
       readonly kind: "end";
       readonly end: End;
-      readonly limit?: "maxHops" | "maxVisits";
+      readonly limit?: Limit;
       /** The final state. */
       readonly state?: string;
     };
@@ -129,7 +131,7 @@ const MAX_ITEMS = 1_000;
 /** A run before its start. */
 export function beforeStart(machine: Machine): RunState {
   const { context } = machine;
-  return { suspended: [], visits: new Map(), hops: 0, upstream: new Map(), context, fanOuts: 0 };
+  return { suspended: [], visits: new Map(), hops: 0, forks: 0, upstream: new Map(), context, fanOuts: 0 };
 }
 
 export function step(machine: Machine, before: RunState, happened: Happened): Step {
@@ -250,7 +252,7 @@ function follow(
   const left: RunState = { ...before, upstream, context };
   const how = { decision, ...(hasMerged ? { merged } : {}) };
   // Nothing merges before the machine moves, and at a cap it does not.
-  const stopped = (limit: "maxHops" | "maxVisits"): Step => ({
+  const stopped = (limit: Limit): Step => ({
     ...capped({ ...before, upstream }, limit, asked),
     decision,
   });
@@ -290,6 +292,7 @@ function follow(
   }
   const states = [...new Set(children.flatMap((child) => (child.kind === "invoke" ? [] : [child.state])))];
   if (states.some((state) => visitsOf(before, state) >= maxVisitsOf(machine))) return stopped("maxVisits");
+  if (before.forks >= 4 && children.some(({ kind }) => kind === "branch")) return stopped("forks");
   const visits = new Map(before.visits);
   for (const state of states) visits.set(state, visitsOf(before, state) + 1);
   return {
@@ -357,8 +360,12 @@ function isEnd(machine: Machine, state: string): boolean {
   return state === machine.terminal || nodeOf(machine, state).final !== undefined;
 }
 
-function capped(before: RunState, limit: "maxHops" | "maxVisits", asked: readonly Asked[]): Step {
-  const end: End = { status: "failed", code: limit === "maxHops" ? "limit_hops" : "limit_visits" };
+/** The caps of a run; `forks` are those inside each other. */
+export type Limit = keyof typeof LIMIT_CODES;
+const LIMIT_CODES = { maxHops: "limit_hops", maxVisits: "limit_visits", forks: "limit_forks" } as const;
+
+function capped(before: RunState, limit: Limit, asked: readonly Asked[]): Step {
+  const end: End = { status: "failed", code: LIMIT_CODES[limit] };
   const step = ended(before, end, asked);
   return { ...step, effect: { kind: "end", end, limit } };
 }

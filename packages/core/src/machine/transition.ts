@@ -115,6 +115,9 @@ export function recordedChildren({
   };
 }
 
+/** A cap that ends a run. `forks` is the nesting of forks, which is no option. */
+export type MachineLimit = "maxVisits" | "maxHops" | "forks";
+
 /** `state` is the final state that ended the run. */
 export type MachineEnd =
   | { readonly status: "completed"; readonly output: Json; readonly state?: string }
@@ -123,7 +126,7 @@ export type MachineEnd =
       readonly code: string;
       readonly message: string;
       /** The cap of the run that was reached. */
-      readonly limit?: "maxVisits" | "maxHops";
+      readonly limit?: MachineLimit;
       readonly state?: string;
     }
   | { readonly status: "cancelled"; readonly reason: string; readonly state?: string };
@@ -503,7 +506,15 @@ function exceededCap(
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }
 
-function overLimit(limit: "maxVisits" | "maxHops", code: string, message: string): MachineEnd {
+/** Forks inside each other. Their branches multiply, so that forks that lead to each other would fill any budget. */
+const MAX_FORKS = 4;
+
+function tooDeep({ forks }: MachineView, { siblings }: FanOutChoice): MachineEnd | undefined {
+  if (forks < MAX_FORKS || !siblings.some(({ kind }) => kind === "branch")) return undefined;
+  return overLimit("forks", "limit_forks", `more than ${MAX_FORKS} forks are inside each other`);
+}
+
+function overLimit(limit: MachineLimit, code: string, message: string): MachineEnd {
   return { status: "failed", code, message, limit };
 }
 
@@ -513,7 +524,7 @@ function fanningOut(spec: PipelineSpec, view: MachineView, move: Move, choice: F
   const { join: state, input: joinInput } = choice;
   const end = isEmpty ? endAt(spec, view, move, { kind: "to", state, input: joinInput }, true) : undefined;
   if (end !== undefined) return ending(view, move, end);
-  const cap = exceededCap(spec, view, move.hops, isEmpty ? [state] : statesToVisit(choice));
+  const cap = exceededCap(spec, view, move.hops, isEmpty ? [state] : statesToVisit(choice)) ?? tooDeep(view, choice);
   if (cap !== undefined) return ending(view, withoutContext(move), cap);
   const patch: Patch = { ...move.patch, hops: move.isRoute ? 1 : 0 };
   if (isEmpty) {

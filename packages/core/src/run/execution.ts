@@ -5,7 +5,7 @@ import type { DenialCause } from "../gate/denial.ts";
 import type { WatchedFiles } from "../gate/subjects.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import type { MachineView } from "../machine/machine-state.ts";
+import type { MachineView, ParentView } from "../machine/machine-state.ts";
 import type { MachineInput, Transition } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
 import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
@@ -32,7 +32,7 @@ export interface StartedChild {
   readonly steps: StepRunner;
   /** As recorded. */
   readonly input: Json;
-  readonly parent: Pick<MachineView, "run" | "context" | "outputs" | "hops" | "counts">;
+  readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
 }

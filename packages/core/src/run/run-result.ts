@@ -2,7 +2,7 @@ import { field, isJsonObject, type Json, numberField } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
-import type { MachineEnd, Transition } from "../machine/transition.ts";
+import type { MachineEnd, MachineLimit, Transition } from "../machine/transition.ts";
 import { type Denied, type ExecutionEnd, isDenied } from "./execution.ts";
 import { addUsage, NO_USAGE } from "./limits/limits.ts";
 import { isStageResult } from "./stage/recorded-phases.ts";
@@ -69,7 +69,7 @@ function siblingStatus({ status }: StageResult<Json>): RunEnd["status"] {
 }
 
 /** The cap of the run that an end is due to. */
-type Cap = { readonly limit: "maxVisits" | "maxHops"; readonly message: string };
+type Cap = { readonly limit: MachineLimit; readonly message: string };
 
 /** The cap of the run that stopped a move. */
 export function capOf({ effect }: Pick<Transition, "effect">): Cap | undefined {

@@ -170,10 +170,10 @@ export async function runChildren(
   slots?: ConcurrencySlots,
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { running } = pipeline;
-  const { run, context, outputs, hops, counts } = state;
+  const { run, context, outputs, hops, counts, forks } = state;
   const at = `${steps.runId}/${stepId}`;
   running.set(at, (child, input) =>
-    pipeline.runChild({ steps: child, input, parent: { run, context, outputs, hops, counts }, slots }),
+    pipeline.runChild({ steps: child, input, parent: { run, context, outputs, hops, counts, forks }, slots }),
   );
   try {
     return await steps.runChildren(stepId, children, options);
