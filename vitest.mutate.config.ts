@@ -6,12 +6,16 @@ const source = (name: string): string => new URL(`packages/${name}`, import.meta
 // hour. They import the sources of this folder, mutated or not, and not those that node_modules links to.
 const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{authorize-call,gate-*,hooks,tool}.test.ts", "test/property/gate.test.ts"],
-  machine: ["test/unit/{choices,machine,routing}.test.ts", "test/property/machine-walks.test.ts"],
+  machine: [
+    "test/unit/{choices,machine,machine-*,routing}.test.ts",
+    "test/property/{machine-walks,reference-workflows}.test.ts",
+  ],
   records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
   journal: [
     "test/conformance/{host-journal-memory,host-memory,host-store,journal-stores}.test.ts",
     "test/unit/{journal-*,replay}.test.ts",
   ],
+  "run/stage": ["test/unit/{custom-state,replay-phases,run-*}.test.ts"],
   "run/tool-calls": ["test/unit/{answer-rule,run-calls}.test.ts", "test/attack/approved-before.test.ts"],
 };
 const { SLUICE_MUTATE: part } = process.env;

@@ -130,7 +130,7 @@ test("headless lines name the item, and a list's lines count instead of naming e
 const keys = Array.from({ length: 200 }, (_, at) => `src/module-${at}.ts`);
 /** The first 37 items ended, two of them badly; four are at work. */
 function inTheMiddle(): RunView {
-  const fork = { runId: "r1", fork: "fan-1", join: "join" };
+  const fork = { runId: "r1", fork: "fan-1", from: "", join: "join" };
   const item = (key: string, at: number): ExecutionView =>
     execution("review", {
       key: `r1/fan-1/${encodeURIComponent(key)}:review#1`,
@@ -142,7 +142,7 @@ function inTheMiddle(): RunView {
     });
   return runView({
     states: states("find", "review", "join"),
-    forks: [{ runId: "r1", fork: "fan-1", siblings: keys, list: "review", join: "join", joined: false }],
+    forks: [{ runId: "r1", fork: "fan-1", from: "", siblings: keys, list: "review", join: "join", joined: false }],
     executions: [execution("find"), ...keys.slice(0, 41).map(item)],
   });
 }

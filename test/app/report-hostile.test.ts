@@ -1,5 +1,5 @@
 import type { Json, SluiceEvent } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
+import { childRunId, visible } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
@@ -83,17 +83,38 @@ function viewWith(text: string): RunView {
     tools: [text],
     status: "failed",
     fork: { runId: "r1", fork: "fan-1", join: text },
+    handles: { interrupt: text, files: [text], of: text },
+    interrupted: { interrupt: text, files: [text], by: text },
   });
+  const child = { kind: "pipeline", key: text, pipeline: text } as const;
+  const branch = { kind: "branch", key: `${text}b`, state: text, terminal: text } as const;
+  const childRun = childRunId("r1", "fan-2", text);
+  const invoked = { runId: childRun, pipeline: text, key: text, initial: text, rows: [], interrupts: [] };
+  const states = [
+    { id: text, kind: text, label: `${text}l`, targets: [text, "x"] },
+    { id: "end", kind: "final", label: text, outcome: text },
+  ];
   return runView({
     pipeline: text,
     task: text,
     mode: text,
     cwd: text,
     models: [text],
-    states: [{ id: text, kind: text, targets: [text, "x"] }],
-    executions: [own],
-    path: [{ runId: "r1", from: text, choice: "to", to: [text] }],
-    forks: [{ runId: "r1", fork: "fan-1", siblings: [text, "y"], join: text, joined: true }],
+    states,
+    invoked: [{ ...invoked, states }],
+    meta: { dangerLevel: text },
+    endState: text,
+    executions: [own, execution(text, { runId: childRun, invoked: childRun })],
+    path: [
+      { runId: "r1", from: text, choice: "to", to: [text, "end"], event: text },
+      { runId: "r1", from: text, choice: "interrupt", to: [text], event: text },
+      { runId: "r1", from: text, choice: "return", to: [text] },
+      { runId: "r1", from: text, choice: "fanOut", to: [], join: text, event: text, children: [child, branch] },
+    ],
+    forks: [
+      { runId: "r1", fork: "fan-1", from: "", siblings: [text, "y"], join: text, joined: true },
+      { runId: "r1", fork: "fan-2", from: text, siblings: [text], join: text, joined: true, children: [child, branch] },
+    ],
     caps: [{ limit: text, message: text, reached: true }],
     requests: [{ runId: "r1", requestId: text, kind: "askUser", digest: text, body: { question: text }, openedAt: 0 }],
     output: { [text]: text },
@@ -112,7 +133,14 @@ function eventsWith(text: string): readonly SluiceEvent[] {
     data,
   });
   return [
-    event("run.started", 0, { input: { task: text, more: text } }),
+    event("run.started", 0, {
+      input: { task: text, more: text },
+      shape: { initial: text, states: [{ id: text, kind: text }] },
+      rows: [
+        { from: text, on: { event: text }, when: text, to: text, label: text },
+        { from: "*", on: { event: text }, when: text, to: text, approval: true, label: text },
+      ],
+    }),
     event("turn.started", 1, { turn: 1, try: 1, model: text }),
     event("call.decided", 2, {
       callId: text,
@@ -131,6 +159,31 @@ function eventsWith(text: string): readonly SluiceEvent[] {
     event("grant.answered", 4, { requestId: text, callId: text, answer: "deny", by: text, reason: text }),
     event("request.opened", 5, { requestId: `${text}?`, kind: "askUser", digest: text, body: { question: text } }),
     event("route.decided", 6, { from: text, choice: "to", to: text, reason: text, why: { by: text } }),
+    event("route.decided", 6, {
+      from: text,
+      choice: "to",
+      to: text,
+      why: {
+        by: "event",
+        event: text,
+        rationale: text,
+        row: 1,
+        rejectedRows: [{ row: 0, label: text, why: text }],
+      },
+    }),
+    event("transition.rejected", 6, {
+      turn: 1,
+      event: text,
+      reason: text,
+      rows: [{ row: 0, label: text, when: text, why: text }],
+    }),
+    event("interrupt.started", 6, { interrupt: text, files: [text], to: text }),
+    event("request.opened", 6, {
+      requestId: `${text}!`,
+      kind: "approveTransition",
+      digest: text,
+      body: { from: text, to: text, event: text, message: text, data: { rationale: text } },
+    }),
     event("route.rejected", 7, { from: text, reason: text }),
     event("call.finished", 8, { callId: text, tool: text, outcome: text, ms: 3 }),
   ];

@@ -47,7 +47,7 @@ test("a row without room leaves out what is far from what is at work, and says h
 
 const forked = runView({
   states: states("reproduce", "fix", "test", "lint", "verify"),
-  forks: [{ runId: "r1", fork: "fan-1", siblings: ["test", "lint"], join: "verify", joined: false }],
+  forks: [{ runId: "r1", fork: "fan-1", from: "", siblings: ["test", "lint"], join: "verify", joined: false }],
   executions: [
     execution("reproduce"),
     execution("fix"),
@@ -69,7 +69,7 @@ test("more siblings than rows: those at work are shown, the others counted", () 
   const ids = "a b c d e f".split(" ").map((letter) => `check-${letter}`);
   const many = runView({
     states: states("start", ...ids, "join"),
-    forks: [{ runId: "r1", fork: "fan-1", siblings: ids, join: "join", joined: false }],
+    forks: [{ runId: "r1", fork: "fan-1", from: "", siblings: ids, join: "join", joined: false }],
     executions: [
       execution("start"),
       ...ids.map((id, at) => execution(id, { status: at > 3 ? "waiting" : "completed" })),

@@ -27,8 +27,8 @@ async function typed(calls: readonly Call[], lines: readonly string[], more: Att
     shown += String(chunk);
     if (!String(chunk).endsWith(": ")) return;
     const line = left.shift();
-    // After the prompt is armed.
-    setTimeout(() => (line === undefined ? input.end() : input.write(`${line}\n`)), 5);
+    // Behind the timer that arms the prompt, which is in the same queue.
+    setImmediate(() => (line === undefined ? input.end() : input.write(`${line}\n`)));
   });
   const person = lineInteractor(createLinePrompt({ input, output, clock: atOnce }), output);
   const after = await attack(here, { allowedTools: [], interactors: [person], calls, ...more });

@@ -68,7 +68,9 @@ describe("rules that a trusted config made are not gone without a word", () => {
     here.write("sluice.config.json", "{}");
     const refused = await here.sluice(["run", `${PIPELINES}#bare`, "x", ...flags]);
     expect([refused.code, code(refused)]).toEqual([2, "folder_untrusted"]);
-    expect(textAt(printed(refused), "error", "message")).toContain(config);
+    expect(textAt(printed(refused), "error", "message")).toContain(
+      "have changed since they were trusted: sluice.config.mjs",
+    );
     expect(existsSync(join(here.folder, "made"))).toBe(false);
     // Who means it says so, once.
     expect(printed(await here.sluice(["run", `${PIPELINES}#bare`, "x", "--no-config", ...flags])).status).toBe(

@@ -71,10 +71,12 @@ describe("a config is loaded", () => {
     const model = script(here);
     here.write("sluice.config.ts", "export default {};\n");
     expect(printed(await run(here, "codeReview", "x", "--model", model, "--trust")).status).toBe("failed");
-    const changed = here.write("sluice.config.ts", configOf(here, ""));
+    here.write("sluice.config.ts", configOf(here, ""));
     const refused = await run(here, "codeReview", "x", "--model", model);
     expect(refusal(refused)).toEqual([2, "folder_untrusted"]);
-    expect(textAt(printed(refused), "error", "message")).toContain(changed);
+    expect(textAt(printed(refused), "error", "message")).toContain(
+      `${here.folder}, files have changed since they were trusted: sluice.config.ts`,
+    );
     const without = await run(here, "codeReview", "x", "--model", model, "--no-config");
     expect(textAt(printed(without), "error", "code")).toBe("model");
     expect(without.stderr).toContain("(--no-config)");

@@ -125,9 +125,13 @@ describe("each outcome in each format", () => {
       kind: "grantStageTool",
       requestId: "work#1/a1/t1.c0",
     });
-    const resume = `sluice resume ${textAt(report, "runId")}`;
+    // Without --wait, the resumed run would deny what is open.
+    const runId = textAt(report, "runId");
+    const resume = `sluice resume ${runId} --wait`;
     expect(textAt(report, "suspended", "resume")).toBe(resume);
     expect(ended.stderr).toContain(resume);
+    const shown = await sluice(["show", runId, "--output-format", "json"]);
+    expect(textAt(printed(shown), "resume")).toBe(resume);
   });
 });
 

@@ -8,7 +8,7 @@ const WORKING = ["run", "resume", "fork", "answer"];
 function helpOf(command: string): { readonly usage: string; readonly options: readonly string[] } {
   const { stdout, status } = sluice(command === "" ? ["--help"] : [command, "--help"], root);
   expect(status).toBe(0);
-  const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--\S+(?: <[^>]+>)?)(?: {2}|$)/gm)].map(
+  const options = [...stdout.matchAll(/^ {2}(?:-\w, )?(--\S+(?: (?:<[^>]+>|\[[^\]]+\]))?)(?: {2}|$)/gm)].map(
     ([, flags = ""]) => flags,
   );
   const own = options.filter((flags) => flags !== "--help" && flags !== "--version");

@@ -1,15 +1,18 @@
-import { appends, finishes, type Turns, turn, writes } from "./script.ts";
+import { fileOf } from "./fixtures.ts";
+import { appends, finishes, sends, type Turns, turn, writes } from "./script.ts";
 
 /** The command, in the folder of a case. */
 export interface Recording {
+  /** Writes a file of the workspace. */
+  put(file: string, text: string): void;
   /** Writes a script and returns its model's id. */
   script(turns: Turns): string;
   /** Runs a command to its end, and returns what it printed; another exit code than this one is an error. */
   sluice(args: readonly string[], code?: number): Promise<string>;
   /** Starts a command that kills itself with SIGKILL at this place. */
   killed(place: string, args: readonly string[]): Promise<void>;
-  /** Starts a command. */
-  start(args: readonly string[]): Running;
+  /** Starts a command, which kills itself with SIGKILL at this place, if one is given. */
+  start(args: readonly string[], place?: string): Running;
 }
 export interface Running {
   /** Waits until it prints this, after the last match. */
@@ -21,7 +24,7 @@ export interface Running {
 /** Commands run as they are, whether this machine can build a sandbox or not; siblings run one after the other. */
 const FIXED = ["--sandbox", "off", "--max-parallel", "1"];
 const run = (pipeline: string, task: string, model: string, ...more: readonly string[]): readonly string[] => [
-  ...["run", `pipelines.ts#${pipeline}`, task, "--model", model, ...FIXED, ...more],
+  ...["run", `${fileOf(pipeline)}#${pipeline}`, task, "--model", model, ...FIXED, ...more],
 ];
 
 const IN_TURN: Turns = {
@@ -102,6 +105,33 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
     const model = script({ ...SIDE_BY_SIDE, end: [appends("again", "end.txt"), finishes("joined again")] });
     const fork = ["fork", await onlyRun(sluice), "--from", "end#1", "--model", model, ...FIXED];
     await killed("after open . ^end#1/a1/turn/2/model$", fork);
+  },
+  /**
+   * A plan whose file another state audits; the approval of its event; two branches and their join; another pipeline; a question that
+   * another state answers to. Killed between the effect of that state's call and the answer of its model.
+   */
+  async release({ put, script, sluice, start }) {
+    put("AGENTS.md", "Be brief.\n");
+    const model = script({
+      plan: [writes("a.sql", "select 1\n"), sends("READY", { rationale: "it is audited" })],
+      audit: [writes("audit.txt", "audited\n"), sends("FINE", { audited: true })],
+      lint: [writes("lint.txt", "linted\n"), finishes("no findings")],
+      types: [writes("types.txt", "checked\n"), finishes("no errors")],
+      merge: [finishes("merged")],
+      unit: [writes("unit.txt", "tested\n"), finishes("all green")],
+      ship: [appends("shipping", "ship.txt"), sends("GONE")],
+    });
+    const killed = "after open . ^ship#1/a1/turn/2/model$";
+    const { until, ends } = start(run("release", "the release", model, "--wait"), killed);
+    const answers = [
+      [/sluice answer (\S+) '(plan#[^']+)'/, "approve"],
+      [/sluice answer (\S+) '(asking#[^']+)'/, "--value", "red"],
+    ] as const;
+    for (const [asks, ...answer] of answers) {
+      const [, runId = "", request = ""] = await until(asks);
+      await sluice(["answer", runId, request, ...answer]);
+    }
+    await ends("SIGKILL");
   },
 };
 

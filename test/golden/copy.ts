@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Ended, printed, textAt } from "../support/command.ts";
 import { sluiceHere } from "../support/command-here.ts";
-import { PIPELINES } from "./fixtures.ts";
+import { GOLDEN, PIPELINES } from "./fixtures.ts";
 import { rewrite } from "./rewrite.ts";
 import type { Turns } from "./script.ts";
 
@@ -29,7 +29,7 @@ export async function copyOf(recorded: string): Promise<Copy> {
   cpSync(recorded, folder, { recursive: true });
   // Git keeps no empty folder.
   mkdirSync(workspace, { recursive: true });
-  cpSync(PIPELINES, join(workspace, "pipelines.ts"));
+  for (const file of PIPELINES) cpSync(join(GOLDEN, file), join(workspace, file));
   const here = sluiceHere(workspace);
   const sluice: Copy["sluice"] = (...args) => here([...args, "--store", store]);
   const { runs } = printed(await sluice("runs", "--output-format", "json"));

@@ -3,7 +3,13 @@ import { join } from "node:path";
 const FIXTURES = join(import.meta.dirname, "..", "fixtures");
 /** Recorded cases, a folder each. */
 export const GOLDEN = join(FIXTURES, "golden");
-/** The pipelines of their runs. */
-export const PIPELINES = join(GOLDEN, "pipelines.ts");
+/** The files with the pipelines of their runs. */
+export const PIPELINES = ["pipelines.ts", "release.ts"] as const;
+
+/** The file of a pipeline. */
+export function fileOf(pipeline: string): (typeof PIPELINES)[number] {
+  return pipeline === "release" ? "release.ts" : "pipelines.ts";
+}
+
 /** One of them, recorded by journal version 1. */
 export const VERSION_1 = join(FIXTURES, "golden-v1");

@@ -18,9 +18,10 @@ import { killed } from "./expected/killed.ts";
 import { killedInFanOut } from "./expected/killed-in-fan-out.ts";
 import { killedInWrite } from "./expected/killed-in-write.ts";
 import { outcomeUnknown } from "./expected/outcome-unknown.ts";
+import { release } from "./expected/release.ts";
 import { resumed } from "./expected/resumed.ts";
 import type { Expected, Files } from "./expected.ts";
-import { GOLDEN } from "./fixtures.ts";
+import { fileOf, GOLDEN, PIPELINES } from "./fixtures.ts";
 import { SEQ_SPACE } from "./rewrite.ts";
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
@@ -34,6 +35,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "killed-in-fan-out": killedInFanOut,
   "killed-in-write": killedInWrite,
   "outcome-unknown": outcomeUnknown,
+  release,
   resumed,
 };
 const JSON_OUT = ["--output-format", "json"];
@@ -57,7 +59,7 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
     const events = await eventsOf(copy);
     expect(keyEvents(events)).toEqual(expected.events);
     const lines = audit.stdout.split("\n").flatMap((line) => {
-      const [, type, executionId] = /^\d+\/\d+ +\+[\d.]+ +([\w.]+)(?: +(\w+#\d+) )?/.exec(line) ?? [];
+      const [, type, executionId] = /^\d+\/\d+ +\+[\d.]+ +([\w.]+)(?: +(\w+#\d+)(?::\S+)? )?/.exec(line) ?? [];
       return type === undefined ? [] : [words([type, executionId])];
     });
     expect(lines).toEqual(events.map((event) => words([at(event, "type"), at(event, "executionId")])));
@@ -78,7 +80,7 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
       "replay",
       copy.runId,
       "--pipeline",
-      `pipelines.ts#${expected.pipeline}`,
+      `${fileOf(expected.pipeline)}#${expected.pipeline}`,
       ...JSON_OUT,
     );
     expect(printed(replay)).toMatchObject({ runId: copy.runId, identical: true, divergence: null });
@@ -182,6 +184,6 @@ function words(all: readonly (Json | undefined)[]): string {
 
 /** What is in the workspace beside the pipeline. */
 function filesIn({ workspace }: Copy): Files {
-  const names = readdirSync(workspace).filter((name) => name !== "pipelines.ts");
+  const names = readdirSync(workspace).filter((name) => !PIPELINES.some((file) => file === name));
   return Object.fromEntries(names.map((name) => [name, readFileSync(join(workspace, name), "utf8")]));
 }

@@ -1,4 +1,5 @@
-// `npm run golden`: runs the built command, which is killed, answered, cancelled and forked, and keeps its stores and files.
+// `npm run golden`: runs the built command, which is killed, answered, cancelled and forked, and keeps its stores and files. With
+// names of cases, it records only these.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, cpSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +20,12 @@ const PATIENCE_MS = 60_000;
 
 mkdirSync(FOLDER);
 try {
+  const named = process.argv.slice(2);
+  const unknown = named.filter((name) => !Object.hasOwn(CASES, name));
+  if (unknown.length > 0)
+    throw new Error(`there is no case ${unknown.join(", ")}; cases: ${Object.keys(CASES).join(", ")}`);
   for (const [name, record] of Object.entries(CASES)) {
+    if (named.length > 0 && !named.includes(name)) continue;
     await recorded(name, record);
     process.stdout.write(`recorded ${name}\n`);
   }
@@ -31,7 +37,7 @@ async function recorded(name: string, record: (recording: Recording) => Promise<
   const folder = join(FOLDER, name);
   const workspace = join(folder, "workspace");
   mkdirSync(workspace, { recursive: true });
-  cpSync(PIPELINES, join(workspace, "pipelines.ts"));
+  for (const file of PIPELINES) cpSync(join(GOLDEN, file), join(workspace, file));
   let processes = 0;
   const start = (args: readonly string[], kill = ""): Running => {
     processes += 1;
@@ -46,6 +52,7 @@ async function recorded(name: string, record: (recording: Recording) => Promise<
     return watched(child, `${name}: sluice ${args.join(" ")}`);
   };
   await record({
+    put: (file, text) => writeFileSync(join(workspace, file), text),
     script: (turns: Turns) => {
       const file = join(folder, `script-${processes}.json`);
       writeFileSync(file, JSON.stringify({ stages: turns }));
@@ -78,7 +85,7 @@ function keep(name: string, folder: string): void {
   mkdirSync(join(kept, "store"), { recursive: true });
   cpSync(join(folder, "store", "journal.db"), join(kept, "store", "journal.db"));
   chmodSync(join(kept, "store", "journal.db"), 0o644);
-  const own = new Set([".sluice", "pipelines.ts"].map((file) => join(folder, "workspace", file)));
+  const own = new Set([".sluice", ...PIPELINES].map((file) => join(folder, "workspace", file)));
   const workspace = join(kept, "workspace");
   cpSync(join(folder, "workspace"), workspace, { recursive: true, filter: (path) => !own.has(path) });
 }

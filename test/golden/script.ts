@@ -11,6 +11,10 @@ export function turn(tool: string, input: JsonObject): JsonObject {
 export function finishes(text: string): JsonObject {
   return turn("finish", { text });
 }
+/** The turn that sends an event. */
+export function sends(event: string, data: JsonObject = {}): JsonObject {
+  return turn("transition", { event, data });
+}
 export function appends(line: string, file: string): JsonObject {
   return turn("Bash", { command: `echo ${line} >> ${file}` });
 }

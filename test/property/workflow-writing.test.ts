@@ -18,7 +18,7 @@ const child = {
 const CHILDREN = { "child.json": JSON.stringify(child), "two.json": JSON.stringify({ ...child, id: "two" }) };
 const find = async (name: string): Promise<string | undefined> => (name === "child two" ? "two.json" : undefined);
 /** What the documents write for the pipelines that they invoke, by key. */
-const REFERENCES: Readonly<Record<string, string>> = { "child-json": "./child.json", "child-two": "child two" };
+const REFERENCES: Readonly<Record<string, string>> = { child: "./child.json", "child-two": "child two" };
 
 /** Of names that are not ids. */
 const IDS: Readonly<Record<string, string>> = {

@@ -14,8 +14,9 @@ function comparable(seen: Observation, expected: Expectation): Observation {
   const runs = new Map<string, Trace>();
   for (const [run, { raced, ...wanted }] of expected.runs) {
     const trace = seen.runs.get(run);
-    if (trace === undefined ? raced : raced && wasCutShort(trace, wanted)) runs.set(run, wanted);
-    else if (trace !== undefined) runs.set(run, settled(trace, wanted));
+    const like = trace === undefined ? undefined : settled(trace, wanted);
+    if (raced && (like === undefined || wasCutShort(like, wanted))) runs.set(run, unmarked(wanted));
+    else if (like !== undefined) runs.set(run, like);
   }
   for (const [run, trace] of seen.runs) if (!expected.runs.has(run)) runs.set(run, trace);
   const { end } = seen;

@@ -109,7 +109,6 @@ export function toolCall(): ToolCall {
     env: {},
     notes: {},
     mayWrite: false,
-    reportsChanges: false,
     reach: { reads: [""], writes: [], scratch: [], network: false, readOnly: [] },
     anyLine: false,
     othersAtWork: () => false,

@@ -86,6 +86,8 @@ export interface MachineWorld {
   start(machine: Machine, hooks?: Pick<Play, "beforeRecord" | "onAct">): Started;
   /** Continues it in another process. */
   resume(started: Started): RunHandle<unknown>;
+  /** Forks it, when it has ended, before an execution. What code reads in both is noted once, and has to be the same. */
+  fork(started: Started, from: string): Started;
   observe(started: Started, result: RunResult<unknown> | ClosedRun): Promise<Observation>;
   readonly host: RunHost;
 }
@@ -147,6 +149,12 @@ export function machineWorld(): MachineWorld {
       return { play, handle, pipeline: defined };
     },
     resume: ({ pipeline: defined, handle }) => second.resume(defined, handle.runId),
+    fork: ({ play, pipeline: defined, handle: { runId } }, from) => {
+      const handle = second.fork(defined, runId, { from });
+      plays.delete(runId);
+      plays.set(handle.runId, play);
+      return { play, handle, pipeline: defined };
+    },
     observe: async ({ play, handle: { runId } }, result) => {
       const observed = await observe(second.host, play, runId, result);
       plays.delete(runId);
@@ -163,7 +171,7 @@ function answerTo({ machine }: Play, { body, runId }: PersonRequest): Answer {
   const says = rows[Number(row)]?.approval?.says ?? ["no"];
   const said = says[(Number(visit) - 1) % says.length];
   if (said === "yes") return { kind: "approve" };
-  return said === "no" ? { kind: "deny", reason: `not in ${runId}` } : { kind: "defer" };
+  return said === "no" ? { kind: "deny", reason: `not in "${within(runId)}"` } : { kind: "defer" };
 }
 
 const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
@@ -538,25 +546,26 @@ async function observe(
   };
   for (const { run, ...entered } of play.entered.values()) runOf(run).entered.push(entered);
   for (const { run, ...asked } of play.asked.values()) runOf(run).asked.push(asked);
-  /** The status that the next route of an execution is about. */
+  /** The status that the next route of an execution is about, by its run and its id. */
   const statuses = new Map<string, string>();
   for await (const event of host.events(runId, { children: true })) {
     const { events } = runOf(within(event.runId));
     const { data, executionId: execution = "", type } = event;
+    const of = `${event.runId} ${execution}`;
     switch (type) {
       case "attempt.started":
         events.push({ type, execution, visit: Number(data.visit) });
         break;
       case "attempt.finished":
-        statuses.set(execution, String(data.outcome));
+        statuses.set(of, String(data.outcome));
         events.push({ type, execution, outcome: String(data.outcome), ...textAt(data, "code") });
         break;
       case "route.rejected":
         events.push({ type, execution, from: String(data.from) });
         break;
       case "route.decided":
-        events.push(decidedOf(play.machine, execution, statuses.get(execution) ?? "", data));
-        if (data.choice === "fanOut") statuses.set(execution, "failed");
+        events.push(decidedOf(play.machine, execution, statuses.get(of) ?? "", data));
+        if (data.choice === "fanOut") statuses.set(of, "failed");
         break;
       case "context.changed":
         events.push({ type, execution, patch: objectAt(data, "patch") });

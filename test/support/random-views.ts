@@ -4,6 +4,7 @@ import { ListBuilder } from "../../packages/view/src/projection/append-only-list
 import type { ExecutionView, RunView, StateView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
+import type { ForkChild } from "../../packages/view/src/words/route-lines.ts";
 import type { ExecutionStatus } from "../../packages/view/src/words/symbols.ts";
 
 /** Names nobody could give a state, and names somebody might. */
@@ -35,6 +36,7 @@ const STATUSES: readonly ExecutionStatus[] = [
   "paused",
   "cancelled",
   "suspended",
+  "interrupted",
 ];
 
 export function execution(stateId: string, more: Partial<ExecutionView> = {}): ExecutionView {
@@ -74,6 +76,10 @@ export function runView(more: Partial<RunView> = {}): RunView {
     cwd: "/w",
     status: "running",
     states: [],
+    rows: [],
+    interrupts: [],
+    invoked: [],
+    meta: {},
     executions: [],
     path: [],
     routes: [],
@@ -96,6 +102,10 @@ export function runView(more: Partial<RunView> = {}): RunView {
   };
 }
 
+function branchOf(key: string, at: number): ForkChild {
+  return at % 2 === 0 ? { kind: "branch", key, state: key, terminal: key } : { kind: "pipeline", key, pipeline: key };
+}
+
 /** Views of runs that could be, and of runs that could not. */
 export const randomView: fc.Arbitrary<RunView> = fc
   .uniqueArray(hostileText, { minLength: 0, maxLength: 14 })
@@ -114,8 +124,9 @@ export const randomView: fc.Arbitrary<RunView> = fc
     const hop = fc.record({
       runId: fc.constant("r1"),
       from: id,
-      choice: fc.constantFrom("to", "fanOut", "done", "fail", "cancel"),
+      choice: fc.constantFrom("to", "fanOut", "done", "fail", "cancel", "return", "interrupt"),
       to: fc.array(id, { maxLength: 3 }),
+      event: id,
     });
     return fc
       .record({
@@ -126,8 +137,9 @@ export const randomView: fc.Arbitrary<RunView> = fc
         join: id,
         joined: fc.boolean(),
         initial: id,
+        children: fc.boolean(),
       })
-      .map(({ targets, executions, path, siblings, join, joined, initial }) =>
+      .map(({ targets, executions, path, siblings, join, joined, initial, children }) =>
         runView({
           initial,
           states: ids.map((stateId, at) => ({
@@ -140,7 +152,20 @@ export const randomView: fc.Arbitrary<RunView> = fc
             execution(stateId, { ...rest, usage: { inputTokens: tokens, outputTokens: 1, costUsd: tokens / 1e6 } }),
           ),
           path,
-          forks: siblings.length === 0 ? [] : [{ runId: "r1", fork: "fan-1", siblings, join, joined }],
+          forks:
+            siblings.length === 0
+              ? []
+              : [
+                  {
+                    runId: "r1",
+                    fork: "fan-1",
+                    siblings,
+                    from: join,
+                    join,
+                    joined,
+                    ...(children ? { children: siblings.map(branchOf) } : {}),
+                  },
+                ],
           caps: [{ limit: join, message: join, reached: joined, used: 1, max: 2 }],
         }),
       );

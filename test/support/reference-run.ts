@@ -24,6 +24,7 @@ import {
   type ChildEnded,
   type Decision,
   type Happened,
+  type Limit,
   type Place,
   type RunState,
   type Step,
@@ -107,14 +108,15 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
     for (const execution of waiting.splice(0).reverse())
       close(execution, { status: "cancelled", reason: "its interrupt did not return" });
   };
-  /** A handler that goes elsewhere leaves a single execution no way on: it has failed. */
-  const strand = (): Walked => {
-    const [only] = waiting;
+  /** A handler that goes elsewhere, or may not be entered, leaves a single execution no way on: it has failed. */
+  const strand = (limit?: Limit): Walked => {
+    const only = waiting.shift();
     unwind();
     if (only !== undefined) {
-      stages.pop();
+      events.push({ type: "attempt.finished", execution: only.id, outcome: "failed", code: "interrupted" });
       stages.push({ execution: only.id, status: "failed", code: "interrupted", raced: false });
     }
+    if (limit !== undefined) events.push({ type: "limit.reached", limit });
     return finish({ status: "failed", code: "interrupted" });
   };
 
@@ -134,7 +136,7 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
       if (merged !== undefined) events.push({ type: "context.changed", execution: from.id, patch: merged });
     }
     if (isSingle && waiting.length > 0 && isDecided && decision !== undefined && effect.kind !== "return")
-      return strand();
+      return strand(effect.kind === "end" ? effect.limit : undefined);
     let happened: Happened | undefined;
     switch (effect.kind) {
       case "end": {
@@ -143,7 +145,7 @@ function walk({ machine, path, first, runs, stages, isSingle = false }: Walk): W
           const other = decision.choice.kind === "to" ? decision.choice.state : "";
           events.push({ type: "interrupt.started", execution: from.id, interrupt: from.interrupt ?? "", other });
           waiting.push(from);
-          if (isSingle) return strand();
+          if (isSingle) return strand(effect.limit);
         }
         unwind();
         if (effect.limit !== undefined) events.push({ type: "limit.reached", limit: effect.limit });
@@ -323,7 +325,8 @@ function childRun({ machine, path, runs, stages }: Omit<Walk, "first">, after: R
     const isBranch = child.kind === "branch";
     const visits = new Map([...(isBranch ? after.visits : []), [child.state, visit]]);
     const hops = isBranch ? after.hops : 0;
-    const state: RunState = { suspended: [], visits, hops, upstream, context, fanOuts: 0, at };
+    const forks = after.forks + (isBranch ? 1 : 0);
+    const state: RunState = { suspended: [], visits, hops, forks, upstream, context, fanOuts: 0, at };
     const first: Step = { effect: { kind: "enter", state: child.state, input }, after: state, asked: [] };
     const terminal = child.kind === "branch" ? { terminal: child.terminal } : {};
     const isSingle = child.kind === "sibling";

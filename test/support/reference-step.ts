@@ -32,13 +32,15 @@ export interface Place {
   readonly also: Also;
 }
 /** What a join sees. */
-export type Also = Pick<Sight, "fork" | "items" | "joined">;
+export type Also = Pick<Sight, "fork" | "items">;
 export interface RunState {
   readonly at?: Place;
   /** Innermost last. */
   readonly suspended: readonly { readonly place: Place; readonly interrupt: string }[];
   readonly visits: ReadonlyMap<string, number>;
   readonly hops: number;
+  /** The forks around this run. */
+  readonly forks: number;
   readonly upstream: ReadonlyMap<string, Json>;
   readonly context: JsonObject;
   readonly fanOuts: number;
@@ -110,7 +112,7 @@ export type Effect =
   | {
       readonly kind: "end";
       readonly end: End;
-      readonly limit?: "maxHops" | "maxVisits";
+      readonly limit?: Limit;
       /** The final state. */
       readonly state?: string;
     };
@@ -129,7 +131,7 @@ const MAX_ITEMS = 1_000;
 /** A run before its start. */
 export function beforeStart(machine: Machine): RunState {
   const { context } = machine;
-  return { suspended: [], visits: new Map(), hops: 0, upstream: new Map(), context, fanOuts: 0 };
+  return { suspended: [], visits: new Map(), hops: 0, forks: 0, upstream: new Map(), context, fanOuts: 0 };
 }
 
 export function step(machine: Machine, before: RunState, happened: Happened): Step {
@@ -249,11 +251,11 @@ function follow(
   const context = recordOf([...Object.entries(before.context), ...Object.entries(merged)]);
   const left: RunState = { ...before, upstream, context };
   const how = { decision, ...(hasMerged ? { merged } : {}) };
-  // What an event brings merges when the machine moves, and at a cap it does not.
-  const stopped = (limit: "maxHops" | "maxVisits"): Step =>
-    data === undefined
-      ? { ...capped(left, limit, asked), ...how }
-      : { ...capped({ ...before, upstream }, limit, asked), decision };
+  // Nothing merges before the machine moves, and at a cap it does not.
+  const stopped = (limit: Limit): Step => ({
+    ...capped({ ...before, upstream }, limit, asked),
+    decision,
+  });
   if (choice.kind === "done") return { ...ended(left, { status: "completed", output: choice.output }, asked), ...how };
   if (choice.kind === "fail" || choice.kind === "cancel") {
     const status = choice.kind === "fail" ? "failed" : "cancelled";
@@ -290,6 +292,7 @@ function follow(
   }
   const states = [...new Set(children.flatMap((child) => (child.kind === "invoke" ? [] : [child.state])))];
   if (states.some((state) => visitsOf(before, state) >= maxVisitsOf(machine))) return stopped("maxVisits");
+  if (before.forks >= 4 && children.some(({ kind }) => kind === "branch")) return stopped("forks");
   const visits = new Map(before.visits);
   for (const state of states) visits.set(state, visitsOf(before, state) + 1);
   return {
@@ -309,19 +312,16 @@ function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[
   const hasFailed =
     policy === "cancel" ? unsuccessful.length > 0 : policy === "any" && unsuccessful.length === ended.length;
   const fork = Object.fromEntries(ended.map(({ key, output: _output, ...how }) => [key, how]));
-  const also = (upstream: ReadonlyMap<string, Json>): Also =>
-    list === undefined
-      ? { fork, joined: joinedOf(upstream, fork) }
-      : { items: { [list]: ended satisfies readonly ItemEnd[] } };
+  const also: Also = list === undefined ? { fork } : { items: { [list]: ended satisfies readonly ItemEnd[] } };
   if (hasFailed) {
     if (onFail !== undefined) {
       // The input is the join's.
       const choice: Resolved = { kind: "to", state: onFail, input: null };
       const decision: Decision = { choice, by: "default", rejected: false };
-      return { ...joined(machine, rest, { state: onFail, input: null, also: also(rest.upstream) }, asked), decision };
+      return { ...joined(machine, rest, { state: onFail, input: null, also }, asked), decision };
     }
     const result: Result = { status: "failed", code: "fan_out" };
-    const leaving: Leaving = { result, sight: sightOf(rest, { ...place, also: also(rest.upstream) }) };
+    const leaving: Leaving = { result, sight: sightOf(rest, { ...place, also }) };
     return follow(machine, rest, leaving, decide(machine, rest, leaving, asked), asked);
   }
   // The join reads what its children say now, in declared order, and nothing of what they said in an earlier fan-out.
@@ -330,7 +330,7 @@ function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[
   for (const { key } of ended) upstream.delete(nameOf(key));
   for (const { key, output, status } of ended)
     if (status === "completed" && output !== undefined) upstream.set(nameOf(key), output);
-  return joined(machine, { ...rest, upstream }, { state: join, input, also: also(upstream) }, asked);
+  return joined(machine, { ...rest, upstream }, { state: join, input, also }, asked);
 }
 
 /** A join counts a visit and no hop, and may be a final state, whose output is the join's input. */
@@ -360,8 +360,12 @@ function isEnd(machine: Machine, state: string): boolean {
   return state === machine.terminal || nodeOf(machine, state).final !== undefined;
 }
 
-function capped(before: RunState, limit: "maxHops" | "maxVisits", asked: readonly Asked[]): Step {
-  const end: End = { status: "failed", code: limit === "maxHops" ? "limit_hops" : "limit_visits" };
+/** The caps of a run; `forks` are those inside each other. */
+export type Limit = keyof typeof LIMIT_CODES;
+const LIMIT_CODES = { maxHops: "limit_hops", maxVisits: "limit_visits", forks: "limit_forks" } as const;
+
+function capped(before: RunState, limit: Limit, asked: readonly Asked[]): Step {
+  const end: End = { status: "failed", code: LIMIT_CODES[limit] };
   const step = ended(before, end, asked);
   return { ...step, effect: { kind: "end", end, limit } };
 }
@@ -489,7 +493,9 @@ function ask(before: RunState, { result, sight }: Leaving, asked: Asked[], row?:
 }
 
 export function sightOf({ upstream, context }: RunState, { visit, input, also }: Place): Sight {
-  return { visit, input, upstream: recordOf([...upstream]), context, ...also };
+  const { fork } = also;
+  const joined = fork === undefined ? {} : { joined: joinedOf(upstream, fork) };
+  return { visit, input, upstream: recordOf([...upstream]), context, ...also, ...joined };
 }
 
 /** The fields of a result that routes of these machines may read. */

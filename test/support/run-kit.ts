@@ -49,6 +49,15 @@ export function work(options: WorkOptions = {}): State {
   return { kind: "work", spec: { kind: "work", ...common, ...schema, options: own } };
 }
 
+/** A state of kind `work` that completes by events. */
+export function byEvents(
+  act: NonNullable<WorkOptions["act"]>,
+  options: Omit<WorkOptions, "inputSchema" | "act"> = {},
+): State<Json, unknown> {
+  const { kind, spec } = work<Json>({ ...options, act });
+  return { kind, spec: { ...spec, completesByEvents: true } };
+}
+
 function workOf(state: StateSpec): Work {
   const { options } = state;
   if (typeof options !== "object" || options === null || !("act" in options)) throw new Error("not a work state");

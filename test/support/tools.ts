@@ -67,7 +67,6 @@ export function stageIn(
       env,
       notes,
       mayWrite,
-      reportsChanges: false,
       reach: { reads: [""], writes: mayWrite ? [""] : [], scratch: [], network: false, readOnly: [] },
       anyLine: mayWrite,
       othersAtWork: () => false,

@@ -20,13 +20,20 @@ export async function loadTexts(
   });
 }
 
-/** Loads one document given as data. */
+/** Loads one document given as data. What would hide or reverse text is written as an escape, as a file has to. */
 export async function loadDocument(
   document: unknown,
   options?: Pick<LoadWorkflowOptions, "find" | "tools">,
 ): Promise<LoadedWorkflow> {
-  return await loadTexts("w.json", { "w.json": JSON.stringify(document, null, 2) }, options);
+  return await loadTexts(
+    "w.json",
+    { "w.json": JSON.stringify(document, null, 2).replaceAll(HIDDEN, escaped) },
+    options,
+  );
 }
+
+const HIDDEN = /[\u202a-\u202e\u2066-\u2069]/gu;
+const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16)}`;
 
 /** The diagnostics as short lines: rule, path and severity if it is a warning. */
 export function ruleLines({ diagnostics }: LoadedWorkflow): readonly string[] {

@@ -203,6 +203,10 @@ describe("a spelling of another language is reported with the CEL form", () => {
     expect(found[0]?.suggestion).toBe("write !(…), as in: !context.a && context.b != null");
   });
 
+  test("at most ten of them are reported", () => {
+    expect(problemsOf("not ".repeat(1_000)).length).toBe(10);
+  });
+
   test("words in texts, comments and field names are no spellings", async () => {
     const own = { and: "a and b", not: { or: 1 } };
     const expression = `context.and == "a and b" && context.not.or == 1 // = or not`;
@@ -337,6 +341,112 @@ describe("values are hostile", () => {
       why: expect.stringMatching(/it looks at too many values$/),
     });
   });
+
+  const many = new Map(Array.from({ length: 2_000 }, (_, index) => [`k${index}`, index]));
+  const own: JsonObject = {
+    long: "a".repeat(1_000_000),
+    needle: `b${"a".repeat(1_000)}`,
+    keys: Object.fromEntries(many),
+    list: Array.from({ length: 200_000 }, () => 1),
+  };
+  const repeated = (condition: string, count: number): string =>
+    Array.from({ length: count }, () => condition).join(" && ");
+  test.each([
+    ["one search in a long text for another", "context.long.contains(context.needle)"],
+    ["from the end", "context.long.lastIndexOf(context.needle) < 0"],
+    ["from a position", "context.long.indexOf(context.needle, 1) < 0"],
+    ["many copies of a long text", repeated("context.long.lowerAscii() != 'x'", 40)],
+    ["many readings of one", repeated("context.long.size() > 1", 40)],
+    ["many concatenations", repeated('context.long + "b" != "c"', 60)],
+    ["a search in a long list", "context.needle in context.list"],
+    ["many looks into an object", repeated("size(context.keys) > 1", 60)],
+    ["a loop that reads a long text", "[1, 2, 3].all(x, context.long.size() > x)"],
+    ["a comparison of long lists", "context.list == context.list"],
+  ])("%s ends with the reason", async (_what, expression) => {
+    const { fires, why } = await verdictOf(expression, null, own);
+    expect([fires, why]).toEqual([false, expect.stringMatching(/it looks at too many values$/)]);
+  });
+
+  test.each([
+    'context.long.contains("b") || context.long.size() == 1000000',
+    'context.long.indexOf("b") < 0 && !context.needle.contains("c") && context.needle.indexOf("a", 1) == 1',
+    'context.needle.lastIndexOf("b") == 0 && context.needle.indexOf("a") == 1 && context.needle.indexOf("") == 0',
+    'context.long.startsWith("a") && context.long != "a"',
+    '"k5" in context.keys && size(context.keys) == 2000 && context.keys.k5 == 5',
+    "context.list && size(context.list) == 200000 && context.list[7] == 1",
+  ])("one look at something long is not too much: %s", async (expression) => {
+    expect(await verdictOf(expression, null, own)).toMatchObject({ fires: true });
+  });
+
+  const large = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`k${index}`, index]));
+  const inside: JsonObject = { deep: { large, copy: { ...large }, other: { ...large, k7: 0 } }, key: "k5" };
+  test.each([
+    '"k5" in context.deep.large && !("k500" in context.deep.large)',
+    "context.deep.large.k5 == 5 && context.deep.large[context.key] == 5",
+    "has(context.deep.large.k5) && !has(context.deep.large.k500)",
+    "context.deep.large.?k500.orValue(1) == 1 && context.deep.large.?k5.orValue(1) == 5",
+    "size(context.deep.large) == 500 && context.deep.large.size() == 500",
+    "context.deep.large == context.deep.copy && context.deep.large != context.deep.other",
+    'context.deep.large.exists(k, k == "k5") && context.deep.large.all(k, context.deep.large[k] < 500)',
+    "context.deep.large && context.deep",
+    '!("size" in context.deep.large) && !("constructor" in context.deep.large) && !("get" in context.deep.large)',
+    "context.deep.large.filter(k, context.deep.large[k] > 497).size() == 2",
+  ])("an object with many fields is like any other: %s", async (expression) => {
+    expect(await verdictOf(expression, null, inside)).toEqual({ fires: true, why: "its condition is true" });
+  });
+  test.each(["size", "get", "has", "entries", "constructor", "__proto__"])(
+    "an object with many fields has no field %s of its own",
+    async (key) => {
+      for (const expression of ["context.deep.large[context.key] != 1", "!(context.deep.large[context.key] == 1)"]) {
+        const { fires, why } = await verdictOf(expression, null, { ...inside, key });
+        expect([fires, why]).toEqual([false, expect.stringContaining(`cannot be evaluated: there is no ${key}`)]);
+      }
+      expect(await verdictOf("context.deep.large[context.key]", null, { ...inside, key })).toMatchObject({
+        fires: false,
+      });
+    },
+  );
+
+  test("the conditions of one guard share the limit, and each evaluation has its own", async () => {
+    const once = "context.long.size() == 1000000";
+    const guard = guardOf(once);
+    for (let count = 0; count < 5; count += 1)
+      expect(await guard.evaluate(scopeOf(null, own))).toMatchObject({ fires: true });
+    expect(await verdictOf(`${once} && ${once}`, null, own)).toMatchObject({ fires: false });
+    expect(await verdictOf(`${once} && context.list == 1`, null, own)).toMatchObject({
+      why: "context.list == 1 is false",
+    });
+  });
+
+  test.each([
+    ["context.n / 0 == 1", "it divides by zero"],
+    ["context.n / context.zero > 1", "it divides by zero"],
+    ["!(context.zero / context.zero < 1)", "it divides by zero"],
+    ["context.n % context.zero == 1", "it divides by zero"],
+    ["1.0 / 0.0 > 5.0", "it divides by zero"],
+    ['!(double("NaN") < 1.0)', "double() gives no number of JSON"],
+    ['double("Infinity") > 1.0', "double() gives no number of JSON"],
+    ["!(double(context.word) < 80)", "double() gives no number of JSON"],
+    ["!(int(context.word) < 80)", ""],
+    ["context.n.contains('5')", "contains() is for texts"],
+    ["context.word.indexOf('a', 9) == 1", "indexOf() begins outside of the text"],
+    ["9223372036854775807 * 2 > 1", "integer overflow"],
+  ])("%s is no number, and does not fire", async (expression, cause) => {
+    const { fires, why } = await verdictOf(expression, null, { ...context, word: "NaN" });
+    expect([fires, why]).toEqual([false, expect.stringContaining(`cannot be evaluated: ${cause}`)]);
+  });
+
+  test.each(["present_0", "last_output", "last_step", "steps"])("a loop cannot call its element %s", (name) => {
+    const expression = `context.list.all(${name}, context.flag)`;
+    expect(problemsOf(expression)).toEqual([expect.objectContaining({ rule: "expression-name", offset: 17 })]);
+  });
+  test.each(["constructor", "present", "counted", "looped", "measured", "int", "size"])(
+    "an element called %s is an element",
+    async (name) => {
+      const verdict = await verdictOf(`context.list.exists(${name}, ${name} == 2 && context.flag)`);
+      expect(verdict).toMatchObject({ fires: true });
+    },
+  );
 
   test("a limit in an exists() is no element that does not match", async () => {
     const b = Array.from({ length: 200_000 }, () => 1);

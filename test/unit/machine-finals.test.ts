@@ -112,9 +112,14 @@ test("a join may be final: the run's output is then the join's input", async () 
   });
 });
 
-test("an empty list that continues in a final state ends the run there", async () => {
-  const { step } = await machine([{ from: "a", on: "success", to: forEach("b", [], { join: "ok" }) }]);
-  expect(effectOf(await step(completed(1)), "end").end).toMatchObject({ status: "completed", state: "ok" });
+test("an empty list that continues in a final state ends the run there, with the input of the join", async () => {
+  for (const [given, output] of [
+    [undefined, null],
+    [{ of: "the join" }, { of: "the join" }],
+  ] as const) {
+    const { step } = await machine([{ from: "a", on: "success", to: forEach("b", [], { join: "ok", input: given }) }]);
+    expect(effectOf(await step(completed(1)), "end").end).toEqual({ status: "completed", output, state: "ok" });
+  }
 });
 
 // The definition

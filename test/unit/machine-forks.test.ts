@@ -239,6 +239,17 @@ test("the terminal state of a branch can handle an interrupt inside the branch",
   expect(enteredBy(await step({ kind: "interrupt", name: "i", path: "x" }))).toBe("end");
 });
 
+test("a branch continues the counts of the run that forked, and a sibling has its own", async () => {
+  const { state: parent, step: parentStep } = await machine(ALL);
+  await parentStep(completed("from a"));
+  const entered = { state: "x", input: null, visit: 1 };
+  const branched = childState(parent, { id: "r/fan-1/left", entered, turns: 0, terminal: "end" });
+  expect([branched.hops, branched.counts.get("a")?.visits]).toEqual([1, 1]);
+  const sibling = childState(parent, { id: "r/fan-1/x", entered, turns: 4 });
+  expect([sibling.hops, [...sibling.counts]]).toEqual([0, [["x", { visits: 1, turns: 4 }]]]);
+  for (const each of [branched, sibling]) expect(each.suspended).toEqual([]);
+});
+
 // Other pipelines
 
 const inner = compiled({
@@ -262,7 +273,9 @@ test("an invoked pipeline is one child, named by the pipeline, whose output and 
   expect(fanOut.choice).toMatchObject({ join: "join", input: null, onFailure: "cancel" });
   // No state of this pipeline is visited by it.
   expect([...state.counts.keys()]).toEqual(["a"]);
-  await step(children(good("inner", "done")));
+  const joined = await step(children(good("inner", "done")));
+  // The turns of its states are those of its own run.
+  expect(joined.patch.turns).toEqual([]);
   expect(contextOf(state)).toMatchObject({
     upstream: { a: 1, inner: "done" },
     fork: { inner: { status: "completed" } },

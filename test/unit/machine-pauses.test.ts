@@ -103,3 +103,12 @@ test.each([
     "transitions[0].to | a pause leads to a state that works with the answer | name such a state",
   ]);
 });
+
+test("an answer that is no object is the input, whatever the row gives", async () => {
+  for (const choice of ["b", to("b", { note: 1 })] as const) {
+    const { step } = await machine([{ from: "a", on: "pause", to: choice }]);
+    expect((await step(result({ status: "paused", request: "blue" }))).effect).toMatchObject({ input: "blue" });
+  }
+  const { step } = await machine([{ from: "a", on: "pause", to: to("b", "red") }]);
+  expect((await step(paused)).effect).toMatchObject({ input: { answer: "blue" } });
+});

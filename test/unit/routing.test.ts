@@ -14,7 +14,7 @@ function decide(
 ) {
   const stages = { plan: plainStage, test: plainStage, lint: plainStage, review: focusedStage };
   const { spec } = readDefinition({ id: "p", input: z.object({}), stages, initial: "plan", ...routes });
-  return decideNext(spec, from, result, CONTEXT);
+  return decideNext(spec, from, result, CONTEXT, false);
 }
 
 // By function

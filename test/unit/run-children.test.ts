@@ -12,6 +12,7 @@ import {
   type State,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import {
   caller,
@@ -280,6 +281,46 @@ describe("an invoked pipeline", () => {
 
   test("comes to the same end after a kill at any record", async () => {
     const { whole, killed } = await killedEverywhere(() => ({ pipeline: invoking(doubling()), input: {} }));
+    for (const facts of killed) expect(facts).toEqual(whole);
+  });
+
+  test("that is cancelled while its input is checked is cancelled, and has no invalid input", async () => {
+    let checking = false;
+    const never = z.object({ n: z.number() }).refine(() => {
+      checking = true;
+      return new Promise<boolean>(() => undefined);
+    });
+    const slow = pipeline({
+      id: "slow",
+      input: never,
+      stages: { first: saying(null) },
+      initial: "first",
+      next: { first: () => done(1) },
+    });
+    const live = session({ model: noModel });
+    const run = live.start(invoking(slow), {});
+    await eventually(() => checking);
+    await run.cancel("enough");
+    expect(await run).toMatchObject({ status: "cancelled" });
+    const ends = (await eventsOf(live.host, run.runId)).filter(({ type }) => type === "run.finished");
+    expect(ends.map(({ data }) => data.status)).toEqual(["cancelled", "cancelled"]);
+  });
+
+  test("enters its initial state with its run's input itself, also after a kill and in a replay", async () => {
+    const inner = pipeline({
+      id: "inner",
+      input,
+      stages: {
+        first: work<Json, unknown>({
+          init: (ctx) => ctx.input === ctx.run.input,
+          act: (_scope, isSame) => completed(isSame),
+        }),
+      },
+      initial: "first",
+      transitions: [{ from: "first", on: "success", to: output }],
+    });
+    const { whole, killed } = await killedEverywhere(() => ({ pipeline: invoking(inner), input: {} }));
+    expect(whole.output).toMatchObject({ up: { CALLED: true } });
     for (const facts of killed) expect(facts).toEqual(whole);
   });
 });

@@ -1,7 +1,7 @@
 import { type ActScope, final, type Json, type JsonObject, pipeline, type State } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
-import { completed, dataOf, eventsOf, failed, json, noModel, session, work } from "../support/run-kit.ts";
+import { byEvents, completed, dataOf, eventsOf, failed, json, noModel, session, work } from "../support/run-kit.ts";
 
 // States that send events, through a real session, resumed after a kill before any record.
 
@@ -16,12 +16,6 @@ function sending(...events: readonly (readonly [event: string, data?: JsonObject
     }
     return failed("no event was accepted");
   });
-}
-function byEvents(
-  act: (scope: ActScope) => ReturnType<NonNullable<Parameters<typeof work>[0]>["act"] & object>,
-): State<Json, unknown> {
-  const { kind, spec } = work({ act });
-  return { kind, spec: { ...spec, completesByEvents: true } };
 }
 
 describe("a state that sends events", () => {

@@ -1,91 +1,11 @@
-import {
-  type Answer,
-  callbackInteractor,
-  type Json,
-  type PersonRequest,
-  type Pipeline,
-  type PipelineSpec,
-} from "@sluice/core";
-import { type Script, scriptedModel } from "@sluice/stages";
-import { loadWorkflow, type WorkflowInput } from "@sluice/workflows";
+import { callbackInteractor, type PipelineSpec } from "@sluice/core";
 import { describe, expect, test } from "vitest";
+import { giving, machine, pipelineOf, ROWS, runFlujo } from "../support/flujo.ts";
 import { killedEverywhere } from "../support/killed-runs.ts";
-import { dataOf, eventsOf, session } from "../support/run-kit.ts";
-import { loadTexts } from "../support/workflows.ts";
+import { session } from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
 
-// Flujo state machines as they run: with scripted agents, and people who answer.
-
-const fixtures = new URL("../fixtures/workflows/flujo/", import.meta.url);
-
-/** The turns of agents that complete with these outputs, one for each visit. */
-function outputs(byStep: Readonly<Record<string, readonly Json[]>>): Script {
-  const turns = Object.entries(byStep).map(
-    ([step, all]) => [step, all.map((input) => ({ calls: [{ tool: "submit", input }] }))] as const,
-  );
-  return { stages: Object.fromEntries(turns) };
-}
-
-function answering(answers: readonly (Answer | Json)[], asked: PersonRequest[] = []) {
-  let next = 0;
-  return callbackInteractor("ann", (request) => {
-    asked.push(request);
-    const answer = answers[next];
-    next += 1;
-    const isAnswer =
-      typeof answer === "object" && answer !== null && "kind" in answer && typeof answer.kind === "string";
-    return isAnswer && answer.kind === "deny" ? { kind: "deny" } : { kind: "value", value: answer as Json };
-  });
-}
-
-async function load(
-  text: string,
-  others: Readonly<Record<string, string>> = {},
-): Promise<Pipeline<WorkflowInput, unknown>> {
-  const { pipeline, diagnostics } = await loadTexts("w/m.yaml", { "w/m.yaml": text, ...others });
-  if (pipeline === undefined) throw new Error(JSON.stringify(diagnostics, null, 2));
-  return pipeline;
-}
-
-interface Ran {
-  readonly status: string;
-  readonly error: { readonly code: string; readonly message: string } | undefined;
-  readonly state: string | undefined;
-  readonly output: unknown;
-  /** The states that were entered and how they ended. */
-  readonly walk: readonly string[];
-  readonly routes: readonly string[];
-  readonly asked: readonly string[];
-  readonly events: Awaited<ReturnType<typeof eventsOf>>;
-}
-
-async function run(
-  pipeline: Pipeline<WorkflowInput, unknown>,
-  {
-    script = {},
-    answers,
-  }: { readonly script?: Readonly<Record<string, readonly Json[]>>; readonly answers?: readonly Json[] },
-): Promise<Ran> {
-  const asked: PersonRequest[] = [];
-  const live = session({
-    model: scriptedModel(outputs(script)),
-    ...(answers === undefined ? {} : { interactors: [answering(answers, asked)] }),
-  });
-  const started = live.start(pipeline, { task: "the task" });
-  const result = await started;
-  const events = await eventsOf(live.host, started.runId);
-  const own = events.filter(({ runId }) => runId === started.runId);
-  const { status, error, state, output } = { error: undefined, state: undefined, output: undefined, ...result };
-  return {
-    status,
-    error,
-    state,
-    output,
-    walk: result.stages.map(({ executionId, status: ended }) => `${executionId} ${ended}`),
-    routes: dataOf(own, "route.decided").map(({ from, to, choice }) => `${String(from)} -> ${String(to ?? choice)}`),
-    asked: asked.map(({ body }) => String(body.question)),
-    events,
-  };
-}
+// Flujo state machines as they run, beside the facts of test/facts/flujo.
 
 /** Two questions, with an agent before each of them. */
 const QUESTIONS = `kind: StateMachine
@@ -109,61 +29,18 @@ const script = {
   middle: [{ result: "which size" }],
   finish: [{ result: "made" }],
 };
-const answers = ["red", 3];
 
 describe("a state that asks a person", () => {
-  test("without a row for its pause waits, and goes on in the same execution", async () => {
-    const ran = await run(await load(QUESTIONS.replace("ROWS\n", "")), { script, answers });
-    expect(ran).toMatchObject({ status: "completed", state: "done", output: { result: "made" } });
-    expect(ran.walk).toEqual(["work#1 completed"]);
-    expect(ran.asked).toEqual(["which color?", "And which size?"]);
-  });
-
-  test("with a row to itself goes on in a further visit, and repeats nothing", async () => {
-    const rows = "  - { from: work, on: pause, to: work }";
-    // The script has one turn for each agent: a repeated step would have none.
-    const ran = await run(await load(QUESTIONS.replace("ROWS", rows)), { script, answers });
-    expect(ran).toMatchObject({ status: "completed", state: "done", output: { result: "made" } });
-    expect(ran.walk).toEqual(["work#1 paused", "work#2 paused", "work#3 completed"]);
-    expect(ran.routes).toEqual(["work -> work", "work -> work", "work -> done"]);
-    expect(ran.asked).toEqual(["which color?", "And which size?"]);
-  });
-
-  test("with a row to another state gives it the answer, and merges nothing", async () => {
-    const text = `kind: StateMachine
-start_state: ask
-end_states: [done, failed]
-states:
-  ask:
-    - { name: before, prompt: Start., tools: [], updates_context: true }
-    - { kind: hitl, name: color, message: "Which?", sink_to: scratchpad.color }
-    - { name: never, prompt: Never., tools: [] }
-  use: [{ name: use_it, prompt: "Use {{ resume_input }} and {{ previous_step }}.", tools: [] }]
-transitions:
-  - { from: ask, on: pause, to: use, when: 'output.last_output == "red"' }
-  - { from: ask, on: pause, to: ask }
-  - { from: use, on: success, to: done, when: "!context.scratchpad" }
-  - { from: use, on: success, to: failed }
-  - { from: ask, on: success, to: done }
-`;
-    const ran = await run(await load(text), {
-      script: { before: [{ result: "b" }], use: [{ result: "used" }] },
-      answers: ["red"],
-    });
-    expect(ran).toMatchObject({ status: "completed", state: "done", output: { result: "used" } });
-    expect(ran.walk).toEqual(["ask#1 paused", "use#1 completed"]);
-  });
-
   test("and gets none fails, so that its failure row decides", async () => {
-    const ran = await run(await load(QUESTIONS.replace("ROWS\n", "")), { script });
+    const ran = await runFlujo(QUESTIONS.replace("ROWS\n", ""), { outputs: script });
     expect(ran).toMatchObject({ status: "failed", state: "failed", error: { code: "failed" } });
     expect(ran.walk).toEqual(["work#1 failed"]);
   });
 
   test("cannot be taken for one that was visited before by what a run is given", async () => {
     const rows = "  - { from: work, on: pause, to: work }";
-    const pipeline = await load(QUESTIONS.replace("ROWS", rows));
-    const live = session({ model: scriptedModel(outputs(script)) });
+    const pipeline = await pipelineOf(QUESTIONS.replace("ROWS", rows));
+    const live = session({ model: giving(script) });
     const resume = {
       state: "work",
       outputs: { prelude: 1, color: "red", middle: 1, size: 3 },
@@ -176,129 +53,8 @@ transitions:
   });
 });
 
-describe("a machine", () => {
-  test("of the specification runs to its end", async () => {
-    const { pipeline } = await loadWorkflow(new URL("orchestrate.yaml", fixtures).pathname);
-    if (pipeline === undefined) throw new Error("it does not load");
-    const ran = await run(pipeline, {
-      script: {
-        draft_question: [{ question: "Which cohort?" }],
-        discover: [{ concepts: ["age"] }],
-        review: [{ verdict: "approve" }],
-      },
-      answers: ["adults"],
-    });
-    expect(ran).toMatchObject({ status: "completed", state: "done", output: { verdict: "approve" } });
-    expect(ran.walk).toEqual(["clarification#1 completed", "concept_discovery#1 completed", "review#1 completed"]);
-    expect(ran.asked).toEqual(["Which cohort?"]);
-  });
-
-  const TWO = `kind: StateMachine
-start_state: a
-end_states: [done, failed]
-context: { scratchpad: { level: 2 } }
-states:
-  a: [{ name: one, prompt: "One of {{ ctx.task }}.", tools: [] }]
-  b: [{ name: two, prompt: "After {{ previous_step.result }} and {{ steps.one.result }}.", tools: [] }]
-transitions:
-`;
-  test("hands the output of a state to the next, and ends in the state that its rows say", async () => {
-    const rows =
-      "  - { from: a, on: success, to: b }\n  - { from: b, on: success, to: done }\n  - { from: '*', on: failure, to: failed }\n";
-    const ran = await run(await load(TWO + rows), { script: { a: [{ result: "x" }], b: [{ result: "y" }] } });
-    expect(ran).toMatchObject({ status: "completed", state: "done", output: { result: "y" } });
-    expect(ran.routes).toEqual(["a -> b", "b -> done"]);
-    const prompts = ran.events.filter(({ type }) => type === "stage.init");
-    expect(JSON.stringify(prompts)).not.toContain("previous_step");
-  });
-
-  test("takes the first row that holds, and records why the others do not", async () => {
-    const rows = `  - { from: a, on: success, to: failed, when: context.scratchpad.level > 2 }
-  - { from: a, on: success, to: failed, when: context.nope.deeper == 1 }
-  - { from: a, on: success, to: b, when: context.scratchpad.level == 2 }
-  - { from: a, on: success, to: failed }
-  - { from: b, on: success, to: done }
-`;
-    const ran = await run(await load(TWO + rows), { script: { a: [{ result: "x" }], b: [{ result: "y" }] } });
-    expect(ran).toMatchObject({ status: "completed", state: "done" });
-    const own = dataOf(ran.events, "route.decided")[0];
-    expect(own).toMatchObject({
-      why: {
-        by: "table",
-        row: 2,
-        rejectedRows: [
-          { row: 0, why: "context.scratchpad.level > 2 is false" },
-          { row: 1, why: expect.stringContaining("cannot be evaluated") },
-        ],
-      },
-    });
-  });
-
-  test("whose state fails without a row for it fails", async () => {
-    const rows = "  - { from: a, on: success, to: b }\n  - { from: b, on: success, to: done }\n";
-    const ran = await run(await load(TWO + rows), { script: { a: [{ wrong: 1 }] } });
-    expect(ran).toMatchObject({ status: "failed", state: undefined });
-    expect(ran.walk).toEqual(["a#1 failed"]);
-  });
-
-  test("whose failure row leads to an end called failed has failed", async () => {
-    const rows =
-      "  - { from: a, on: success, to: b }\n  - { from: b, on: success, to: done }\n  - { from: '*', on: failure, to: failed }\n";
-    const ran = await run(await load(TWO + rows), { script: { a: [{ wrong: 1 }] } });
-    expect(ran).toMatchObject({ status: "failed", state: "failed", error: { message: "ended in state failed" } });
-  });
-
-  test("with a success that no row is for fails and says so", async () => {
-    const rows = "  - { from: a, on: failure, to: b }\n  - { from: b, on: success, to: done }\n";
-    const ran = await run(await load(TWO + rows), { script: { a: [{ result: "x" }] } });
-    expect(ran).toMatchObject({
-      status: "failed",
-      error: { message: "a completed, and no transition leads on from it" },
-    });
-  });
-
-  test("that loops without an end fails at its cap", async () => {
-    const rows = `  - { from: a, on: success, to: b }
-  - { from: b, on: success, to: done, when: context.never }
-  - { from: b, on: success, to: a }
-`;
-    const turns = Array.from({ length: 30 }, () => ({ result: "x" }));
-    const text = (TWO + rows).replace("context:", "limits: { max_hops: 5 }\ncontext:");
-    const ran = await run(await load(text), { script: { a: turns, b: turns } });
-    expect(ran).toMatchObject({ status: "failed", error: { code: "limit_hops" } });
-  });
-
-  test("stops inside a state at the step that fails", async () => {
-    const text = `kind: StateMachine
-start_state: a
-end_states: [done, failed]
-states:
-  a:
-    - { name: bad, prompt: Bad., tools: [] }
-    - { name: after, prompt: After., tools: [], updates_context: true }
-transitions:
-  - { from: a, on: success, to: done }
-  - { from: a, on: failure, to: failed, when: 'output.last_step.feedback.startsWith("bad failed") && !context.scratchpad' }
-`;
-    const ran = await run(await load(text), { script: { bad: [{ wrong: 1 }], after: [{ result: "x" }] } });
-    expect(ran).toMatchObject({ status: "failed", state: "failed" });
-    expect(ran.events.some(({ runId }) => runId.endsWith("/after"))).toBe(false);
-  });
-
-  test("has states without steps, which succeed", async () => {
-    const text = `kind: StateMachine
-start_state: a
-end_states: [done, failed]
-states: { a: [], b: { steps: [] } }
-transitions:
-  - { from: a, on: success, to: b, when: output == null }
-  - { from: b, on: success, to: done }
-`;
-    expect(await run(await load(text), {})).toMatchObject({ status: "completed", state: "done", output: null });
-  });
-
-  test("passes context, outputs and answers between steps, states and imports", async () => {
-    const text = `kind: StateMachine
+test("a machine passes context, outputs and answers between steps, states and imports", async () => {
+  const text = `kind: StateMachine
 start_state: a
 end_states: [done, failed]
 imports: { child: ./child.yaml }
@@ -315,58 +71,97 @@ transitions:
   - { from: a, on: success, to: b, when: 'steps.go.result == "child" && steps.ok == "yes" && output.last_step.name == "ok"' }
   - { from: b, on: success, to: done, when: 'context.result == {"found": "it"} && context.scratchpad == {"from": "parent"}' }
 `;
-    const child = `steps:
+  const child = `steps:
   - { name: look, prompt: "{{ context.scratchpad.from }} {{ ctx.run.input.extra }}", tools: [], sink_to: scratchpad.seen }
   - { name: find, prompt: "{{ previous_step.result }} {{ context.scratchpad.seen.result }}", tools: [], output_schema: { type: object, properties: { found: { type: string }, result: { type: string } } }, updates_context: true }
 `;
-    const ran = await run(await load(text, { "w/child.yaml": child }), {
-      script: { look: [{ result: "seen" }], find: [{ found: "it", result: "child" }], b: [{ result: "end" }] },
-      answers: ["yes"],
+  const ran = await runFlujo(text, {
+    files: { "w/child.yaml": child },
+    outputs: { look: [{ result: "seen" }], find: [{ found: "it", result: "child" }], b: [{ result: "end" }] },
+    answers: ["yes"],
+  });
+  expect(ran.error).toBeUndefined();
+  expect(ran).toMatchObject({ status: "completed", state: "done", asked: ["it child?"] });
+});
+
+test("an import may be a workflow of another format, which has this one's context and gives back its own", async () => {
+  const states = `  a: [{ name: doc, uses: imports.doc, outputs: [{ child: found, parent: result.found }] }]
+  b: [{ name: folder, uses: imports.folder, input: { extra: "{{ context.result.found }}" } }]`;
+  const more = "imports: { doc: ./doc.yaml, folder: ./stages }\ncontext: { scratchpad: { level: high } }";
+  const text = machine(ROWS.replace("to: done }", "to: done, when: output.text == 'folder' }"), { states, more });
+  const files = {
+    "w/doc.yaml": `id: doc
+initial: looking
+states:
+  looking: { allowed_tools: [], instructions: "Look at {{ctx.context.scratchpad.level}}.", on: { FOUND: complete } }
+  complete: { type: final, outcome: completed }
+`,
+    "w/stages/pipeline.yaml": "id: folder\ninitial: write\ntransitions:\n  - { from: write, to: done }\n",
+    "w/stages/write.md": `---
+allowedTools: []
+completionTool: finish
+completionSchema: { type: object, properties: { text: { type: string } }, required: [text] }
+---
+Write {{ctx.run.input.extra}} for {{ctx.task}}.
+`,
+  };
+  const model = talker(({ stage }) => ({
+    calls: [
+      stage === "looking"
+        ? { tool: "transition", input: { event: "FOUND", data: { found: "it" } } }
+        : { tool: "finish", input: { text: "folder" } },
+    ],
+  }));
+  const ran = await runFlujo(text, { files, options: { model } });
+  expect([ran.error, ran.state, ran.output]).toEqual([undefined, "done", { text: "folder" }]);
+  const prompts = JSON.stringify(model.heard.map(({ messages }) => messages));
+  expect([prompts.includes("Look at high."), prompts.includes("Write it for the task.")]).toEqual([true, true]);
+});
+
+describe("a template", () => {
+  const files = { "w/o.yaml": "steps: [{ name: in, prompt: '{{ ctx.task }} {{ ctx.run.input.r }}', tools: [] }]" };
+  const importing = (input: string): string =>
+    machine(ROWS, {
+      states: `  a: [{ name: first, prompt: P, tools: [] }, { name: go, uses: imports.o, input: ${input} }]\n  b: []`,
+      more: "imports: { o: ./o.yaml }\ncontext: { v: VALUE }",
     });
-    expect(ran.error).toBeUndefined();
-    expect(ran).toMatchObject({ status: "completed", state: "done", asked: ["it child?"] });
+  const outputs = { first: [{ result: "1" }], in: [{ result: "2" }] };
+
+  test("in the input of an import is replaced", async () => {
+    const text = importing('"Do {{ context.v }} {{ steps.first.result }}"');
+    const ran = await runFlujo(text, { files, outputs, input: { task: "t", r: "run" } });
+    expect([ran.state, ran.prompts[1]]).toEqual(["done", "in: Do VALUE 1 run"]);
+    const fields = importing('{ task: "{{ previous_step.result }}", r: "{{ context.v }}", n: 1 }');
+    const other = await runFlujo(fields, { files, outputs, input: { task: "t", r: "run" } });
+    expect([other.state, other.prompts[1]]).toEqual(["done", "in: 1 VALUE"]);
   });
 
-  test("may be inside another one's state, and followed by steps", async () => {
-    const text = `name: outer
-steps:
-  - kind: StateMachine
-    name: first
-    start_state: x
-    end_states: [done, failed]
-    states:
-      x:
-        - kind: StateMachine
-          name: inner
-          start_state: x
-          end_states: [done]
-          states: { x: [{ name: deep, prompt: Deep., tools: [], sink_to: scratchpad.deep }] }
-          transitions: [{ from: x, on: success, to: done }]
-    transitions:
-      - { from: x, on: success, to: done, when: 'context.scratchpad.deep.result == "d"' }
-      - { from: x, on: success, to: failed }
-  - { name: after, prompt: "{{ steps.first.result }} {{ context.scratchpad.deep.result }}", tools: [] }
-`;
-    const ran = await run(await load(text), { script: { deep: [{ result: "d" }], after: [{ result: "a" }] } });
-    expect(ran).toMatchObject({ status: "completed", state: "done", output: { result: "a" } });
-    expect(ran.walk).toEqual(["first#1 completed", "after#1 completed"]);
+  test("in what an agent or a person wrote is text", async () => {
+    const written = "{{ ctx.run.input.secret }}{{ context.v }}";
+    const states = `  a:
+    - { name: first, prompt: P, tools: [], sink_to: v }
+    - { kind: hitl, name: ask, message: "{{ context.v.result }}" }
+    - { name: go, uses: imports.o, input: { task: "{{ resume_input }}", r: "{{ context.v.result }}" } }
+  b: []`;
+    const text = machine(ROWS, { states, more: "imports: { o: ./o.yaml }" });
+    const ran = await runFlujo(text, {
+      files,
+      outputs: { ...outputs, first: [{ result: written }] },
+      answers: [written],
+      input: { task: "t", secret: "SECRET" },
+    });
+    expect([ran.asked, ran.prompts[1]]).toEqual([[written], `in: ${written} ${written}`]);
   });
 
-  test("inside another one fails its state when it fails", async () => {
-    const text = `name: outer
-steps:
-  - kind: StateMachine
-    name: first
-    start_state: x
-    end_states: [done, failed]
-    states: { x: [{ name: deep, prompt: Deep., tools: [] }] }
-    transitions:
-      - { from: x, on: success, to: done, when: context.never }
-      - { from: x, on: success, to: failed }
-  - { name: after, prompt: After., tools: [] }
-`;
-    const ran = await run(await load(text), { script: { x: [{ result: "d" }], after: [{ result: "a" }] } });
-    expect(ran).toMatchObject({ status: "failed", walk: ["first#1 failed"] });
+  test.each([
+    ["a question", '{ kind: hitl, name: q, message: "{{ context.nope.x }}" }'],
+    ["the input of an import", '{ name: q, uses: imports.o, input: "{{ context.nope.x }}" }'],
+    ["a prompt", '{ name: q, prompt: "{{ context.nope.x }}", tools: [], sink_to: x }'],
+  ])("of %s that leads nowhere fails the state, whose row decides", async (_what, step) => {
+    const text = machine(ROWS, { states: `  a: [${step}]\n  b: []`, more: "imports: { o: ./o.yaml }" });
+    const ran = await runFlujo(text, { files, outputs, answers: [] });
+    expect([ran.state, ran.walk]).toEqual(["failed", ["a#1 failed"]]);
+    expect(JSON.stringify(ran.result.stages)).toContain("leads nowhere");
   });
 });
 
@@ -376,13 +171,13 @@ describe("a run that is killed before each of its records", () => {
     ["without", "  - { from: work, on: skipped_never, to: work }"],
   ])("ends like one that is not, and repeats no finished step: %s", async (_name, rows) => {
     const own = rows.includes("skipped_never") ? QUESTIONS.replace("ROWS\n", "") : QUESTIONS.replace("ROWS", rows);
-    const loaded = await load(own);
+    const loaded = await pipelineOf(own);
     const spec: PipelineSpec = loaded.spec;
     const { whole, killed } = await killedEverywhere(() => ({
       pipeline: { id: loaded.id, spec },
       input: { task: "the task" },
       options: {
-        model: scriptedModel(outputs(script)),
+        model: giving(script),
         interactors: [
           callbackInteractor("ann", ({ body }) => ({ kind: "value", value: body.answer === undefined ? "red" : 3 })),
         ],

@@ -76,7 +76,13 @@ describe.each([["off"], ["require"]] as const)("with the sandbox %s", (sandbox) 
         ],
         sandbox,
       ),
-    ).toEqual([expect.arrayContaining(["src/deep/new.ts"]), ["src/old.ts"], ["src/old.ts"]]);
+    ).toEqual([["src/deep/new.ts"], ["src/old.ts"], ["src/old.ts"]]);
+  });
+
+  test.skipIf(skip)("a folder that a command makes or removes is no file", async () => {
+    expect(
+      await interruptsOf([["Bash", { command: "mkdir -p src/deep && rmdir src/deep; mkdir src/empty" }]], sandbox),
+    ).toEqual([]);
   });
 
   test.skipIf(skip)(

@@ -3,6 +3,7 @@ import {
   type ActOutcome,
   type ActScope,
   backToInterrupted,
+  cancel,
   done,
   final,
   type Json,
@@ -362,41 +363,123 @@ describe("a handler that does not return", () => {
 
   test("in a sibling fails that sibling, which has no other way on", async () => {
     const live = session(options());
-    const inFanOut = pipeline({
-      id: "siblings",
-      input,
-      interrupts: { REVIEW: { files: "src/**", target: "review" } },
-      stages: {
-        start: work<Json, unknown>({}),
-        one: work<Json, unknown>({ act: changes(["src/a.ts"]) }),
-        two: work<Json, unknown>({ act: changes(["docs/a.md"]) }),
-        review: work<Json, unknown>({ act: ({ ctx }) => completed(json(ctx.run.input)) }),
-        join: work<Json, unknown>({ act: ({ ctx }) => completed(json(ctx.fork)) }),
-      },
-      initial: "start",
-      transitions: [
-        {
-          from: "start",
-          on: "success",
-          to: { kind: "fanOut", siblings: ["one", "two"], join: "join", onFailure: "settle" },
-        },
-        {
-          from: "review",
-          on: "success",
-          when: (result) => Reflect.get(Object(outputOf(result)), "leave") === true,
-          to: "join",
-        },
-        { from: "review", on: "success", to: backToInterrupted() },
-        { from: "join", on: "success", to: output },
-      ],
-    });
-    expect(await live.run(inFanOut, { leave: true })).toMatchObject({
+    const run = live.start(inFanOut(), { leave: true });
+    const result = await run;
+    expect(result).toMatchObject({
       output: { one: { status: "failed", code: "interrupted" }, two: { status: "completed" } },
     });
-    const returned = await live.run(inFanOut, { leave: false });
+    const events = await eventsOf(live.host, run.runId);
+    const ends = events.filter(({ type, executionId }) => type === "attempt.finished" && executionId === "one#1");
+    expect(ends.map(({ data }) => data)).toMatchObject([{ outcome: "failed", code: "interrupted" }]);
+    expect(executionsOf(result.stages)).toContain("one#1 failed");
+    const returned = await live.run(inFanOut(), { leave: false });
     expect(returned).toMatchObject({ output: { one: { status: "completed" }, two: { status: "completed" } } });
     expect(executionsOf(returned.stages)).toContain("review#1 completed");
   });
+
+  test("in a sibling, because it may not be entered again, fails that sibling with the limit", async () => {
+    const live = session(options());
+    const twice: Act = async (scope) =>
+      completed(json([await turn(scope, 1, [["src/a.ts"]]), await turn(scope, 2, [["src/b.ts"]])]));
+    const run = live.start(inFanOut({ one: twice, maxVisits: 1 }), { leave: false });
+    expect(await run).toMatchObject({
+      output: { one: { status: "failed", code: "interrupted", message: "state review was entered 1 times" } },
+    });
+    const reached = (await eventsOf(live.host, run.runId)).filter(({ type }) => type === "limit.reached");
+    expect(reached).toMatchObject([
+      { runId: `${run.runId}/fan-1/one`, data: { limit: "maxVisits", message: "state review was entered 1 times" } },
+    ]);
+  });
+
+  test("in a sibling, because its route cancels, fails that sibling", async () => {
+    const live = session(options());
+    expect(await live.run(inFanOut(), { leave: "cancel" })).toMatchObject({
+      output: { one: { status: "failed", code: "interrupted" } },
+    });
+  });
+
+  test("in a sibling, because it ended as cancelled, ends that sibling as cancelled", async () => {
+    const live = session(options());
+    const review: Act = () => ({ ...cancelled(), reason: "it gave up" });
+    expect(await live.run(inFanOut({ review }), {})).toMatchObject({
+      output: { one: { status: "cancelled", code: "cancelled", message: "it gave up" } },
+    });
+  });
+
+  test("in a sibling whose run is cancelled ends that sibling's run as cancelled", async () => {
+    const live = session(options());
+    let working = false;
+    const review: Act = async (scope) => {
+      working = true;
+      await scope.wait("wait", Number.MAX_SAFE_INTEGER);
+      return cancelled();
+    };
+    const run = live.start(inFanOut({ review }), {});
+    await eventually(() => working && live.clock.waiting() > 0);
+    await run.cancel("enough");
+    expect(await run).toMatchObject({ status: "cancelled" });
+    const events = await eventsOf(live.host, run.runId);
+    const ended = events.filter(({ type, runId }) => type === "run.finished" && runId.endsWith("/one"));
+    expect(ended.map(({ data }) => data)).toMatchObject([{ status: "cancelled" }]);
+    const attempts = events.filter(({ type, executionId }) => type === "attempt.finished" && executionId === "one#1");
+    expect(attempts.map(({ data }) => data.outcome)).toEqual(["cancelled"]);
+  });
+});
+
+/** `one` changes a file of an interrupt in a fan-out beside `two`; the handler goes to the join if the run's input says so. */
+function inFanOut(own: { readonly one?: Act; readonly review?: Act; readonly maxVisits?: number } = {}) {
+  const { one = changes(["src/a.ts"]), review = ({ ctx }) => completed(json(ctx.run.input)), maxVisits = 10 } = own;
+  return pipeline({
+    id: "siblings",
+    input,
+    limits: { maxVisits },
+    interrupts: { REVIEW: { files: "src/**", target: "review" } },
+    stages: {
+      start: work<Json, unknown>({}),
+      one: work<Json, unknown>({ act: one }),
+      two: work<Json, unknown>({ act: changes(["docs/a.md"]) }),
+      review: work<Json, unknown>({ act: review }),
+      join: work<Json, unknown>({ act: ({ ctx }) => completed(json(ctx.fork)) }),
+    },
+    initial: "start",
+    transitions: [
+      {
+        from: "start",
+        on: "success",
+        to: { kind: "fanOut", siblings: ["one", "two"], join: "join", onFailure: "settle" },
+      },
+      {
+        from: "review",
+        on: "success",
+        when: (result) => Reflect.get(Object(outputOf(result)), "leave") === true,
+        to: "join",
+      },
+      {
+        from: "review",
+        on: "success",
+        when: (result) => Reflect.get(Object(outputOf(result)), "leave") === "cancel",
+        to: cancel("not this way"),
+      },
+      { from: "review", on: "success", to: backToInterrupted() },
+      { from: "join", on: "success", to: output },
+    ],
+  });
+}
+
+test("a run that is cancelled by the call that changed the file starts no handler", async () => {
+  let stop = (): unknown => undefined;
+  const stopping = tool("Change", {
+    ...changeSpec,
+    execute: async () => {
+      void stop();
+      return { ok: true, output: "changed" };
+    },
+  });
+  const live = session(options([stopping]));
+  const run = live.start(interrupted(), {});
+  stop = () => run.cancel("enough");
+  expect(await run).toMatchObject({ status: "cancelled", stages: [{ executionId: "work#1", status: "cancelled" }] });
+  expect(dataOf(await eventsOf(live.host, run.runId), "interrupt.started")).toEqual([]);
 });
 
 test("a run that is cancelled while a handler works ends all of it as cancelled, in order", async () => {

@@ -1,35 +1,49 @@
 import { final, fork, pipeline, state } from "@sluice/core";
 import { createSession } from "@sluice/stages";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 
-test("forks that lead to each other end at the caps of the run: a branch continues its parent's counts", async () => {
+/** Runs forks whose states do nothing. */
+async function runOf(width: number) {
   const step = state({ kind: "step", output: z.string() });
+  const to = (initial: "one" | "two") => {
+    const keys = Array.from({ length: width }, (_, index) => `b${index}`);
+    const branches = Object.fromEntries(keys.map((key) => [key, { initial, terminal: "end" as const }]));
+    return fork(branches, { onComplete: "end" });
+  };
   const forks = pipeline({
     id: "forks",
     input: z.object({}),
     stages: { one: step, two: step, end: final("completed") },
     initial: "one",
     transitions: [
-      { from: "one", on: "success", to: fork({ x: { initial: "two", terminal: "end" } }, { onComplete: "end" }) },
-      { from: "two", on: "success", to: fork({ y: { initial: "one", terminal: "end" } }, { onComplete: "end" }) },
+      { from: "one", on: "success", to: to("two") },
+      { from: "two", on: "success", to: to("one") },
     ],
   });
+  let executions = 0;
   const session = createSession({
     executors: [
       {
         kind: "step",
-        act: async () => ({
-          status: "completed",
-          output: "done",
-          turns: 0,
-          usage: { inputTokens: 0, outputTokens: 0 },
-        }),
+        act: async () => {
+          executions += 1;
+          return { status: "completed", output: "done", turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+        },
       },
     ],
   });
+  onTestFinished(() => session.close());
   const result = await session.run(forks, {});
-  await session.close();
-  expect(result).toMatchObject({ status: "failed" });
-  expect(JSON.stringify(result)).toContain("was entered 10 times");
+  return { result, executions };
+}
+
+test.each([
+  [1, 5],
+  [3, 121],
+])("forks of %d branches that lead to each other end four deep, after at most %d executions", async (width, most) => {
+  const { result, executions } = await runOf(width);
+  expect(result.status).toBe("failed");
+  expect(executions).toBeLessThanOrEqual(most);
+  expect(JSON.stringify(result)).toContain("more than 4 forks are inside each other");
 });

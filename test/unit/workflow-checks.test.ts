@@ -286,6 +286,24 @@ test("branches that only read are a review, and so is a pipeline that does", asy
   expect(await warnings(fixing)).toContain("write-without-review states.work");
 });
 
+test("changes in a branch are looked at after its fork, where the run goes on", async () => {
+  const branches = { docs: { initial: "write", terminal: "written" } };
+  const states = {
+    work: { ...READ, on: { OK: { fork: { branches, on_complete: "check", on_fail: "failed" } } } },
+    write: { allowed_tools: ["Edit"], on: { OK: "written", FAIL: "failed" } },
+    written: { type: "final", outcome: "completed" },
+  };
+  const check = { ...READ, on: { OK: "done", FAIL: "failed" } };
+  expect(await warnings({ ...states, check })).toEqual([]);
+  const unread = {
+    ...states,
+    work: { ...READ, on: { OK: { fork: { branches, on_complete: "done", on_fail: "failed" } } } },
+  };
+  expect(await warnings(unread)).toContain("write-without-review states.write");
+  const joined = { ...states, check: { allowed_tools: ["Edit"], on: { OK: "done", FAIL: "failed" } } };
+  expect(await warnings(joined)).toContain("write-without-review states.write");
+});
+
 test("a state that runs pipelines may do what they do", async () => {
   const flow = `kind: StateMachine
 start_state: plan

@@ -272,3 +272,69 @@ test("SARIF names the rule, the place in the file and the part of the document",
 test("every rule of the mistakes is described", () => {
   expect(MISTAKES.filter(([rule]) => RULES[rule] === undefined)).toEqual([]);
 });
+
+/** The suggestions for a document of one working state with these fields, and what else it has. */
+async function suggestionsFor(state: object, more: object = {}): Promise<readonly (string | undefined)[]> {
+  const working = { allowed_tools: ["Read"], on: { DONE: "done" }, ...state };
+  const states = { working, done: { type: "final" } };
+  const text = JSON.stringify({ id: "w", initial: "working", states, ...more });
+  const { diagnostics } = await loadTexts("w.json", { "w.json": text }, { tools: ["Read", "Grep"] });
+  return diagnostics.map(({ suggestion }) => suggestion);
+}
+
+test.each([
+  [
+    "a word of another format is answered with the field that is meant",
+    { prompt: "Work." },
+    {},
+    'did you mean "instructions"?',
+  ],
+  ["so is one in camelCase", { maxTurns: 3 }, {}, 'did you mean "turn_cap"?'],
+  ["a field that is missing is explained", {}, { guards: { g: { field: "a" } } }, "add it: how the field is compared"],
+  [
+    "a tool that does not exist, in the form that a file can have",
+    { allowed_tools: ["Grepp"] },
+    {},
+    'did you mean "Grep"?',
+  ],
+  ["an outcome of a state that is not final", { on: undefined, outcome: "completed" }, {}, 'add "type": "final"'],
+  ["a state like no other, with all states", { on: { DONE: "zebra" } }, {}, "there is working, done"],
+  [
+    "an expression as a guard, with how guards are defined",
+    { on: { DONE: { target: "done", guard: "tests == 1" } } },
+    {},
+    'define it under "guards", as in { field: tests, op: eq, value: pass }, and write its name here',
+  ],
+  [
+    "a workflow that is not found by its name, with the path of a file beside",
+    { on: { DONE: { invoke: "suite", on_complete: "done" } } },
+    {},
+    'for a file beside this one, write its path, such as "./suite.json"',
+  ],
+  [
+    "a field that the context does not start with, as an agent may forget to send it",
+    { instructions: "The cause: {{ctx.context.cause}}" },
+    {},
+    'add "cause": null to "context"',
+  ],
+  [
+    "one that is close to another field",
+    { instructions: "The cause: {{ ctx.context.couse.line }}" },
+    { context: { cause: null } },
+    'did you mean "cause"?',
+  ],
+])("%s", async (_what, state, more, suggestion) => {
+  expect(await suggestionsFor(state, more)).toContain(suggestion);
+});
+
+test("a line that is indented otherwise is shown itself, with what to do", async () => {
+  const text = "id: w\ninitial: a\nstates:\n  a:\n    allowed_tools: []\non: { DONE: b }\n\n  b: { type: final }\n";
+  const { diagnostics } = await loadTexts("w.yaml", { "w.yaml": text });
+  expect(
+    renderText(diagnostics, () => text),
+  ).toBe(`w.yaml:6:1: error: The file is neither YAML nor JSON here: All mapping items must start at the same column. [syntax]
+  6 | on: { DONE: b }
+    | ^^^^^^^^^^^^^^^
+    = indent it as the lines beside it, and close every bracket before it
+`);
+});

@@ -31,7 +31,7 @@ const ROWS = `  - { from: a, on: success, to: b }
 `;
 
 const load = async (text: string, others: Readonly<Record<string, string>> = {}): Promise<LoadedWorkflow> =>
-  await loadTexts("w/m.yaml", { "w/m.yaml": text, ...others });
+  await loadTexts("w/m.yaml", { "w/m.yaml": text, "w/o.yaml": `steps:\n  ${agent("inside")}\n`, ...others });
 
 async function loaded(text: string, others: Readonly<Record<string, string>> = {}) {
   const { pipeline, diagnostics } = await load(text, others);
@@ -102,28 +102,9 @@ describe("a state machine loads", () => {
     expect((await load(step)).id).toBe("m");
   });
 
-  test("rows keep their order", async () => {
-    const rows = await rowsOf(
-      machine(`  - { from: a, on: success, to: b, when: context.x }
-  - { from: a, on: success, to: done }
-  - { from: b, on: success, to: done }
-`),
-    );
-    expect(rows.map((row) => [row.from, targetOf(row), row.when?.text])).toEqual([
-      ["a", "b", "context.x"],
-      ["a", "done", undefined],
-      ["b", "done", undefined],
-    ]);
-  });
-
-  test("the key on needs no quotes, and keys may be in camelCase", async () => {
+  test("keys may be in camelCase", async () => {
     const text = machine(ROWS).replace("start_state", "startState").replace("end_states", "endStates");
     expect((await rowsOf(text)).map(({ on }) => on)).toEqual(["success", "success", "failure"]);
-  });
-
-  test("states are lists of steps, or objects with steps", async () => {
-    expect((await stateOf(machine(ROWS), "a")).kind).toBe("agent");
-    expect((await stateOf(machine(ROWS), "b")).kind).toBe("agent");
   });
 
   test("a state with several steps, a question or an import is a state of steps", async () => {
@@ -133,35 +114,17 @@ describe("a state machine loads", () => {
     expect((await stateOf(machine(ROWS, { states }), "b")).kind).toBe("steps");
   });
 
-  test("a state without steps, and end states without a body or with an empty one", async () => {
-    const states = `  a: []\n  b: { steps: [] }\n  done: {}\n  failed: { steps: [] }`;
-    const found = await load(machine(ROWS, { states }));
-    expect(found.diagnostics).toEqual([]);
-    expect(found.pipeline?.spec.states.get("done")?.final).toEqual({ outcome: "completed" });
-    expect(found.pipeline?.spec.states.get("failed")?.final).toEqual({ outcome: "failed" });
+  test("with a session's tools, also if only steps inside of states are agents", async () => {
+    const states = `  a: [${"{ name: one, prompt: Work., tools: [Read], sink_to: scratchpad.one }"}]\n  b: []`;
+    const text = machine(ROWS, { states });
+    const { pipeline, diagnostics } = await loadWorkflow("m.yaml", { read: async () => text, tools: ["Read"] });
+    expect(diagnostics).toEqual([]);
+    expect([...(pipeline?.spec.states.values() ?? [])].map(({ kind }) => kind)).not.toContain("agent");
   });
 
   test("one end state may be a text", async () => {
     const text = machine(`  - { from: a, on: success, to: b }\n  - { from: b, on: success, to: done }\n`);
     expect((await loaded(text.replace("[done, failed]", "done"))).states.get("done")?.final).toBeDefined();
-  });
-
-  test("an import becomes a step that runs the other workflow", async () => {
-    const states = `  a: [{ name: go, uses: imports.other, outputs: [{ child: x, parent: scratchpad.y }] }]
-  b: []`;
-    const text = machine(ROWS, { states, more: "imports: { other: ./other.yaml }" });
-    const spec = await loaded(text, { "w/other.yaml": `steps:\n  ${agent("inside")}` });
-    expect([...spec.pipelines.keys()]).toEqual(["other"]);
-    expect(spec.states.get("a")?.options).toMatchObject({
-      steps: [
-        {
-          kind: "run",
-          name: "go",
-          pipeline: "other",
-          saveContext: [{ from: ["x"], to: ["scratchpad", "y"] }],
-        },
-      ],
-    });
   });
 
   test("names that are no ids get one, and rows follow them", async () => {
@@ -186,6 +149,14 @@ describe("a state machine loads", () => {
     });
   });
 
+  test("with the tools of a session, which are those of every agent inside", async () => {
+    const states = `  a: [{ name: x, prompt: P, tools: [Read], sink_to: y }]\n  b: []`;
+    const withTools = async (tools: readonly string[]) =>
+      await loadTexts("w/m.yaml", { "w/m.yaml": machine(ROWS, { states }) }, { tools });
+    expect((await withTools(["Read"])).diagnostics).toEqual([]);
+    expect(ruleLines(await withTools(["Grep"]))).toEqual(["unknown-tool states.a[0].tools[0]"]);
+  });
+
   test("a list of steps is a sequence of states", async () => {
     const spec = await loaded(`name: two\nsteps:\n  ${agent("first")}\n  ${agent("second")}\n`);
     expect([...spec.states.keys()]).toEqual(["first", "second", "done"]);
@@ -195,26 +166,6 @@ describe("a state machine loads", () => {
 
 describe("a mistake is reported where it is", () => {
   const cases: readonly (readonly [what: string, text: string, rule: string, at: string])[] = [
-    ["a target that does not exist", machine(ROWS.replace("to: done", "to: dine")), "unknown-target", "dine"],
-    ["a source that does not exist", machine(ROWS.replace("from: b", "from: zz")), "unknown-target", "zz"],
-    ["a start that does not exist", machine(ROWS).replace("start_state: a", "start_state: aa"), "unknown-target", "aa"],
-    ["a trigger that does not exist", machine(ROWS.replace("on: failure", "on: fails")), "wrong-type", "fails"],
-    ["an unknown key of a row", machine(ROWS.replace("to: b }", "to: b, whenn: x }")), "unknown-key", "whenn"],
-    ["an unknown key of a state", machine(ROWS, { states: "  a: { step: [] }\n  b: []" }), "unknown-key", "step"],
-    [
-      "an unknown key of a step",
-      machine(ROWS, { states: "  a: [{ name: x, promt: y }]\n  b: []" }),
-      "unknown-key",
-      "promt",
-    ],
-    ["an unknown key of the machine", machine(ROWS, { more: "end_state: done" }), "unknown-key", "end_state"],
-    [
-      "a row without a trigger",
-      machine(ROWS.replace("on: success, to: b", "to: b")),
-      "missing-field",
-      "{ from: a, to: b }",
-    ],
-    ["a blank condition", machine(ROWS.replace("to: b }", 'to: b, when: "  " }')), "expression-syntax", "  "],
     [
       "a condition that is no CEL",
       machine(ROWS.replace("to: b }", "to: b, when: context.a == }")),
@@ -286,22 +237,49 @@ describe("a mistake is reported where it is", () => {
       "x",
     ],
     [
-      "a field of the context that is none",
-      machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, sink_to: a..b }]\n  b: []" }),
-      "context-key",
-      "a..b",
-    ],
-    [
-      "a reserved field of the context",
-      machine(ROWS, { states: "  a: [{ kind: hitl, name: x, message: m, sink_to: __proto__.b }]\n  b: []" }),
-      "context-key",
-      "__proto__.b",
-    ],
-    [
       "a step that does not exist in a template",
       machine(ROWS, { states: '  a: [{ name: x, prompt: "See {{ steps.nope.y }}.", tools: [] }]\n  b: []' }),
       "bad-template",
       "{{ steps.nope.y }}",
+    ],
+    [
+      "a step that does not exist in an import's input",
+      machine(ROWS, {
+        states: '  a: [{ name: x, uses: imports.o, input: { t: "{{ steps.nope }}" } }]\n  b: []',
+        more: "imports: { o: ./o.yaml }",
+      }),
+      "bad-template",
+      "{{ steps.nope }}",
+    ],
+    [
+      "a template deep in an import's input",
+      machine(ROWS, {
+        states: '  a: [{ name: x, uses: imports.o, input: { t: ["{{ context.a }}"] } }]\n  b: []',
+        more: "imports: { o: ./o.yaml }",
+      }),
+      "bad-template",
+      '["{{ context.a }}"]',
+    ],
+    [
+      "an output that is no object",
+      machine(ROWS, { states: "  a: [{ name: x, prompt: P, tools: [], output_schema: { type: string } }]\n  b: []" }),
+      "wrong-type",
+      "string",
+    ],
+    [
+      "an output of an agent that is no object",
+      machine(ROWS, {
+        states: "  a: [{ name: x, uses: agents.y }]\n  b: []",
+        more: "agents: { y: { system_prompt: S, tools: [], output_schema: { type: array } } }",
+      }),
+      "wrong-type",
+      "array",
+    ],
+    [
+      "an agent of a prototype's name",
+      machine(ROWS, { states: "  a: [{ name: x, uses: agents.constructor, prompt: P, tools: [] }]\n  b: []" }),
+      "unknown-agent",
+      "agents.constructor",
     ],
     [
       "a machine that cannot end",
@@ -369,6 +347,41 @@ describe("a mistake is reported where it is", () => {
     ]);
   });
 
+  test.each([
+    ["plain", "when: output.coverage > 1 && output.covrage < 90"],
+    ["in single quotes", "when: 'output.name == ''ü'' && output.covrage < 90'"],
+    ["in double quotes", String.raw`when: "output.name == \"\u00fc\t\" && output.covrage < 90"`],
+    ["in several lines", "when: |\n      output.coverage > 1 &&\n        output.covrage < 90"],
+    ["folded", "when: >-\n      output.coverage > 1\n      && output.covrage < 90"],
+    ["plain in two lines", "when: output.coverage > 1\n      && output.covrage < 90"],
+  ])("a mistake of a condition at its word: %s", async (_style, when) => {
+    const schema = "{ type: object, properties: { coverage: { type: number }, name: { type: string } } }";
+    const states = `  a: [{ name: x, prompt: P, tools: [], output_schema: ${schema} }]\n  b: []`;
+    const text = machine(`  - from: a\n    on: success\n    to: b\n    ${when}\n${ROWS}`, { states });
+    const { diagnostics } = await load(text);
+    expect(diagnostics.filter(({ severity }) => severity === "error").map((one) => at(text, one))).toEqual(["covrage"]);
+  });
+
+  test.each([
+    ["output.name > 5", "output.name > 5"],
+    ["output.coverage > 1 && output.name == 5", "output.name == 5"],
+    ["output.name.startsWith(5)", "output.name.startsWith(5)"],
+    ["output.name", undefined],
+    ["output.name + 'a'", "output.name + 'a'"],
+    ["size(output.name)", "size(output.name)"],
+    ["output.coverage > 'a'", undefined],
+  ])("a type that does not fit, from its first character: %s", async (when, wrong) => {
+    const schema = "{ type: object, properties: { coverage: { type: number }, name: { type: string } } }";
+    const states = `  a: [{ name: x, prompt: P, tools: [], output_schema: ${schema} }]\n  b: []`;
+    const text = machine(`  - { from: a, on: success, to: b, when: ${JSON.stringify(when)} }\n${ROWS}`, { states });
+    const errors = (await load(text)).diagnostics.filter(({ severity }) => severity === "error");
+    expect(errors.map((one) => [one.rule, at(text, one)])).toEqual(
+      wrong === undefined ? [] : [["expression-type", expect.stringMatching(/^(output|size)/u)]],
+    );
+    for (const { line, column } of errors)
+      expect((text.split("\n")[line - 1] ?? "").slice(column - 1).startsWith(wrong ?? "")).toBe(true);
+  });
+
   test("an unknown field of the context, if the file has its schema", async () => {
     const more = "context_schema: { type: object, properties: { retries: { type: number } } }";
     const text = machine(ROWS.replace("to: b }", "to: b, when: context.retrys > 1 }"), { more });
@@ -393,6 +406,33 @@ describe("a mistake is reported where it is", () => {
       "unknown-key",
       2,
     ]);
+  });
+
+  test("a row that leads a question inside an import or a machine to another state", async () => {
+    const asking = "steps:\n  - { name: w, prompt: P, tools: [] }\n  - { kind: hitl, name: ask, message: M }\n";
+    const imported = "  a: [{ name: go, uses: imports.other }]\n  b: []";
+    const nested = `  a:
+    - kind: StateMachine
+      name: go
+      start_state: x
+      end_states: [done]
+      states: { x: [{ kind: hitl, name: ask, message: M }] }
+      transitions: [{ from: x, on: success, to: done }]
+  b: []`;
+    const more = "imports: { other: ./other.yaml }";
+    const found = async (from: string, to: string, states: string, other = asking) => {
+      const text = machine(`${ROWS}  - { from: ${from}, on: pause, to: ${to} }\n`, { states, more });
+      const { diagnostics } = await load(text, { "w/other.yaml": other });
+      return diagnostics.map((one) => [one.severity, one.rule, at(text, one)]);
+    };
+    for (const states of [imported, nested]) {
+      expect(await found("a", "b", states)).toEqual([["error", "event-row", "b"]]);
+      expect(await found('"*"', "b", states)).toEqual([["error", "event-row", "b"]]);
+      expect(await found("a", "a", states)).toEqual([]);
+    }
+    const silent = "steps:\n  - { name: w, prompt: P, tools: [] }\n";
+    expect(await found("a", "b", imported, silent)).toEqual([["warning", "event-row", "pause"]]);
+    expect(await found('"*"', "b", imported, silent)).toEqual([]);
   });
 
   test("files that import each other", async () => {
@@ -422,6 +462,7 @@ describe("a mistake is reported where it is", () => {
     expect(diagnostics.map(({ path, severity }) => [path, severity])).toEqual([
       ["states.a[0].prompt", "error"],
       ["states.a[0].tools[0]", "error"],
+      ["states.a[0].output_schema.type", "error"],
     ]);
   });
 });

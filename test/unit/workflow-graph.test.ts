@@ -193,10 +193,12 @@ test("pipelines in TypeScript: rows for every state, fan-outs, invoked pipelines
 const HOSTILE = '"]; click n0 "javascript:x" %% `**` <script>alert(1)</script> -->|x| & \u202e\u0007 \u2028 end';
 
 test("names that look like markup stay text in every drawing", async () => {
+  // Files may not hide text; what else has names is below.
+  const written = HOSTILE.replaceAll(/\p{Cf}/gu, "");
   const spec = await specIn({
-    id: HOSTILE,
-    initial: HOSTILE,
-    states: { [HOSTILE]: { allowed_tools: [], on: { 'E"|<b>': "done" } }, done: { type: "final" } },
+    id: written,
+    initial: written,
+    states: { [written]: { allowed_tools: [], on: { 'E"|<b>': "done" } }, done: { type: "final" } },
   });
   const mermaid = mermaidGraph(spec);
   // Outside of quotes there is nothing that a name could have brought.
@@ -220,6 +222,72 @@ test("names that look like markup stay text in every drawing", async () => {
     "title",
   ]);
   expect(asciiGraph(spec).replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
+});
+
+test("text that hides or reverses is not drawn as it is", () => {
+  const { spec } = pipeline({
+    id: "w",
+    input: z.unknown(),
+    stages: { a: stage({ prompt: "Work.", allowedTools: [], turnCap: 1 }), done: final("completed") },
+    initial: "a",
+    transitions: [{ from: "a", on: { event: "GO" }, to: "done", label: "G\u202eO" }],
+  });
+  for (const drawing of [asciiGraph(spec), mermaidGraph(spec), svgGraph(spec)]) {
+    expect(drawing).not.toMatch(/\u202e/u);
+    expect(drawing).toContain("done");
+  }
+});
+
+test("the labels of edges cover neither each other nor a box, and keep the word of an approval", async () => {
+  const guards = { ready: { field: "a_rather_long_field", op: "eq", value: "an even longer value" } };
+  const spec = await specIn({
+    id: "w",
+    initial: "a",
+    states: {
+      a: {
+        allowed_tools: [],
+        on: { SHIP: { target: "done", guard: "ready", requires_approval: true }, GIVE_UP: "failed" },
+      },
+      done: { type: "final" },
+      failed: { type: "final" },
+    },
+    guards,
+  });
+  const svg = svgGraph(spec);
+  const texts = [...svg.matchAll(/<text x="([\d.]+)" y="([\d.]+)" font-size="11"[^>]*paint-order[^>]*>([^<]*)</g)];
+  const places = texts.map(([, x, y, words = ""]) => ({ x: Number(x), y: Number(y), half: words.length * 3 }));
+  expect(places).toHaveLength(2);
+  const [one = { x: 0, y: 0, half: 0 }, other = one] = places;
+  const apart = Math.abs(one.y - other.y) >= 12 || Math.abs(one.x - other.x) >= one.half + other.half;
+  expect(apart).toBe(true);
+  expect(svg).toContain("… (approval)</text>");
+});
+
+test("a state of steps shows the tools of all its steps", async () => {
+  const agent = (name: string, tools: readonly string[]) => ({
+    name,
+    prompt: "Work.",
+    tools,
+    sink_to: `scratchpad.${name}`,
+  });
+  const states = { a: [agent("one", ["Read"]), agent("two", ["Read", "Grep"])], b: [agent("three", [])] };
+  const transitions = [
+    { from: "a", on: "success", to: "b" },
+    { from: "b", on: "success", to: "done" },
+  ];
+  const spec = await specIn({
+    kind: "StateMachine",
+    name: "m",
+    start_state: "a",
+    end_states: ["done"],
+    states,
+    transitions,
+  });
+  expect(graphOf(spec).nodes.map(({ label, detail }) => [label, detail])).toEqual([
+    ["a", "steps: Read, Grep"],
+    ["b", "steps"],
+    ["done", undefined],
+  ]);
 });
 
 test("a drawing in plain text keeps to its columns, whatever the names are", async () => {

@@ -36,6 +36,18 @@ test("invoked workflows are found by name or by relative path, loaded once, and 
   }
 });
 
+test("a run calls an invoked workflow by its file, and by its path where two files have one name", async () => {
+  const idsOf = async (...names: readonly string[]) => {
+    const texts = Object.fromEntries(
+      names.map((name, index) => [`w/${name}`.replace("/./", "/"), invoking(`id${index}`)]),
+    );
+    const loaded = await loadTexts("w/main.json", { ...texts, "w/main.json": invoking("main", ...names) });
+    return [...(loaded.pipeline?.spec.pipelines.keys() ?? [])];
+  };
+  expect(await idsOf("./test-suite.json", "parts/lint.yaml")).toEqual(["test-suite", "lint"]);
+  expect(await idsOf("a/suite.json", "b/suite.json")).toEqual(["a-suite-json", "b-suite-json"]);
+});
+
 test("what an invoked workflow does is part of the fingerprint", async () => {
   const print = async (child: string): Promise<string | undefined> =>
     (await loadTexts("w.json", { "w.json": invoking("w", "c.json"), "c.json": child })).pipeline?.spec.fingerprint;
@@ -55,6 +67,15 @@ test("workflows that invoke each other in a circle are an error that shows the c
   ]);
   const self = await loadTexts("a.json", { "a.json": invoking("a", "./a.json") });
   expect(ruleLines(self)).toEqual(["invoke-cycle states.a.on.RUN_0.invoke"]);
+});
+
+test("a workflow of the same id cannot be invoked, which is reported where it is named", async () => {
+  const texts = { "w.json": invoking("w", "./other.json"), "other.json": invoking("w") };
+  const { diagnostics, pipeline } = await loadTexts("w.json", texts);
+  expect(diagnostics.map(({ file, line, message }) => [file, line, message])).toEqual([
+    ["w.json", 9, expect.stringContaining("w would invoke itself")],
+  ]);
+  expect(pipeline).toBeUndefined();
 });
 
 test("workflows are invoked eight levels deep at most", async () => {

@@ -151,7 +151,7 @@ retry_policy: { max_attempts: 4, backoff: none }`;
       "one.md": `---\nallowed_tools:\n  - Read\n  - "Edit(../x)"\n${SCHEMA}\n---\nWork.`,
     };
     expect(await problems(files)).toEqual([
-      'one.md:4:5 tool-pattern <"Edit(../x)"> allowed_tools[1]: Edit(../x): a scope cannot climb with ... (name the folder itself)',
+      'one.md:4:5 tool-pattern <"Edit(../x)"> Edit(../x): a scope cannot climb with ... (name the folder itself)',
     ]);
   });
 
@@ -279,7 +279,7 @@ describe("pipeline.yaml", () => {
   test("keys that do not exist and fields that are missing are reported", async () => {
     const pipeline = `id: demo\ntransitons: []\nlimits: { maxHop: 3 }\ntransitions:\n  - { from: one, to: done, if: x }\n`;
     expect(await problems({ "pipeline.yaml": pipeline, "one.md": stage() })).toEqual([
-      'pipeline.yaml:1:1 missing-field <id: demo> The document has no "initial".',
+      'pipeline.yaml:1:1 missing-field <id: demo> The document has no "initial". (add it: the stage in which a run starts)',
       expect.stringContaining("pipeline.yaml:2:1 unknown-key <transitons>"),
       expect.stringContaining(
         'pipeline.yaml:3:11 unknown-key <maxHop> "limits" has no field "maxHop". (did you mean "maxHops"?)',

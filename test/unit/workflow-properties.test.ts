@@ -146,8 +146,8 @@ test("a pipeline that a row invokes may use what its states list", async () => {
   expect(verdictLines(reading.property.text, verdict)).toEqual([
     "never: Bash: does not hold. A shortest path that breaks it:",
     "  1. start in a",
-    "  2. a: GO to pipeline c-json",
-    "  3. in GO: use of Bash in pipeline c-json",
+    "  2. a: GO to pipeline c",
+    "  3. in GO: use of Bash in pipeline c",
   ]);
 });
 

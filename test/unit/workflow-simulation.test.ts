@@ -222,11 +222,11 @@ test("a file of outcomes is read with the place of each mistake", () => {
       { approve: false, reason: "no" },
     ]),
   ).toEqual([]);
-  expect(read({})).toEqual(['is not a list of outcomes | [{ "event": "READY" }]']);
+  expect(read({})).toEqual(['is not a list | write [{ "event": "READY" }]']);
   expect(read([1, {}, { evnt: "A" }, { event: 1 }, { event: "A", date: {} }, { event: "A", output: 1 }])).toEqual([
     "[0] | is not an object | write one of event, output, failure, skipped, pause, approve, interrupt, children",
-    "[1] | says nothing that happens | there is event, output, failure, skipped, pause, approve, interrupt, children",
-    expect.stringContaining('[2] | says nothing that happens | did you mean "event"?'),
+    "[1] | has no outcome | there is event, output, failure, skipped, pause, approve, interrupt, children",
+    expect.stringContaining('[2] | has no outcome | did you mean "event"?'),
     "[3].event | is the name of an event",
     expect.stringContaining('[4] | has no "date" beside event | did you mean "data"?'),
     "[5] | has both event and output | write two outcomes",

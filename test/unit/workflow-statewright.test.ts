@@ -1,9 +1,7 @@
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { RowSpec, StateSpec } from "@sluice/core";
 import { type LoadedWorkflow, loadWorkflow } from "@sluice/workflows";
 import { expect, test } from "vitest";
-import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
+import { loadDocument, ruleLines } from "../support/workflows.ts";
 
 const fixtures = new URL("../fixtures/workflows/statewright/", import.meta.url);
 
@@ -346,19 +344,6 @@ test("an approval message on an edge that asks for none is a warning", async () 
   ]);
 });
 
-// The facts of the field about transitions.
-
-test("fact 8: an edge hands on that it needs approval, and its message", async () => {
-  const on = { DONE: { target: "done", requires_approval: true, approval_message: "Deploy?" }, FAIL: "failed" };
-  expect(rowsOf(await loadDocument(around({ on })))[0]?.approval).toEqual({ message: "Deploy?" });
-});
-
-test("facts 9 to 12: safe_next is the row of any event that the state does not name, and there is none without it", async () => {
-  const [done, fail, any] = rowsOf(await loadDocument(around({ safe_next: "done" })));
-  expect([done?.on, fail?.on, any?.on]).toEqual([{ event: "DONE" }, { event: "FAIL" }, { event: "*" }]);
-  expect(rowsOf(await loadDocument(around({})))).toHaveLength(2);
-});
-
 test("safe_next may have guards and an approval of its own", async () => {
   const safe_next = { target: "done", guard: "ok", requires_approval: true };
   const guards = { ok: { field: "x", op: "exists" } };
@@ -367,36 +352,7 @@ test("safe_next may have guards and an approval of its own", async () => {
   expect(row?.approval).toEqual({});
 });
 
-const CHILD = {
-  id: "child",
-  initial: "a",
-  states: { a: { allowed_tools: [], on: { X: "done" } }, done: { type: "final" } },
-};
-
-test("facts 13 to 15: an invoke edge names the workflow, what follows and its input", async () => {
-  const texts = (edge: object): Readonly<Record<string, string>> => ({
-    "w.json": JSON.stringify(around({ on: { RUN: edge, FAIL: "failed" } })),
-    "child.json": JSON.stringify(CHILD),
-  });
-  const full = { invoke: "./child.json", on_complete: "done", on_fail: "failed", input: { suite: "integration" } };
-  expect(rowsOf(await loadTexts("w.json", texts(full)))[0]?.to).toEqual({
-    kind: "invoke",
-    pipeline: "child-json",
-    key: "RUN",
-    onComplete: "done",
-    onFail: "failed",
-    input: { suite: "integration" },
-  });
-  const short = { invoke: "child.json", on_complete: "done" };
-  expect(rowsOf(await loadTexts("w.json", texts(short)))[0]?.to).toEqual({
-    kind: "invoke",
-    pipeline: "child-json",
-    key: "RUN",
-    onComplete: "done",
-  });
-});
-
-test("facts 26 to 28: a fork edge has its branches, its join and what follows", async () => {
+test("a fork edge has its branches, its join, what follows and its approval", async () => {
   const states = {
     building: {
       allowed_tools: [],
@@ -438,28 +394,6 @@ test("facts 26 to 28: a fork edge has its branches, its join and what follows", 
   });
 });
 
-test("facts 16 and 18: a list of edges keeps its order, and an entry without a guard is the default", async () => {
-  const on = { GO: [{ target: "done", guard: "ok" }, { target: "failed" }] };
-  const rows = rowsOf(await loadDocument(around({ on }, { guards: { ok: { field: "n", op: "gte", value: 5 } } })));
-  expect(rows.map(facts)).toEqual([
-    { from: "working", on: "GO", to: { kind: "to", state: "done" }, when: "ok (n is at least 5)", label: "GO[0]" },
-    { from: "working", on: "GO", to: { kind: "to", state: "failed" }, label: "GO[1]" },
-  ]);
-});
-
-test("facts 2 and 3: several guards all have to hold, guard before guards", async () => {
-  const on = { GO: { target: "done", guards: ["b", "c"], guard: "a" }, FAIL: "failed" };
-  const guards = Object.fromEntries(["a", "b", "c"].map((name) => [name, { field: name, op: "exists" }]));
-  expect(rowsOf(await loadDocument(around({ on }, { guards })))[0]?.when?.text).toBe(
-    "a (a exists) and b (b exists) and c (c exists)",
-  );
-});
-
-test("fact 5: a state may lead to itself", async () => {
-  const loaded = await loadDocument(around({ on: { AGAIN: "working", DONE: "done", FAIL: "failed" } }));
-  expect(loaded.diagnostics).toEqual([]);
-});
-
 const HANDLED = {
   id: "w",
   initial: "working",
@@ -475,7 +409,7 @@ const HANDLED = {
   interrupts: { pb_check: { trigger: { file_pattern: "site/pb/**/*.js" }, target: "checking" } },
 };
 
-test("facts 22 and 34: an interrupt names its files and its handler, which goes back with $return and counts as reached", async () => {
+test("an interrupt names its files and its handler, which goes back with $return and counts as reached", async () => {
   const loaded = await loadDocument(HANDLED);
   expect(ruleLines(loaded)).toEqual(["write-without-review states.working (warning)"]);
   expect(loaded.pipeline?.spec.interrupts).toEqual([
@@ -485,69 +419,9 @@ test("facts 22 and 34: an interrupt names its files and its handler, which goes 
 });
 
 const refused: Readonly<Record<string, readonly [document: object, rules: readonly string[]]>> = {
-  "fact 29: an initial state that is missing": [{ ...around({}), initial: "workin" }, ["unknown-target initial"]],
   "no initial state": [
     { id: "w", states: { a: { allowed_tools: [], on: { X: "done" } }, ...END } },
     ["missing-field "],
-  ],
-  "fact 30: no final state": [
-    { id: "w", initial: "a", states: { a: { allowed_tools: [], on: { X: "a" } } } },
-    ["no-final states"],
-  ],
-  "fact 31: a state that cannot be reached": [
-    {
-      ...around({}),
-      states: {
-        working: { allowed_tools: [], on: { A: "done" } },
-        alone: { allowed_tools: [], on: { B: "done" } },
-        done: END.done,
-      },
-    },
-    ["unreachable states.alone"],
-  ],
-  "fact 32: a target that is missing": [
-    around({ on: { DONE: "dome", FAIL: "failed" } }),
-    ["unknown-target states.working.on.DONE"],
-  ],
-  "fact 33: a guard that is missing": [
-    around({ on: { DONE: { target: "done", guard: "ok" }, FAIL: "failed" } }),
-    ["unknown-guard states.working.on.DONE.guard"],
-  ],
-  "fact 34: the handler of an interrupt that is missing": [
-    { ...HANDLED, interrupts: { pb_check: { trigger: { file_pattern: "**" }, target: "chekking" } } },
-    ["unknown-target interrupts.pb_check.target"],
-  ],
-  "fact 35: states of a fork that are missing": [
-    around({
-      on: {
-        GO: { fork: { branches: { a: { initial: "x", terminal: "y" } }, on_complete: "z", on_fail: "q" } },
-        DONE: "done",
-        FAIL: "failed",
-      },
-    }),
-    [
-      "unknown-target states.working.on.GO.fork.branches.a.initial",
-      "unknown-target states.working.on.GO.fork.branches.a.terminal",
-      "unknown-target states.working.on.GO.fork.on_complete",
-      "unknown-target states.working.on.GO.fork.on_fail",
-    ],
-  ],
-  "fact 37: later targets and guards of a list, safe_next and on_fail that are missing": [
-    around({
-      on: {
-        GO: [{ target: "done" }, { target: "dnoe", guards: ["no"] }],
-        RUN: { invoke: "x.json", on_complete: "done", on_fail: "fail" },
-        FAIL: "failed",
-      },
-      safe_next: "nowhere",
-    }),
-    [
-      "unknown-target states.working.on.GO[1].target",
-      "unknown-guard states.working.on.GO[1].guards[0]",
-      "invoke-unknown states.working.on.RUN.invoke",
-      "unknown-target states.working.on.RUN.on_fail",
-      "unknown-target states.working.safe_next",
-    ],
   ],
   "a state without a way out": [
     around({ on: { GO: "stuck", DONE: "done", FAIL: "failed" } }, {}),
@@ -639,71 +513,27 @@ test("a listed tool that the session does not have is an error, if its tools are
   expect(loaded.diagnostics[0]?.suggestion).toContain("Read");
 });
 
-interface Fragment {
-  readonly page: string;
-  readonly line: number;
-  readonly fragment: Fields;
-}
-type Fields = Readonly<Record<string, unknown>>;
+test("a field that does not fit is one mistake: it is not reported as missing as well", async () => {
+  const mistaken = around({ allowed_tools: "Read", allowed_commands: ["pytest"], on: ["DONE"] });
+  expect(ruleLines(await loadDocument(mistaken))).toEqual([
+    "wrong-type states.working.allowed_tools",
+    "wrong-type states.working.on",
+  ]);
+  const transitions = around({ allowed_tools: undefined, allowedTools: 1, on: { DONE: 5 } });
+  expect(ruleLines(await loadDocument(transitions))).toEqual([
+    "wrong-type states.working.on.DONE",
+    "wrong-type states.working.allowedTools",
+  ]);
+  const empty = around({ on: {} });
+  expect(ruleLines(await loadDocument(empty))).toEqual(["dead-end states.working"]);
+});
 
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null ? Object.fromEntries(Object.entries(value)) : {};
-}
-
-/**
- * The document around a fragment. A fragment is a part of a document, a state's `on`, or states. The run starts in `start`, which
- * leads to every state; states and guards that the fragment names and does not have are added: branches with a way to their
- * terminal, handlers with `$return`, the others final.
- */
-function wrapped(fragment: Fields): object {
-  const parts = ["$schema", "id", "initial", "context", "guards", "interrupts", "meta", "states"];
-  const isDocument = Object.keys(fragment).some((key) => parts.includes(key));
-  const own = isDocument
-    ? fieldsOf(fragment.states)
-    : "on" in fragment
-      ? { given: { allowed_tools: [], ...fragment } }
-      : fragment;
-  const states: Record<string, unknown> = { ...own };
-  const guards: Record<string, unknown> = { ...fieldsOf(fragment.guards) };
-  const isMissing = (name: unknown): name is string =>
-    typeof name === "string" && name !== "$return" && !(name in states);
-  const look = (value: unknown): void => {
-    if (Array.isArray(value)) for (const entry of value) look(entry);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return;
-    const fields = fieldsOf(value);
-    const { initial, terminal, guard, guards: names, target, trigger } = fields;
-    if (isMissing(initial) && terminal !== undefined) states[initial] = { allowed_tools: [], on: { DONE: terminal } };
-    if (isMissing(target) && trigger !== undefined) states[target] = { allowed_tools: [], on: { OK: "$return" } };
-    for (const name of [guard, ...(Array.isArray(names) ? names : [])])
-      if (typeof name === "string") guards[name] ??= { field: name, op: "exists" };
-    for (const [key, member] of Object.entries(fields)) {
-      look(member);
-      const leads = ["target", "on_complete", "on_fail", "safe_next", "terminal"].includes(key);
-      if (leads && isMissing(member)) states[member] = { type: "final", outcome: "completed" };
-      if (key !== "on") continue;
-      for (const next of Object.values(fieldsOf(member)))
-        if (isMissing(next)) states[next] = { type: "final", outcome: "completed" };
-    }
-  };
-  look({ ...fragment, states: own });
-  states.end ??= { type: "final", outcome: "completed" };
-  const first = fragment.initial;
-  const start = { allowed_tools: [], on: Object.fromEntries(Object.keys(states).map((name) => [`TO_${name}`, name])) };
-  const initial = typeof first === "string" && first in own ? {} : { initial: "start", states: { ...states, start } };
-  return { id: "fragment", states, ...(isDocument ? fragment : {}), guards, ...initial };
-}
-
-const fragments: readonly Fragment[] = JSON.parse(readFileSync(new URL("fragments.json", fixtures), "utf8"));
-for (const { page, line, fragment } of fragments) {
-  test(`the fragment of "${page}" at line ${line} loads in a document that has what it names`, async () => {
-    const child = fileURLToPath(new URL("review.json", fixtures));
-    const document = JSON.stringify(wrapped(fragment));
-    const loaded = await loadTexts(
-      "w.json",
-      { "w.json": document, [child]: readFileSync(child, "utf8") },
-      { find: async (name) => (name === "test-suite" ? child : undefined) },
-    );
-    expect(loaded.diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
-    expect(loaded.pipeline).toBeDefined();
-  });
-}
+test("a fork has at least one branch", async () => {
+  const on = (branches: object) => ({ GO: { fork: { branches, on_complete: "done" } }, FAIL: "failed" });
+  const none = await loadDocument(around({ on: on({}) }));
+  expect(none.diagnostics.map(({ message }) => message)).toEqual([
+    '"branches" is an empty object, but has to be an object with at least one entry.',
+  ]);
+  const broken = await loadDocument(around({ on: on({ one: { initial: "working" } }) }));
+  expect(ruleLines(broken)).toEqual(["missing-field states.working.on.GO.fork.branches.one"]);
+});

@@ -1,5 +1,11 @@
 // The permission gate by itself, for programs that put it in front of their own calls.
-export { matchesArgv, matchesName, matchesPath, parsePattern } from "./definition/patterns/tool-pattern.ts";
+export {
+  matchesArgv,
+  matchesName,
+  matchesPath,
+  parsePattern,
+  readPattern,
+} from "./definition/patterns/tool-pattern.ts";
 export { isScratchFolder } from "./definition/state.ts";
 export {
   type AllowedCall,

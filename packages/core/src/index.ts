@@ -70,6 +70,7 @@ export type {
   InterruptSpec,
   KindFacts,
   Part,
+  PipelineMeta,
   PipelineSpec,
   RoutesSpec,
   RowSpec,
@@ -125,6 +126,7 @@ export type {
   ToolEffect,
   ToolResult,
   ToolSpec,
+  WatchedFiles,
   Workspace,
 } from "./gate/subjects.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";

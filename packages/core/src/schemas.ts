@@ -29,6 +29,52 @@ const sandbox = z.looseObject({
   wall: z.string().optional(),
   unsandboxedServers: z.array(z.string()).optional(),
 });
+/** The graph of a pipeline: its states in declared order with their declared targets, its rows and its interrupts. */
+const graph = {
+  shape: z
+    .looseObject({
+      initial: z.string(),
+      states: z.array(
+        z.looseObject({
+          id: z.string(),
+          kind: z.string(),
+          turnCap: z.int().optional(),
+          targets: z.array(z.string()).optional(),
+        }),
+      ),
+    })
+    .optional(),
+  /** The rows of its table by their position: the first 200. */
+  rows: z
+    .array(
+      z.looseObject({
+        from: z.string(),
+        on: z.union([z.string(), z.looseObject({ event: z.string() })]),
+        when: z.string().optional(),
+        to: z.string(),
+        approval: z.literal(true).optional(),
+        label: z.string().optional(),
+      }),
+    )
+    .optional(),
+  interrupts: z.array(z.looseObject({ name: z.string(), files: z.string(), target: z.string() })).optional(),
+  /** What its author says about it, and about the pipelines that it may run. */
+  meta: z
+    .looseObject({
+      dangerLevel: z.enum(["safe", "moderate", "dangerous"]).optional(),
+      captureOutput: z.boolean().optional(),
+    })
+    .optional(),
+};
+/** The children of a fork and of an invoked pipeline: where a branch starts and ends, or what runs. */
+const children = z.array(
+  z.looseObject({
+    key: z.string(),
+    state: z.string().optional(),
+    terminal: z.string().optional(),
+    pipeline: z.string().optional(),
+  }),
+);
 /** The run continues with a changed pipeline: the changes, who allowed them if that was needed, and the pipeline's new facts. */
 const changedPipeline = z.looseObject({
   by: z.string().optional(),
@@ -37,6 +83,7 @@ const changedPipeline = z.looseObject({
   fingerprint: digest,
   parts,
   tools,
+  ...graph,
 });
 const request = {
   requestId: z.string(),
@@ -70,20 +117,7 @@ const data = {
     secrets: z.array(z.string()).optional(),
     tools: tools.optional(),
     journalVersion: z.int().optional(),
-    /** The states in declared order, with their declared targets. */
-    shape: z
-      .looseObject({
-        initial: z.string(),
-        states: z.array(
-          z.looseObject({
-            id: z.string(),
-            kind: z.string(),
-            turnCap: z.int().optional(),
-            targets: z.array(z.string()).optional(),
-          }),
-        ),
-      })
-      .optional(),
+    ...graph,
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
@@ -205,6 +239,8 @@ const data = {
     turn: z.int(),
     callId: z.string().optional(),
     event: z.string(),
+    /** The row that fired, if a person did not approve it. */
+    row: z.int().optional(),
     reason: z.string(),
     rows: z.array(
       z.looseObject({ row: z.int(), label: z.string().optional(), when: z.string().optional(), why: z.string() }),
@@ -221,6 +257,11 @@ const data = {
     join: z.string().optional(),
     /** How many items a list has. */
     items: z.int().optional(),
+    children: children.optional(),
+    /** Of a fork: the first child that completes is enough. */
+    any: z.literal(true).optional(),
+    /** The state that continues if the children fail. */
+    onFail: z.string().optional(),
     reason: z.string().optional(),
     why: z.looseObject({
       by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt"]),
@@ -240,6 +281,9 @@ const data = {
     siblings: z.array(z.string()),
     join: z.string(),
     list: z.string().optional(),
+    children: children.optional(),
+    any: z.literal(true).optional(),
+    onFail: z.string().optional(),
   }),
   "fanOut.joined": z.looseObject({
     fanOut: z.string(),

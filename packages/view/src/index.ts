@@ -1,4 +1,16 @@
 export { executionKey, usageByModel } from "./projection/execution-reducer.ts";
+export { type PipelinePart, pipelinePart } from "./projection/graph/pipeline-view.ts";
+export { type RailStation, railOf } from "./projection/graph/rail.ts";
+export {
+  flatGroupsOf,
+  type ListItems,
+  listStatus,
+  type StateStop,
+  type Station,
+  stationsFromInitial,
+  stopsIn,
+  sumOf,
+} from "./projection/graph/stations.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,
@@ -7,7 +19,6 @@ export type {
   DeniedCall,
   ExecutionView,
   ForkView,
-  Hop,
   LiveView,
   LogItem,
   ModelUsage,
@@ -15,19 +26,8 @@ export type {
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
-export {
-  type ExecutionGroup,
-  groupsOf,
-  type ListItems,
-  listStatus,
-  type StateStop,
-  type Station,
-  stationsFromInitial,
-  stationsOf,
-  stopsIn,
-  sumOf,
-} from "./projection/stations.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
+export { childrenText, type Hop, routeLines } from "./words/route-lines.ts";
 export {
   CALL_SYMBOLS,
   elapsed,

@@ -1,5 +1,6 @@
-import type { AnyPipeline, Json, Problem } from "@sluice/core";
+import type { AnyPipeline, Json, PipelineMeta, Problem } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
+import { z } from "zod";
 import type { DocumentProperty } from "./check/properties/in-documents.ts";
 import type { DocumentPath } from "./diagnostic.ts";
 import type { Finding } from "./read/shape.ts";
@@ -43,11 +44,7 @@ export interface WorkflowReference {
 }
 
 /** Facts about a workflow for people and reports. */
-export interface WorkflowMeta {
-  readonly dangerLevel?: "safe" | "moderate" | "dangerous";
-  /** `false`: reports and exports leave the contents of messages and results out. */
-  readonly captureOutput?: boolean;
-}
+export type WorkflowMeta = PipelineMeta;
 
 export type FindingAt = Pick<Finding, "path" | "source" | "what" | "offset" | "length">;
 
@@ -59,3 +56,14 @@ export interface WorkflowCompilation {
   /** Where in the document a problem of the definition is. */
   locate(problem: Problem): FindingAt;
 }
+
+/** The input of a run of a workflow file. */
+export interface WorkflowInput {
+  /** What the run is to do: `{{ctx.task}}`. */
+  readonly task?: string;
+  /** Whatever else the file's templates read. */
+  readonly [key: string]: Json | undefined;
+}
+
+/** Its schema: the `input` of the pipeline of every document. */
+export const runInput = z.looseObject({ task: z.string().describe("What the run is to do.").optional() });

@@ -1,7 +1,7 @@
 // Guards that files name: the operators of a condition, and several guards as one.
 
 import { type Guard, type GuardScope, type GuardVerdict, isJson, type Json, field as memberOf } from "@sluice/core";
-import { canonicalJson, digestOf, isObject } from "@sluice/core/runtime";
+import { canonicalJson, isObject } from "@sluice/core/runtime";
 
 /** The operators of a named guard, with the words that people and models read. */
 const OPERATORS = {
@@ -61,8 +61,10 @@ export interface ConditionGuard extends Guard {
 export function operatorGuard(name: string, { field, op, value }: OperatorCondition): ConditionGuard {
   const asked: OperatorCondition = { field, op, ...(value === undefined ? {} : { value }) };
   const condition = conditionWords(asked);
+  const isCut = JSON.stringify(value ?? null).length > SHOWN;
   return {
     text: `${/^[\p{L}\p{N}_.$ -]+$/u.test(name) ? name : JSON.stringify(name)} (${condition})`,
+    ...(isCut ? { source: JSON.stringify([name, asked]) } : {}),
     conditions: [{ ...asked, name }],
     evaluate: ({ ctx }) => {
       const actual = fieldAt(ctx.context, field);
@@ -76,9 +78,9 @@ export function operatorGuard(name: string, { field, op, value }: OperatorCondit
   };
 }
 
-/** A condition as people read it. Different conditions have different words, since the fingerprint of a pipeline covers only these. */
+/** A condition as people read it. Names that could be taken for a part of another condition are quoted. */
 export function conditionWords({ field, op, value }: OperatorCondition): string {
-  const operand = op === "exists" || op === "not_exists" ? "" : ` ${distinct(value ?? null)}`;
+  const operand = op === "exists" || op === "not_exists" ? "" : ` ${shown(value ?? null)}`;
   return `${/^[\p{L}\p{N}_.$-]+$/u.test(field) ? field : JSON.stringify(field)} ${OPERATORS[op]}${operand}`;
 }
 
@@ -89,6 +91,9 @@ export function allOf(guards: readonly Guard[]): Guard {
   const known = guards.map(conditionsOf);
   return {
     text: guards.map(({ text }) => text).join(" and "),
+    ...(guards.every(({ source }) => source === undefined)
+      ? {}
+      : { source: JSON.stringify(guards.map(({ text, source }) => source ?? text)) }),
     evaluate: (scope) => evaluateFrom(guards, 0, scope),
     ...combined(known),
   };
@@ -185,15 +190,8 @@ function isList(value: Json | undefined): value is readonly Json[] {
 }
 
 const SHOWN = 80;
-const DIGITS = 12;
 
 function shown(value: Json): string {
   const text = JSON.stringify(value);
   return text.length <= SHOWN ? text : `${text.slice(0, SHOWN).toWellFormed()}…`;
-}
-
-/** A value in words that no other value has. */
-function distinct(value: Json): string {
-  const text = shown(value);
-  return text !== JSON.stringify(value) ? `${text} (SHA-256 ${digestOf(value).slice(0, DIGITS)})` : text;
 }

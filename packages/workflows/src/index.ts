@@ -24,7 +24,7 @@ export { againstRuns, type RunTrial, trialLines } from "./check/trial/against-ru
 export type { TrialCall } from "./check/trial/calls.ts";
 export type { TrialRoute } from "./check/trial/routes.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
-export type { WorkflowFormat, WorkflowMeta } from "./format.ts";
+export { runInput, type WorkflowFormat, type WorkflowInput, type WorkflowMeta } from "./format.ts";
 export { type AsciiOptions, asciiGraph } from "./graph/ascii.ts";
 export { type Graph, type GraphEdge, type GraphGroup, type GraphNode, graphOf, type NodeKind } from "./graph/graph.ts";
 export { mermaidGraph } from "./graph/mermaid.ts";
@@ -39,5 +39,4 @@ export { renderJson } from "./report/json.ts";
 export { RULES } from "./report/rules.ts";
 export { renderSarif } from "./report/sarif.ts";
 export { renderText } from "./report/text.ts";
-export { runInput, type WorkflowInput } from "./run-input.ts";
 export { type WriteStatewrightOptions, type WrittenWorkflow, writeStatewright } from "./statewright/write.ts";

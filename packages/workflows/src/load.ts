@@ -1,21 +1,27 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
-import { dirname, isAbsolute, join, normalize } from "node:path";
+import { dirname, extname, isAbsolute, join, normalize } from "node:path";
 import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
-import { checkSession, messageOf, sha256 } from "@sluice/core/runtime";
+import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import type { PropertySource } from "./check/properties/property.ts";
 import { type Diagnostic, pathWords } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
-import type { FilesBeside, WorkflowFormat, WorkflowMeta, WorkflowReading, WorkflowReference } from "./format.ts";
+import type {
+  FilesBeside,
+  WorkflowFormat,
+  WorkflowInput,
+  WorkflowMeta,
+  WorkflowReading,
+  WorkflowReference,
+} from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
 import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
-import type { WorkflowInput } from "./run-input.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -206,7 +212,7 @@ async function loadReferences(
   let broken = false;
   for (const reference of references) {
     const target = await resolveReference(loading, reference, path);
-    const fault = target === undefined ? unknownReference(reference) : await chainFault(loading, target, chain);
+    const fault = target === undefined ? unknownReference(reference, path) : await chainFault(loading, target, chain);
     if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...fault });
     if (target === undefined || fault !== undefined) continue;
     const { pipeline } = await loadFile(loading, target, chain);
@@ -229,9 +235,10 @@ async function resolveReference(
   return found === undefined ? undefined : normalize(found);
 }
 
-function unknownReference({ name }: WorkflowReference): Fault {
-  const message = `There is no workflow ${JSON.stringify(name)}.`;
-  return { rule: "invoke-unknown", message, suggestion: "write a name of the project or a path relative to this file" };
+function unknownReference({ name }: WorkflowReference, path: string): Fault {
+  const message = `No workflow of the project is called ${JSON.stringify(name)}.`;
+  const suggestion = `for a file beside this one, write its path, such as ${JSON.stringify(`./${name}${extname(path) || ".yaml"}`)}`;
+  return { rule: "invoke-unknown", message, suggestion };
 }
 
 /** Why a workflow cannot be invoked here: it does not exist, is being loaded, or is too deep. */
@@ -253,8 +260,8 @@ function compileTail(
   tools: readonly string[] | undefined,
 ): { readonly pipeline: Pipeline<WorkflowInput, unknown>; readonly problems: readonly Problem[] } {
   const { spec, problems } = compilePipeline(definition);
-  const kinds = [...spec.states.values()].map(({ kind }) => kind);
-  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds });
+  const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
+  const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
 }
 

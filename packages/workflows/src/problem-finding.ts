@@ -5,14 +5,22 @@ import type { Finding } from "./read/shape.ts";
 
 /** A problem of a compiled definition as a finding in the document. */
 export function problemFinding(problem: Problem, at: FindingAt): Finding {
-  const subject = at.path.length === 0 ? "The workflow" : pathWords(at.path);
-  const hint = problem.suggestion === undefined ? {} : { suggestion: problem.suggestion };
-  return { severity: "error", rule: ruleOf(problem), message: `${subject}: ${problem.message}.`, ...hint, ...at };
+  const rule = ruleOf(problem);
+  // A pattern names itself.
+  const subject = isPattern(problem) ? "" : `${at.path.length === 0 ? "The workflow" : pathWords(at.path)}: `;
+  // Files have no optional tools.
+  const suggestion = problem.suggestion?.replace(/; or \{ tool: .*$/su, "");
+  const hint = suggestion === undefined ? {} : { suggestion };
+  return { severity: "error", rule, message: `${subject}${problem.message}.`, ...hint, ...at };
+}
+
+function isPattern({ path }: Pick<Problem, "path">): boolean {
+  return path.includes("allowedTools");
 }
 
 /** The rule that it breaks. */
 function ruleOf({ path, message }: Problem): string {
-  if (path.includes("allowedTools")) return message.includes("matches no tool") ? "unknown-tool" : "tool-pattern";
+  if (isPattern({ path })) return message.includes("matches no tool") ? "unknown-tool" : "tool-pattern";
   if (/\benv\./u.test(path)) return "variable-name";
   if (/\bprompt$/u.test(path)) return "bad-template";
   if (message.startsWith("cannot be reached")) return "unreachable";

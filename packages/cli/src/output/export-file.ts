@@ -31,7 +31,7 @@ export async function writeExport(
   { file, force, values = false }: { readonly file: string; readonly force: boolean; readonly values?: boolean },
 ): Promise<WrittenExport | undefined> {
   const journals = await host.journal(runId);
-  const bytes = writeWhole(file, exportLines(journals, { values }), force);
+  const bytes = writeWhole(file, exportLines(journals, { values }), { force });
   if (bytes === undefined) return undefined;
   const { records, head, verified } = chainOf(journals);
   return { runId, file, bytes, records, journals: journals.length, head, verified, values };

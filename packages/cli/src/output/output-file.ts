@@ -10,15 +10,26 @@ export function fileNameOf(runId: string, ending: string): string {
 
 const MAX_NAME = 100;
 
+export interface WriteOptions {
+  /** Whether an existing file is replaced. */
+  readonly force: boolean;
+  /** Whether others may read the file as far as the user's umask lets them. Default: only the user. */
+  readonly shared?: boolean;
+}
+
 /**
- * Writes a private file atomically. Returns its size in bytes, or undefined if the file exists and `force` is false. Throws
- * Validation `usage`.
+ * Writes a file atomically. Returns its size in bytes, or undefined if the file exists and `force` is false. Throws Validation
+ * `usage`.
  */
-export function writeWhole(path: string, parts: Iterable<string>, force: boolean): number | undefined {
+export function writeWhole(
+  path: string,
+  parts: Iterable<string>,
+  { force, shared = false }: WriteOptions,
+): number | undefined {
   const draft = `${path}.${process.pid}.tmp`;
   let bytes = 0;
   try {
-    const file = openSync(draft, "wx", 0o600);
+    const file = openSync(draft, "wx", shared ? 0o666 : 0o600);
     try {
       for (const part of parts) {
         writeFileSync(file, part);

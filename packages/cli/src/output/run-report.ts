@@ -49,6 +49,11 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
   }
 }
 
+/** The words that resume a run. If a request is open, they keep it open: without --wait, the resumed run would deny it. */
+export function resumeWords(runId: string, isOpen: boolean): readonly string[] {
+  return ["resume", runId, ...(isOpen ? ["--wait"] : [])];
+}
+
 /** An error before a run began. */
 export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
   return { runId: null, status: "failed", ...NOTHING, error: errorOf(thrown, clean) };

@@ -75,6 +75,16 @@ export function isWorkflowPath(name: string, here: string): boolean {
   return isPath && isWorkflow(resolve(here, name));
 }
 
+/** The path of a workflow that was named by it. Throws Validation `workflow_not_found`. */
+export function requireWorkflow(name: string, { code, here }: Pick<Finding, "code" | "here">): string {
+  const path = resolve(here, name);
+  if (existsSync(path)) return path;
+  const stem = fileStem(path);
+  const own = code.workflows.some((file) => fileStem(file) === stem);
+  const hint = own ? `; did you mean ${stem}, which is in .sluice/workflows/?` : "";
+  throw new SluiceError("Validation", "workflow_not_found", `there is no workflow file ${path}${hint}`);
+}
+
 /** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
   return withConfig(await findByName(name, finding), finding.config);
@@ -84,7 +94,8 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
   const { code, here, config } = finding;
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
   if (file !== undefined) return await fromNamed(name, existing(resolve(here, file)), wanted, finding);
-  if (isWorkflowPath(name, here)) return await fromNamed(name, existing(resolve(here, name)), undefined, finding);
+  if (isWorkflowPath(name, here))
+    return await fromNamed(name, existing(requireWorkflow(name, finding)), undefined, finding);
   if (name.includes("/") || name.includes(sep)) {
     const endings = [...CODE_EXTENSIONS, ...WORKFLOW_EXTENSIONS].join(", ");
     throw notFound(`${name} is not a pipeline file; those end in ${endings}, or are folders with a pipeline.yaml`);
@@ -243,9 +254,16 @@ function existing(path: string, orElse?: string): string {
   throw notFound(`there is no pipeline file ${path}${fix}`);
 }
 
-function unknown(name: string, project: readonly string[], { withoutConfig }: Finding): SluiceError {
+/** The path of a workflow of this name in the current folder, as the user would write it. */
+function workflowHere(name: string, here: string): string | undefined {
+  const names = [name, ...WORKFLOW_EXTENSIONS.map((extension) => `${name}${extension}`)];
+  const found = names.find((one) => isWorkflow(resolve(here, one)) && existsSync(resolve(here, one)));
+  return found === undefined ? undefined : `./${found}`;
+}
+
+function unknown(name: string, project: readonly string[], { here, withoutConfig }: Finding): SluiceError {
   const bundled = [...bundledPipelines().keys()];
-  const close = didYouMean(name, [...project, ...bundled]);
+  const close = workflowHere(name, here) ?? didYouMean(name, [...project, ...bundled]);
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
   const unread = withoutConfig === undefined ? "" : ` ${withoutConfig}.`;
   const own = project.length === 0 ? "" : `, in this project ${project.join(", ")}`;

@@ -1,4 +1,4 @@
-import { basename } from "node:path";
+import { basename, relative } from "node:path";
 import { isSluiceError, SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import { visible } from "@sluice/core/runtime";
@@ -173,8 +173,7 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     /** The digests of its trusted code. Throws Validation `folder_untrusted`. */
     requireTrust: async (): Promise<CodeDigests> => {
       if (await mayLoad()) return read();
-      read();
-      throw untrusted(root, state());
+      throw untrusted(root, state(), read());
     },
     /** Its config; only to be called if its code may be loaded. */
     config: (): Promise<LoadedConfig | undefined> => {
@@ -191,13 +190,19 @@ async function load(code: ProjectCode, trusted: CodeDigests): Promise<LoadedConf
   return await loadConfig(code, trusted);
 }
 
-function untrusted(root: string, state: TrustState): SluiceError {
-  const what =
-    state.kind === "changed"
-      ? `the code of ${root} changed since it was trusted (${state.files.map(inLine).join(", ")})`
-      : `the pipelines, the workflows and the config in ${root} are not trusted`;
-  return untrustedFolder(`${what}; review it, then use --trust (remembered until a file changes)`);
+function untrusted(root: string, state: TrustState, code: CodeDigests): SluiceError {
+  const changed = state.kind === "changed";
+  const files = (changed ? state.files : [...code.keys()]).map((file) => inLine(relative(root, file)));
+  const named = `${files.slice(0, MOST_NAMED).join(", ")}${files.length > MOST_NAMED ? ", …" : ""}`;
+  const what = changed
+    ? "files have changed since they were trusted"
+    : "the files that decide what runs are not trusted";
+  return untrustedFolder(
+    `in ${root}, ${what}: ${named}; review them, then use --trust (remembered until one of them changes)`,
+  );
 }
+
+const MOST_NAMED = 8;
 
 function notTrusted({ code, state }: Folder): string {
   const why =

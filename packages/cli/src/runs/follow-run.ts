@@ -5,7 +5,7 @@ import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, writeEvent, writeReport } from "../output/reporter.ts";
-import { type RunReport, reportOf, reportOfFault, totalsOf } from "../output/run-report.ts";
+import { type RunReport, reportOf, reportOfFault, resumeWords, totalsOf } from "../output/run-report.ts";
 import type { Terminal } from "../output/terminal.ts";
 import type { ExecuteFlags } from "./run-flags.ts";
 
@@ -54,7 +54,8 @@ export async function followRun(
     const reducer = reduceRun(handle.runId, options.past);
     const shown = await show(handle, options, around, reducer);
     const totals = totalsOf(reducer.view());
-    const resume = around.line(["resume", handle.runId]);
+    const isOpen = "result" in shown && shown.result.status === "suspended" && shown.result.waitingFor.length > 0;
+    const resume = around.line(resumeWords(handle.runId, isOpen));
     const report =
       "thrown" in shown
         ? reportOfFault(shown.thrown, handle.runId, totals, resume)

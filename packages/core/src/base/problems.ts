@@ -35,16 +35,23 @@ function inside(path: string, rest: string): string {
 }
 
 const MAX_WORD = 64;
+/** More edits are no misspelling. */
+const MOST_EDITS = 8;
+/** Candidates that are compared: a file can make up thousands of names, and mistake all of them. */
+const MOST_CANDIDATES = 250;
 
 /** The candidate closest to a misspelled word, ignoring case; undefined if none is close. */
 export function didYouMean(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > MAX_WORD) return undefined;
-  const limit = Math.max(1, Math.floor(word.length / 3));
+  const limit = Math.min(MOST_EDITS, Math.max(1, Math.floor(word.length / 3)));
   let best: string | undefined;
   let bestDistance = limit + 1;
+  let compared = 0;
   for (const candidate of candidates) {
+    compared += 1;
+    if (compared > MOST_CANDIDATES) break;
     if (candidate === word || candidate.length > MAX_WORD) continue;
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
+    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase(), bestDistance);
     if (distance < bestDistance) {
       best = candidate;
       bestDistance = distance;
@@ -62,27 +69,35 @@ export function suggestOneOf(word: string, candidates: Iterable<string>): string
   return `there is ${all.slice(0, 12).join(", ")}${all.length > 12 ? ", …" : ""}`;
 }
 
-/** How many insertions, deletions, replacements and swaps of neighbours turn one word into the other. */
-function editDistance(from: string, to: string): number {
-  let before: readonly number[] = [];
-  let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= from.length; row += 1) {
-    const next: number[] = [row];
-    for (let column = 1; column <= to.length; column += 1) {
-      const same = from[row - 1] === to[column - 1];
+/**
+ * How many insertions, deletions, replacements and swaps of neighbours turn one word into the other, or `limit` if not fewer. Only
+ * cells near the diagonal can be fewer, so names that a file makes up cost little.
+ */
+function editDistance(from: string, to: string, limit: number): number {
+  if (Math.abs(from.length - to.length) >= limit) return limit;
+  const size = to.length + 2;
+  let [before, last, next] = [new Uint8Array(size), new Uint8Array(size), new Uint8Array(size)];
+  last.fill(limit);
+  for (let column = 0; column < limit && column <= to.length; column += 1) last[column] = column;
+  for (let at = 1; at <= from.length; at += 1) {
+    const first = Math.min(size - 1, Math.max(1, at - limit + 1));
+    const end = Math.min(to.length, at + limit - 1);
+    next[first - 1] = first === 1 ? at : limit;
+    for (let column = first; column <= end; column += 1) {
+      const same = from[at - 1] === to[column - 1];
       let cost = Math.min(
-        (last[column] ?? 0) + 1,
-        (next[column - 1] ?? 0) + 1,
-        (last[column - 1] ?? 0) + (same ? 0 : 1),
+        (last[column] ?? limit) + 1,
+        (next[column - 1] ?? limit) + 1,
+        (last[column - 1] ?? limit) + (same ? 0 : 1),
       );
-      const swapped = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
-      if (swapped) cost = Math.min(cost, (before[column - 2] ?? 0) + 1);
-      next.push(cost);
+      const swapped = at > 1 && column > 1 && from[at - 1] === to[column - 2] && from[at - 2] === to[column - 1];
+      if (swapped) cost = Math.min(cost, (before[column - 2] ?? limit) + 1);
+      next[column] = cost;
     }
-    before = last;
-    last = next;
+    next[end + 1] = limit;
+    [before, last, next] = [last, next, before];
   }
-  return last[to.length] ?? 0;
+  return Math.min(limit, last[to.length] ?? limit);
 }
 
 /** Ids of pipelines and states, and names of completion tools. */

@@ -575,3 +575,52 @@ function isFields(value: unknown): value is Fields {
 function refuse(reason: string): { readonly ok: false; readonly reason: string } {
   return { ok: false, reason };
 }
+
+/** Where a choice of a definition leads, in words. */
+export function shapeText(shape: ChoiceShape): string {
+  switch (shape.kind) {
+    case "fanOut": {
+      const { siblings, list, join } = shape;
+      const children =
+        list === undefined ? siblings.map(({ state }) => state) : [`${list} for each of ${siblings.length} items`];
+      return childrenText(children, false, join);
+    }
+    case "fork": {
+      const branches = shape.branches.map(({ key, initial, terminal }) => branchText(key, initial, terminal));
+      return childrenText(branches, shape.join === "any", shape.onComplete);
+    }
+    case "invoke":
+      return childrenText([`pipeline ${shape.pipeline}`], false, shape.onComplete);
+    default:
+      return simpleText(shape);
+  }
+}
+
+type Simple =
+  | { readonly kind: "to"; readonly state: string }
+  | { readonly kind: "return" | "done" }
+  | { readonly kind: "fail" | "cancel"; readonly reason: string };
+
+/** Where a choice leads that has no children, in words. */
+export function simpleText(choice: Simple): string {
+  switch (choice.kind) {
+    case "to":
+      return choice.state;
+    case "return":
+      return "the interrupted state";
+    case "done":
+      return "the end of the run";
+    case "fail":
+      return `a failed end: ${choice.reason}`;
+    case "cancel":
+      return `a cancelled end: ${choice.reason}`;
+  }
+}
+
+export function branchText(key: string, initial: string, terminal: string): string {
+  return `${key} (${initial} to ${terminal})`;
+}
+
+export function childrenText(children: readonly string[], isAny: boolean, join: string): string {
+  return `${children.join(isAny ? " or " : " and ")}, then ${join}`;
+}

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../base/json.ts";
-import { type BranchShape, parseChoice } from "./choice.ts";
-import type { PipelineSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
+import { type BranchShape, parseChoice, shapeText } from "./choice.ts";
+import type { PipelineMeta, PipelineSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 
 /** A pipeline's graph as data, which a root's `run.started` records. */
 export type PipelineShape = {
@@ -90,6 +90,71 @@ export function pipelineShape(spec: PipelineSpec): PipelineShape {
     return { id, kind, ...shape, ...(targets === undefined ? {} : { targets }) };
   });
   return { initial: spec.initial, states };
+}
+
+/**
+ * What the first record of a run shows of its pipeline to people who read the run: the states, the rows of the table, the
+ * interrupts, and what its author says about it.
+ */
+export function recordedGraph(spec: PipelineSpec): JsonObject {
+  const { interrupts } = spec;
+  const rows = recordedRows(spec);
+  const meta = metaWithin(spec);
+  return {
+    shape: pipelineShape(spec),
+    ...(rows === undefined ? {} : { rows }),
+    ...(interrupts.length === 0 ? {} : { interrupts: interrupts.map((interrupt) => ({ ...interrupt })) }),
+    ...(meta === undefined ? {} : { meta: { ...meta } }),
+  };
+}
+
+/** A row of a table as a run records it, for people who read its decisions. A type, since it is JSON. */
+type RecordedRow = Pick<RowSpec, "from" | "on"> & {
+  /** The condition in words; absent if there is none. */
+  readonly when?: string;
+  /** Where it leads, in words. */
+  readonly to: string;
+  /** A person has to approve the move. */
+  readonly approval?: true;
+  readonly label?: string;
+};
+
+/** A run records no more rows than these, and no longer texts of one. */
+const MOST_ROWS = 200;
+const LONGEST_TEXT = 200;
+
+/** The rows of a table by their position: the first 200. Undefined for a pipeline that routes by functions. */
+function recordedRows({ routes, states, limits }: PipelineSpec): readonly RecordedRow[] | undefined {
+  if (routes.kind !== "table") return undefined;
+  return routes.rows.slice(0, MOST_ROWS).map(({ from, on, when, to, approval, label }): RecordedRow => {
+    const reading = parseChoice(to, states, null, limits.maxItems);
+    return {
+      from,
+      on,
+      ...(when === undefined ? {} : { when: shortened(when.text) }),
+      to: reading.ok ? shortened(shapeText(reading.shape)) : "nowhere",
+      ...(approval === undefined ? {} : { approval: true }),
+      ...(label === undefined ? {} : { label: shortened(label) }),
+    };
+  });
+}
+
+function shortened(text: string): string {
+  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT).toWellFormed()}…`;
+}
+
+const LEVELS: readonly NonNullable<PipelineMeta["dangerLevel"]>[] = ["safe", "moderate", "dangerous"];
+
+/** Of a pipeline and all that it may run: the highest level of danger, and `captureOutput: false` if any of them says so. */
+function metaWithin(spec: PipelineSpec): PipelineMeta | undefined {
+  const all = pipelinesWithin(spec).flatMap(({ meta }) => meta ?? []);
+  const dangerLevel = LEVELS.findLast((level) => all.some((meta) => meta.dangerLevel === level));
+  const isWithheld = all.some(({ captureOutput }) => captureOutput === false);
+  if (dangerLevel === undefined && !isWithheld) return undefined;
+  return {
+    ...(dangerLevel === undefined ? {} : { dangerLevel }),
+    ...(isWithheld ? { captureOutput: false } : {}),
+  };
 }
 
 function declaredTargetsOf(spec: PipelineSpec, state: string): readonly string[] | undefined {

@@ -9,6 +9,7 @@ import type {
   Guard,
   GuardVerdict,
   InterruptSpec,
+  PipelineMeta,
   PipelineSpec,
   RoutesSpec,
   RowSpec,
@@ -50,7 +51,10 @@ const PIPELINE_KEYS = [
   "onCall",
   "interrupts",
   "pipelines",
+  "meta",
 ];
+const META_KEYS = ["dangerLevel", "captureOutput"];
+const DANGER_LEVELS = ["safe", "moderate", "dangerous"] as const;
 const STATUSES = ["completed", "failed", "skipped"] as const;
 const ROW_KEYS = ["from", "on", "when", "to", "input", "approval", "label"];
 const ROW_RESULTS = ["success", "failure", "skipped", "pause"];
@@ -66,6 +70,7 @@ export function readDefinition(definition: PipelineDefinition): {
   const fault = idFault(id);
   if (fault !== undefined) report.add("id", fault);
   const states = readStates(report, definition.stages);
+  const meta = readMeta(report, definition.meta);
   const facts = {
     id,
     input: schemaAt(report, "input", definition.input),
@@ -77,6 +82,7 @@ export function readDefinition(definition: PipelineDefinition): {
     ...(onCall === undefined ? {} : { onCall }),
     interrupts: readInterrupts(report, definition.interrupts),
     pipelines: readPipelines(report, definition.pipelines),
+    ...(meta === undefined ? {} : { meta }),
   };
   checkLimits(report, "limits", definition.limits, "run");
   if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
@@ -284,6 +290,25 @@ function readPipelines(report: Report, pipelines: unknown): ReadonlyMap<string, 
     else report.add(`pipelines.${name}`, "is not a pipeline", "make it with pipeline({ … })");
   }
   return specs;
+}
+
+function readMeta(report: Report, meta: unknown): PipelineMeta | undefined {
+  if (meta === undefined) return undefined;
+  if (!isObject(meta)) {
+    report.add("meta", 'is an object: { dangerLevel: "moderate" }');
+    return undefined;
+  }
+  report.unknownKeys("meta", meta, META_KEYS);
+  const { dangerLevel, captureOutput } = meta;
+  const level = DANGER_LEVELS.find((known) => known === dangerLevel);
+  if (dangerLevel !== undefined && level === undefined)
+    report.add("meta.dangerLevel", `is one of ${DANGER_LEVELS.join(", ")}`);
+  if (captureOutput !== undefined && typeof captureOutput !== "boolean")
+    report.add("meta.captureOutput", "is true or false");
+  return {
+    ...(level === undefined ? {} : { dangerLevel: level }),
+    ...(typeof captureOutput === "boolean" ? { captureOutput } : {}),
+  };
 }
 
 function isPipeline(value: unknown): value is AnyPipeline {

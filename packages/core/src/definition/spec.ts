@@ -73,6 +73,14 @@ export interface StateSpec extends KindFacts {
   exit?(result: StageResult<unknown>, ctx: StageContext): void | Promise<void>;
 }
 
+/** What the author of a pipeline says about it, for people and reports. Runs do not depend on it. */
+export interface PipelineMeta {
+  /** How risky it is. Shown with its runs. */
+  readonly dangerLevel?: "safe" | "moderate" | "dangerous";
+  /** `false`: reports leave out prompts, texts, arguments and results. The journal has them. */
+  readonly captureOutput?: boolean;
+}
+
 export interface PipelineSpec {
   readonly id: string;
   readonly input: CompiledSchema<unknown>;
@@ -86,6 +94,7 @@ export interface PipelineSpec {
   readonly interrupts: readonly InterruptSpec[];
   /** The pipelines that `invoke()` and child runs name. */
   readonly pipelines: ReadonlyMap<string, PipelineSpec>;
+  readonly meta?: PipelineMeta;
   /** SHA-256 over ids, edges, envelopes, schemas, prompt text and which hooks exist; not over function bodies. */
   readonly fingerprint: string;
 }
@@ -134,6 +143,8 @@ export interface Guard {
   readonly text: string;
   /** The text does not say what it decides, like the name of a function. The fingerprint then covers only that it is there. */
   readonly opaque?: true;
+  /** All that it decides by, where the text is cut or could be that of another guard. The fingerprint then covers this. */
+  readonly source?: string;
   /** A throw counts as a condition that does not fire. */
   evaluate(scope: GuardScope): GuardVerdict | Promise<GuardVerdict>;
 }

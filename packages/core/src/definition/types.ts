@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { Cancel, Done, Fail, FanOut, ForEach, Fork, Invoke, Return, StageList, To } from "./choice.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
-import type { Guard, PipelineSpec, RowTrigger, StateSpec } from "./spec.ts";
+import type { Guard, PipelineMeta, PipelineSpec, RowTrigger, StateSpec } from "./spec.ts";
 import type {
   AllowedTool,
   AssertAnswer,
@@ -156,6 +156,8 @@ export interface PipelineCommon<R, S> {
   readonly interrupts?: Readonly<Record<string, Interrupt<S>>>;
   /** The pipelines that `invoke()` names. */
   readonly pipelines?: Readonly<Record<string, AnyPipeline>>;
+  /** For people and reports. */
+  readonly meta?: PipelineMeta;
 }
 /** Makes unknown keys of `next` a compile error. */
 export type Exact<N, S> = { readonly [K in Exclude<keyof N, keyof S>]: never };

@@ -81,6 +81,13 @@ export interface Reach {
   readonly readOnly: readonly string[];
 }
 
+/** Files of the workspace that a pipeline's interrupts name. Paths are relative to the workspace. */
+export interface WatchedFiles {
+  matches(path: string): boolean;
+  /** Whether a file below this folder may match. */
+  mayHold(folder: string): boolean;
+}
+
 /** The context of a tool's execution. */
 export interface ToolCall {
   readonly runId: string;
@@ -103,8 +110,8 @@ export interface ToolCall {
   readonly reach: Reach;
   /** Whether the command line may run as it was given. Otherwise run the `line` in `judged`. */
   readonly anyLine: boolean;
-  /** Whether the run needs to know which files the call changes. */
-  readonly reportsChanges: boolean;
+  /** The files whose changes start interrupts: the run needs to know which of them the call changes. Absent if there are none. */
+  readonly watched?: WatchedFiles;
   /** Whether another call of this session was running at the same time. */
   readonly othersAtWork: () => boolean;
   /**

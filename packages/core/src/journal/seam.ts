@@ -242,15 +242,21 @@ export interface PrunedRun {
   readonly records: number;
 }
 
-/** A new run that starts with copied records of another: those before `before`, and the children that they started. */
-export interface RunCopy {
+/** The part of a run that is copied: its records before `before`, and the children that they started. */
+export interface CopiedPart {
+  /** The seq of its first record that is not copied. Only a step that runs children may be open there. */
+  readonly before: number;
+  /** Keys of children of the open step that start over. Children that did not complete always start over, apart from `inside`. */
+  readonly again?: readonly string[];
+  /** A child of the open step that is copied in part, and continues from there. */
+  readonly inside?: CopiedPart & { readonly key: string };
+}
+
+/** A new run that starts with copied records of another. */
+export interface RunCopy extends CopiedPart {
   readonly runId: string;
   /** The run to copy. It may have any status and is only read. */
   readonly of: string;
-  /** The seq of its first record that is not copied. Only a step that runs children may be open there. */
-  readonly before: number;
-  /** Keys of children of the open step that start over. Children that did not complete always start over. */
-  readonly again?: readonly string[];
   /** Events of the new run's first record, which has the time of the copied run's first record. */
   readonly started: readonly EventDraft[];
   /** Events of the record that ends the copied ones. */

@@ -53,7 +53,7 @@ export async function decideNext(
   state: string,
   result: StageResult<unknown>,
   ctx: StageContext,
-  mayReturn = false,
+  mayReturn: boolean,
 ): Promise<NextDecision> {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
   const { routes } = spec;
@@ -128,7 +128,7 @@ export async function decideEvent(
   state: string,
   { event, data }: { readonly event: string; readonly data: JsonObject },
   ctx: StageContext,
-  mayReturn = false,
+  mayReturn: boolean,
 ): Promise<NextDecision> {
   const refused = (reason: string, by: Partial<NextDecision> = {}): NextDecision => ({
     by: "event",

@@ -1,4 +1,4 @@
-import { type ChoiceShape, parseChoice } from "../definition/choice.ts";
+import { branchText, childrenText, parseChoice, shapeText, simpleText } from "../definition/choice.ts";
 import { isRowOf } from "../definition/graph.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { ResolvedChoice, ResolvedSibling } from "./resolve-choice.ts";
@@ -53,54 +53,7 @@ export function choiceText(choice: ResolvedChoice): string {
   }
 }
 
-function shapeText(shape: ChoiceShape): string {
-  switch (shape.kind) {
-    case "fanOut": {
-      const { siblings, list, join } = shape;
-      const children =
-        list === undefined ? siblings.map(({ state }) => state) : [`${list} for each of ${siblings.length} items`];
-      return childrenText(children, false, join);
-    }
-    case "fork": {
-      const branches = shape.branches.map(({ key, initial, terminal }) => branchText(key, initial, terminal));
-      return childrenText(branches, shape.join === "any", shape.onComplete);
-    }
-    case "invoke":
-      return childrenText([`pipeline ${shape.pipeline}`], false, shape.onComplete);
-    default:
-      return simpleText(shape);
-  }
-}
-
-type Simple =
-  | { readonly kind: "to"; readonly state: string }
-  | { readonly kind: "return" | "done" }
-  | { readonly kind: "fail" | "cancel"; readonly reason: string };
-
-function simpleText(choice: Simple): string {
-  switch (choice.kind) {
-    case "to":
-      return choice.state;
-    case "return":
-      return "the interrupted state";
-    case "done":
-      return "the end of the run";
-    case "fail":
-      return `a failed end: ${choice.reason}`;
-    case "cancel":
-      return `a cancelled end: ${choice.reason}`;
-  }
-}
-
 function childText(sibling: ResolvedSibling): string {
   if (sibling.kind === "invoke") return `pipeline ${sibling.pipeline}`;
   return sibling.kind === "branch" ? branchText(sibling.key, sibling.state, sibling.terminal) : sibling.state;
-}
-
-function branchText(key: string, initial: string, terminal: string): string {
-  return `${key} (${initial} to ${terminal})`;
-}
-
-function childrenText(children: readonly string[], isAny: boolean, join: string): string {
-  return `${children.join(isAny ? " or " : " and ")}, then ${join}`;
 }

@@ -33,6 +33,8 @@ export interface MachineView {
   readonly suspended: readonly Suspended[];
   /** Of a branch's run: the state that completes it. */
   readonly terminal: string | undefined;
+  /** The forks around this run, each in a branch of the next. */
+  readonly forks: number;
 }
 export interface MachineState extends MachineView {
   context: JsonObject;
@@ -134,12 +136,16 @@ export function initialState(
     pending: undefined,
     suspended: [],
     terminal: undefined,
+    forks: 0,
   };
 }
 
+/** What a child's run reads of its parent. */
+export type ParentView = Pick<MachineView, "run" | "context" | "outputs" | "hops" | "counts" | "forks">;
+
 /** The state of a child's run, which reads what its parent had when it fanned out. `turns` are those of earlier visits. */
 export function childState(
-  parent: Pick<MachineView, "run" | "context" | "outputs" | "hops" | "counts">,
+  parent: ParentView,
   child: {
     readonly id: string;
     readonly entered: Entered;
@@ -163,6 +169,7 @@ export function childState(
     pending: undefined,
     suspended: [],
     terminal,
+    forks: parent.forks + (isBranch ? 1 : 0),
   };
 }
 

@@ -95,6 +95,29 @@ export type Child =
   /** A run of another pipeline of `pipelines`; `input` is merged into its initial context. */
   | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
 
+/** How the children of a fork or of another pipeline are recorded; siblings and items are named by their keys alone. */
+export function recordedChildren({
+  siblings,
+  onFailure,
+  onFail,
+}: Pick<FanOutChoice, "siblings" | "onFailure" | "onFail">): JsonObject {
+  const children = siblings.flatMap((sibling): readonly JsonObject[] => {
+    const { kind } = sibling;
+    if (kind === undefined) return [];
+    const { key } = sibling;
+    if (kind === "invoke") return [{ key, pipeline: sibling.pipeline }];
+    return [{ key, state: sibling.state, terminal: sibling.terminal }];
+  });
+  return {
+    ...(children.length === 0 ? {} : { children }),
+    ...(onFailure === "any" ? { any: true } : {}),
+    ...(onFail === undefined ? {} : { onFail }),
+  };
+}
+
+/** A cap that ends a run. `forks` is the nesting of forks, which is no option. */
+export type MachineLimit = "maxVisits" | "maxHops" | "forks";
+
 /** `state` is the final state that ended the run. */
 export type MachineEnd =
   | { readonly status: "completed"; readonly output: Json; readonly state?: string }
@@ -103,7 +126,7 @@ export type MachineEnd =
       readonly code: string;
       readonly message: string;
       /** The cap of the run that was reached. */
-      readonly limit?: "maxVisits" | "maxHops";
+      readonly limit?: MachineLimit;
       readonly state?: string;
     }
   | { readonly status: "cancelled"; readonly reason: string; readonly state?: string };
@@ -314,11 +337,12 @@ function endAt(
   view: MachineView,
   { input, failure }: Move,
   choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
+  isJoin = input.kind === "children" && failure === undefined,
 ): MachineEnd | undefined {
   const { state } = choice;
   // A handler is entered, even one that is also where the branch ends.
   if (input.kind === "interrupt") return undefined;
-  const output = input.kind === "children" && failure === undefined ? choice.input : outputOf(input);
+  const output = isJoin ? choice.input : outputOf(input);
   if (state === view.terminal) return { status: "completed", output, state };
   const final = states.get(state)?.final;
   switch (final?.outcome) {
@@ -420,9 +444,6 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 /** What the input itself adds, whatever is decided. */
 function countsOf(view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
-    case "start":
-    case "cancelled":
-      return {};
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;
@@ -447,8 +468,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
     }
     case "event":
       return { outputs: [{ state: enteredOf(view).state, output: outputOf(input) }] };
-    case "interrupt":
-    case "answer":
+    default:
       return {};
   }
 }
@@ -486,7 +506,15 @@ function exceededCap(
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }
 
-function overLimit(limit: "maxVisits" | "maxHops", code: string, message: string): MachineEnd {
+/** Forks inside each other. Their branches multiply, so that forks that lead to each other would fill any budget. */
+const MAX_FORKS = 4;
+
+function tooDeep({ forks }: MachineView, { siblings }: FanOutChoice): MachineEnd | undefined {
+  if (forks < MAX_FORKS || !siblings.some(({ kind }) => kind === "branch")) return undefined;
+  return overLimit("forks", "limit_forks", `more than ${MAX_FORKS} forks are inside each other`);
+}
+
+function overLimit(limit: MachineLimit, code: string, message: string): MachineEnd {
   return { status: "failed", code, message, limit };
 }
 
@@ -494,9 +522,9 @@ function fanningOut(spec: PipelineSpec, view: MachineView, move: Move, choice: F
   const { input, trace } = move;
   const isEmpty = choice.siblings.length === 0;
   const { join: state, input: joinInput } = choice;
-  const end = isEmpty ? endAt(spec, view, move, { kind: "to", state, input: joinInput }) : undefined;
+  const end = isEmpty ? endAt(spec, view, move, { kind: "to", state, input: joinInput }, true) : undefined;
   if (end !== undefined) return ending(view, move, end);
-  const cap = exceededCap(spec, view, move.hops, isEmpty ? [state] : statesToVisit(choice));
+  const cap = exceededCap(spec, view, move.hops, isEmpty ? [state] : statesToVisit(choice)) ?? tooDeep(view, choice);
   if (cap !== undefined) return ending(view, withoutContext(move), cap);
   const patch: Patch = { ...move.patch, hops: move.isRoute ? 1 : 0 };
   if (isEmpty) {

@@ -5,7 +5,7 @@ import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import { contextOf } from "../machine/machine-state.ts";
+import { contextOf, type MachineView } from "../machine/machine-state.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
@@ -49,6 +49,8 @@ export class Attempt implements SharedByAttempts {
   /** Dropped unless the attempt completes. */
   accepted: AcceptedEvent | undefined;
   #ctx: StageContext | undefined;
+  /** Those that `#ctx` reads. */
+  #outputs: MachineView["outputs"] | undefined;
 
   constructor(shared: SharedByAttempts, number = 1, feedback?: string) {
     const { execution, executionId, limits, slot, denied, used } = shared;
@@ -68,11 +70,24 @@ export class Attempt implements SharedByAttempts {
     return new Attempt(this, this.number + 1, feedback);
   }
 
-  /** The frozen context; the same object while `setup` is the same. */
+  /** The frozen context at the entry; the same object while `setup` is the same. */
   contextWith(setup: Json): StageContext {
-    if (this.#ctx?.setup !== setup) {
-      this.#ctx = contextOf(this.execution.view, { setup, attempt: this.number, feedback: this.feedback });
-    }
+    return this.#ctx?.setup === setup ? this.#ctx : this.#contextOf(setup);
+  }
+
+  /** The context after the handlers of interrupts that have returned, which may have changed the run. */
+  contextNow(entry: StageContext): StageContext {
+    const { view, stateId, visit } = this.execution;
+    // While a handler works, and after one that did not return, the run is elsewhere.
+    if (view.at?.state !== stateId || view.at.visit !== visit) return entry;
+    const known = this.#ctx ?? entry;
+    return view.context === known.context && view.outputs === this.#outputs ? known : this.#contextOf(entry.setup);
+  }
+
+  #contextOf(setup: Json): StageContext {
+    const { view } = this.execution;
+    this.#outputs = view.outputs;
+    this.#ctx = contextOf(view, { setup, attempt: this.number, feedback: this.feedback });
     return this.#ctx;
   }
 }

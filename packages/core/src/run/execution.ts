@@ -2,9 +2,10 @@ import { type Json, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
+import type { WatchedFiles } from "../gate/subjects.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
-import type { MachineView } from "../machine/machine-state.ts";
+import type { MachineView, ParentView } from "../machine/machine-state.ts";
 import type { MachineInput, Transition } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
 import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
@@ -31,16 +32,14 @@ export interface StartedChild {
   readonly steps: StepRunner;
   /** As recorded. */
   readonly input: Json;
-  readonly parent: Pick<MachineView, "run" | "context" | "outputs" | "hops" | "counts">;
+  readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
 }
 
 /** An interrupt of a pipeline, which changed files start. */
-export interface Interrupt {
+export interface Interrupt extends WatchedFiles {
   readonly name: string;
-  /** Of a path in the workspace. */
-  matches(path: string): boolean;
 }
 
 /** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */

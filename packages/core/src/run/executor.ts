@@ -127,6 +127,7 @@ export interface ActScope extends StatePlace {
   readonly steps: ScopedSteps;
   readonly state: StateSpec;
   readonly executionId: string;
+  /** As it is now: the handlers of interrupts may have changed the run since the entry. */
   readonly ctx: StageContext;
   /** Turns of this state in earlier attempts and visits. */
   readonly turnsBefore: number;

@@ -1,11 +1,11 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, textField } from "../base/json.ts";
-import type { ProjectFacts, StageResult } from "../definition/result.ts";
+import type { ProjectFacts } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { maskSecrets } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { parseSiblingId, stepIds } from "../journal/step-id.ts";
-import { apply, enteredOf, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
+import { apply, initialState, type MachineState, type MachineView } from "../machine/machine-state.ts";
 import { fromRecordedStart, type RecordedStart, toRecordedStart } from "../machine/recorded-decision.ts";
 import { decide, type MachineEnd, type MachineInput } from "../machine/transition.ts";
 import type { ProjectReader, RunDeps } from "./deps.ts";
@@ -109,31 +109,7 @@ async function runChild(pipeline: PipelineInRun, child: StartedChild): Promise<P
 
 /** Runs one state without a route. Its result is the end of the child's run. */
 async function runSibling(walk: Walk): Promise<ProgramEnd> {
-  const { state } = enteredOf(walk.state);
-  const { result, left, denied } = await executeEntered(walk, false);
-  const own = left === undefined ? result : leftForGood(result);
-  const status = siblingStatus(own);
-  const end = siblingEndOf(status, { result: own, denied }, walk.account);
-  return { ...end, events: [{ type: "run.finished", data: { status, state } }] };
-}
-
-/** A sibling has no routes, so the handler of an interrupt cannot lead it elsewhere. */
-function leftForGood({ executionId, attempts, turns, usage, ms }: StageResult<Json>): StageResult<Json> {
-  const message = "an interrupt's handler did not return, and a parallel state has no other way on";
-  return { executionId, attempts, turns, usage, ms, status: "failed", code: "interrupted", message };
-}
-
-function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
-  switch (status) {
-    case "completed":
-    case "skipped":
-      return "completed";
-    case "failed":
-    case "paused":
-      return "failed";
-    case "cancelled":
-      return "cancelled";
-  }
+  return siblingEndOf(await executeEntered(walk, false), walk.account);
 }
 
 /** Runs a branch from the state that it has entered to its terminal one. */
@@ -191,7 +167,10 @@ async function checkedStart(
   const stateOf = (run: Json): MachineState => initialState(spec, { ...parent.run, id: steps.runId, input: run });
   const check = async (): Promise<StartOfOther> => {
     const checked = await raceAbort(steps.signal, Promise.resolve(spec.input.check(given)));
-    if (checked === undefined) return { ok: false, reason: cancelReason(steps.signal) ?? "cancelled", run: given };
+    if (checked === undefined) {
+      const choice = { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } as const;
+      return { ok: true, choice, run: given };
+    }
     if (!checked.value.ok) {
       const issues = checked.value.issues.map(({ path, message }) => `${path} ${message}`).join("; ");
       return { ok: false, reason: `the input of pipeline ${spec.id} does not fit its schema: ${issues}`, run: given };
@@ -201,7 +180,11 @@ async function checkedStart(
     return { ...toRecordedStart(await decideInRun({ spec, view, steps, deps }, input)), run };
   };
   const started = await steps.run(stepIds.initial, check, { decides: decidesStart });
-  return { state: stateOf(started.run), start: { input, decision: fromRecordedStart(started) } };
+  const state = stateOf(started.run);
+  // Without a schema it is the run's input itself, by which a prompt knows that it says nothing new.
+  const isOwn = started.ok && started.choice.kind === "to" && spec.states.get(spec.initial)?.inputSchema === undefined;
+  const decision = isOwn ? await decide(spec, state, input) : fromRecordedStart(started);
+  return { state, start: { input, decision } };
 }
 
 /** What the first step of another pipeline's run records: `run` is its input, as its schema returns it. */

@@ -2,7 +2,7 @@ import { field, isJsonObject, type Json, numberField } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
-import type { MachineEnd } from "../machine/transition.ts";
+import type { MachineEnd, MachineLimit, Transition } from "../machine/transition.ts";
 import { type Denied, type ExecutionEnd, isDenied } from "./execution.ts";
 import { addUsage, NO_USAGE } from "./limits/limits.ts";
 import { isStageResult } from "./stage/recorded-phases.ts";
@@ -48,13 +48,38 @@ export function addChildTo(account: RunAccount, { stages, denied, usage }: Child
 }
 
 /** The end of a run of one state: `others` are the executions of its detours. */
-export function siblingEndOf(
-  status: RunEnd["status"],
-  { result, denied }: Pick<ExecutionEnd, "result" | "denied">,
-  others: RunAccount,
-): Pick<RunEnd, "status" | "value"> {
+export function siblingEndOf({ stateId, result, denied, left }: ExecutionEnd, others: RunAccount): ProgramEnd {
+  const status = siblingStatus(result);
   const detours = others.stages.length === 0 ? {} : { detours: others.stages };
-  return { status, value: { result, denied: [...denied, ...others.denied], ...detours } };
+  const value = { result, denied: [...denied, ...others.denied], ...detours };
+  return { status, value, events: [...reachedBy(left), { type: "run.finished", data: { status, state: stateId } }] };
+}
+
+function siblingStatus({ status }: StageResult<Json>): RunEnd["status"] {
+  switch (status) {
+    case "completed":
+    case "skipped":
+      return "completed";
+    case "failed":
+    case "paused":
+      return "failed";
+    case "cancelled":
+      return "cancelled";
+  }
+}
+
+/** The cap of the run that an end is due to. */
+type Cap = { readonly limit: MachineLimit; readonly message: string };
+
+/** The cap of the run that stopped a move. */
+export function capOf({ effect }: Pick<Transition, "effect">): Cap | undefined {
+  const end = effect.kind === "end" ? effect.end : undefined;
+  return end?.status === "failed" && end.limit !== undefined ? { limit: end.limit, message: end.message } : undefined;
+}
+
+function reachedBy(move: Pick<Transition, "effect"> | undefined): readonly EventDraft[] {
+  const cap = move === undefined ? undefined : capOf(move);
+  return cap === undefined ? [] : [{ type: "limit.reached", data: cap }];
 }
 
 /** Reads what a child's end says of its executions. Undefined for a child that was cancelled from outside. */
@@ -85,10 +110,7 @@ export function runEndOf({ stages, denied, usage }: RunAccount, end: MachineEnd)
   const output = status === "completed" ? { output: end.output } : {};
   const final = end.state === undefined ? {} : { state: end.state };
   const outcome: RunOutcome = { status, ...output, ...failed, ...final, stages, denied, usage };
-  const reached: readonly EventDraft[] =
-    status === "failed" && end.limit !== undefined
-      ? [{ type: "limit.reached", data: { limit: end.limit, message: end.message } }]
-      : [];
+  const reached = reachedBy({ effect: { kind: "end", end } });
   const data = { status, usage: { ...usage }, denied: denied.length, ...failed, ...final };
   return { status, value: outcome, events: [...reached, { type: "run.finished", data }] };
 }

@@ -6,7 +6,7 @@ import type { ChangeOptions } from "./pipeline-changes.ts";
 export interface ForkRunOptions extends ChangeOptions {
   /**
    * The execution before which the fork begins, such as `review#1`: it copies everything recorded before that. In a list,
-   * `review#1` runs every item again, and `review#1:src/a.ts` the item with that key.
+   * `review#1` runs every item again, and `review#1:src/a.ts` the item with that key. `format#1:style` begins inside the child `style`.
    */
   readonly from: string;
 }
@@ -28,8 +28,8 @@ export function forkPointBefore(
   }
   const ids = [...new Set(all.map(({ executionId }) => executionId))];
   const runId = journals[0]?.runId ?? "";
-  // A state's name alone means its last execution.
-  const close = ids.findLast((id) => id.startsWith(`${from}#`)) ?? didYouMean(from, ids);
+  // A state's name alone means its last execution, and that of an execution the one inside a child.
+  const close = ids.findLast((id) => id.startsWith(`${from}#`) || id.startsWith(`${from}:`)) ?? didYouMean(from, ids);
   const more = ids.length > MAX_NAMES ? `, and ${ids.length - MAX_NAMES} more` : "";
   const known =
     ids.length === 0 ? "it has not entered a state yet" : `it has ${ids.slice(0, MAX_NAMES).join(", ")}${more}`;
@@ -53,7 +53,7 @@ function pointsAt(all: readonly ForkPoint[], from: string): readonly ForkPoint[]
 /** A copy of a run up to a boundary. `run.started` and `run.forked` name the original run. */
 export function forkRunCopy(
   of: string,
-  { executionId, before, head, again }: ForkPoint,
+  { executionId, before, head, again, inside }: ForkPoint,
   data: { readonly started: JsonObject; readonly forked: JsonObject },
 ): Omit<RunCopy, "runId"> {
   const forkedFrom = { runId: of, execution: executionId, head };
@@ -62,6 +62,7 @@ export function forkRunCopy(
     of,
     before,
     again,
+    ...(inside === undefined ? {} : { inside }),
     started: [{ type: "run.started", data: { ...data.started, forkedFrom } }],
     forked: [{ type: "run.forked", data: forked }],
   };

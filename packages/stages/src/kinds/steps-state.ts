@@ -45,6 +45,8 @@ export interface RunStep extends StepCommon {
   readonly pipeline: string;
   /** Added to its run's input: the one of this run with `previous_step`, `steps` and, after a question, `answer`. */
   readonly input?: JsonObject;
+  /** Texts that are added to the input. Their templates read what those of a question read. */
+  readonly texts?: Readonly<Record<string, string>>;
   /** Outputs upstream that the input's `steps` has beside those of the steps before. */
   readonly reads?: readonly string[];
   /** Parts of the child's context that are saved when it has ended, as those of an output. */
@@ -63,7 +65,9 @@ export interface StepsOptions {
 export interface StepsSpec {
   readonly steps: readonly CompiledStep[];
 }
-export type CompiledStep = (Omit<AskStep, "message"> & { readonly message: CompiledTemplate }) | RunStep;
+export type CompiledStep =
+  | (Omit<AskStep, "message"> & { readonly message: CompiledTemplate })
+  | (Omit<RunStep, "texts"> & { readonly texts: ReadonlyMap<string, CompiledTemplate> });
 
 /**
  * Defines a state that runs steps in order: questions to people, and other pipelines as child runs. Its output is that of its last
@@ -82,7 +86,15 @@ export function stepsState({ steps, output, limits }: StepsOptions): State {
     if (fault !== undefined) report.add(`${path}.name`, fault);
     if (names.has(step.name)) report.add(`${path}.name`, `another step is called ${JSON.stringify(step.name)}`);
     names.add(step.name);
-    if (step.kind === "run") return step;
+    if (step.kind === "run") {
+      const texts = new Map<string, CompiledTemplate>();
+      for (const [name, text] of Object.entries(step.texts ?? {})) {
+        const compiledText = templateOf(report, `${path}.texts.${name}`, text);
+        templates[`${path}.texts.${name}`] = compiledText.references;
+        texts.set(name, compiledText);
+      }
+      return { ...step, texts };
+    }
     // An answer need not be an object; inside one, its schema is checked all the same.
     if (step.answer !== undefined)
       schemaAt(report, `${path}.answer`, { type: "object", properties: { answer: step.answer } });
@@ -97,7 +109,10 @@ export function stepsState({ steps, output, limits }: StepsOptions): State {
     checksOutput: true,
     adds: [...names],
     templates,
-    parts: Object.fromEntries(steps.map((step) => [`step ${step.name}`, { data: dataOf(step) }])),
+    parts: {
+      ...Object.fromEntries(steps.map((step) => [`step ${step.name}`, { data: dataOf(step) }])),
+      ...(steps.length < 2 ? {} : { "order of steps": { data: [...names] } }),
+    },
     shape: { steps: steps.map(({ name }) => name) },
   } as const;
   const common = { allowedTools: [], ...(limits === undefined ? {} : { limits }) };
@@ -117,6 +132,10 @@ const NOTHING: CompiledTemplate = { paths: [], references: [], render: () => "" 
 
 function messageOf(report: Report, path: string, text: string): CompiledTemplate {
   if (text.trim() === "") report.add(path, "is the question that a person answers");
+  return templateOf(report, path, text);
+}
+
+function templateOf(report: Report, path: string, text: string): CompiledTemplate {
   const reading = readTemplate(text);
   if (reading.ok) return reading.value;
   for (const { message, suggestion } of reading.faults) report.add(path, message, suggestion);

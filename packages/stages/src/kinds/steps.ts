@@ -7,11 +7,12 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  SluiceError,
   type StageContext,
   type StateExecutor,
 } from "@sluice/core";
-import { isObject } from "@sluice/core/runtime";
-import { type CompiledStep, type RunStep, type SavedOutput, STEPS, stepsOf } from "./steps-state.ts";
+import { type CompiledTemplate, isObject } from "@sluice/core/runtime";
+import { type CompiledStep, type SavedOutput, STEPS, stepsOf } from "./steps-state.ts";
 
 const NONE = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
 
@@ -98,9 +99,9 @@ async function ask(
   step: Extract<CompiledStep, { readonly kind: "ask" }>,
   progress: Progress,
 ): Promise<StepEnd> {
-  const { ctx } = scope;
-  const context = merged(ctx.context, progress.changes);
-  const text = step.message.render({ ...ctx, context, run: { input: inputOf(ctx, progress, ctx.upstream) } });
+  const text = rendered(step.name, step.message, scope.ctx, progress);
+  if (typeof text !== "string") return text;
+  const context = merged(scope.ctx.context, progress.changes);
   const answered = await scope.ask({
     name: step.name,
     question: { question: text, ...(step.answer === undefined ? {} : { answer: step.answer }) },
@@ -115,14 +116,41 @@ async function ask(
   return { outcome: { ...NONE, status: "failed", code: "unanswered", message, detail: { step: step.name, cause } } };
 }
 
-async function run(scope: ActScope, step: RunStep, progress: Progress): Promise<StepEnd> {
+/** A text with its templates replaced. One that leads nowhere fails the state. */
+function rendered(
+  name: string,
+  template: CompiledTemplate,
+  ctx: StageContext,
+  progress: Progress,
+): string | { readonly outcome: ActOutcome } {
+  const context = merged(ctx.context, progress.changes);
+  try {
+    return template.render({ ...ctx, context, run: { input: inputOf(ctx, progress, ctx.upstream) } });
+  } catch (thrown) {
+    if (!(thrown instanceof SluiceError) || thrown.code !== "prompt_unresolved") throw thrown;
+    const message = `${name}: ${thrown.message}`;
+    return { outcome: { ...NONE, status: "failed", code: "hook", message, detail: { step: name } } };
+  }
+}
+
+async function run(
+  scope: ActScope,
+  step: Extract<CompiledStep, { readonly kind: "run" }>,
+  progress: Progress,
+): Promise<StepEnd> {
   const { ctx } = scope;
   const { name, pipeline } = step;
   const context = merged(ctx.context, progress.changes);
   const read = (step.reads ?? []).flatMap((key) =>
     Object.hasOwn(ctx.upstream, key) ? [[key, ctx.upstream[key]]] : [],
   );
-  const input = { ...inputOf(ctx, progress, Object.fromEntries(read)), ...step.input };
+  const texts: Record<string, string> = {};
+  for (const [field, template] of step.texts) {
+    const text = rendered(name, template, ctx, progress);
+    if (typeof text !== "string") return text;
+    texts[field] = text;
+  }
+  const input = { ...inputOf(ctx, progress, Object.fromEntries(read)), ...step.input, ...texts };
   const [end] = await scope.runChildren(name, [{ key: name, pipeline, input, context }]);
   if (end === undefined) return { outcome: { ...NONE, status: "cancelled", reason: "cancelled" } };
   if (end.status !== "completed") {
@@ -152,7 +180,7 @@ function inputOf(
     ...(task === "" ? {} : { task }),
     previous_step: previous,
     steps: { ...Object.fromEntries(earlier), ...outputs },
-    ...(answer === undefined ? {} : { answer }),
+    answer: answer ?? null,
   };
 }
 

@@ -4,9 +4,7 @@ import {
   type Clock,
   type Json,
   type JsonObject,
-  type PipelineShape,
   type PipelineSpec,
-  pipelineShape,
   type RunHost,
   type RunJournal,
   type RunProgram,
@@ -20,6 +18,7 @@ import {
   checkSession,
   createConcurrencySlots,
   createRunMeter,
+  maskSecrets,
   messageOf,
   type PreparedStates,
   pipelineProgram,
@@ -28,6 +27,7 @@ import {
   problemsError,
   type RecordedCosts,
   type RunDeps,
+  recordedGraph,
   type SecretFilter,
 } from "@sluice/core/runtime";
 import {
@@ -176,7 +176,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const unwalledServers = await tools.unwalledServers();
-    const { states, shape, needs, facts: pipeline } = knownPipeline(spec, live, filter);
+    const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const isRecorded = readsProject(needs, journals);
@@ -200,6 +200,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       deps,
       /** What a run records of this pipeline if it continues with a changed one. */
       facts,
+      /** What people see of it, recorded with the facts. */
+      graph,
       /** The sandbox of its commands, recorded whenever the run is started or resumed. */
       sandbox,
       /** `recorded` is what a resumed run has used already. */
@@ -222,7 +224,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(any ? { answers: "any" } : {}),
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
-        shape,
+        ...graph,
         input,
       }),
     };
@@ -273,7 +275,8 @@ interface KnownPipeline {
   readonly live: LiveTools;
   readonly filter: SecretFilter;
   readonly states: PreparedStates;
-  readonly shape: PipelineShape;
+  /** For people who read its runs. */
+  readonly graph: JsonObject;
   readonly needs: ProjectNeeds;
   readonly facts: JsonObject;
 }
@@ -289,9 +292,10 @@ function knownPipelines(
     const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
-    const [states, shape] = [prepareStates(spec, live), pipelineShape(spec)];
+    const states = prepareStates(spec, live);
+    const graph = maskSecrets(recordedGraph(spec), filter);
     const needs = projectNeeds(spec);
-    const now = { live, filter, states, shape, needs, facts: pipelineFacts(spec, live, filter) };
+    const now = { live, filter, states, graph, needs, facts: pipelineFacts(spec, live, filter) };
     known.set(spec, now);
     return now;
   };

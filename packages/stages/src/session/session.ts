@@ -146,7 +146,7 @@ export function createSession(options: SessionOptions): Session {
         read: journals,
         said: {
           sandbox: run.sandbox,
-          ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source) } }),
+          ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
         },
       }),
     );
@@ -172,7 +172,7 @@ export function createSession(options: SessionOptions): Session {
     const facts = run.facts(source);
     const input = run.deps.secrets.json(from.data.input ?? null);
     const started = { ...run.started(source, input), ...originalPipeline(past, facts) };
-    const forked = changed === undefined ? {} : { changed: { ...changed, ...facts } };
+    const forked = changed === undefined ? {} : { changed: { ...changed, ...facts, ...run.graph } };
     return await runs.add(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // Read again: a sibling of an active run may have completed meanwhile.

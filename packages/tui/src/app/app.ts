@@ -174,6 +174,7 @@ export class App implements Steering {
   #unhandled(key: Key): void {
     if (key.name === "tab" && key.shift) this.#showNextStage();
     else if (isChord(key, "o")) this.showTranscript();
+    else if (isChord(key, "t")) void this.perform(() => talk("/routes", this, this.#runs.focus));
     else if (key.name === "pageUp") this.showTranscript();
     else if (isChord(key, "d")) this.quit();
     else if (key.name === "escape") this.#confirmCancel();

@@ -94,16 +94,38 @@ function envelope({ tools, turnCap }: CardFacts, width: number): readonly Line[]
   return sentence(turnCap === undefined ? text : `${text}; ${count(turnCap, "turn")} per attempt`, width, "dim");
 }
 
+/** A move of the run: from where to where, by which event, what the author asks, and what an answer means. */
 function transitionLines({ body }: OpenRequest, width: number): readonly Line[] {
-  const { from, to, why, message, ...rest } = body;
+  const { from, to, why, message, event, data, ...rest } = body;
+  // The title, and "show all", have these.
+  const { pipeline: _pipeline, executionId: _execution, attempt: _attempt, turn: _turn, ...others } = rest;
+  const { rationale, ...added } = isJsonObject(data) ? data : {};
   const step = [from, to].map((end) => (typeof end === "string" ? end : JSON.stringify(end ?? null))).join(" -> ");
   const reasons = [why, message].flatMap((reason) => (reason === undefined ? [] : [reason]));
   return [
     ...sentence("The next step would be:", width, "dim"),
     ...verbatim(headAndTail(step, MAX_TEXT), width, "strong"),
-    ...reasons.flatMap((one) => reason(typeof one === "string" ? one : JSON.stringify(one), width)),
-    ...restLines(isLong(rest) ? {} : rest, "with", width),
+    ...(event === undefined
+      ? []
+      : labelled("by the event:", verbatim(headAndTail(wordOf(event), MAX_TEXT), width), width)),
+    ...reasons.flatMap((one) => reason(wordOf(one), width)),
+    ...(rationale === undefined
+      ? []
+      : labelled("The stage says:", quoted(headAndTail(wordOf(rationale), MOST_SHOWN), width), width)),
+    ...restLines(isLong(added) ? {} : added, "It adds to the context", width),
+    ...restLines(isLong(others) ? {} : others, "with", width),
+    ...(isJsonObject(data) || data === undefined ? [] : restLines({ data }, "with", width)),
+    ...sentence(answerMeaning(event), width, "dim"),
   ];
+}
+
+function answerMeaning(event: Json | undefined): string {
+  const denied = event === undefined ? "Denying fails the run" : "Denying keeps the stage where it is";
+  return `Approving allows this step once. ${denied}.`;
+}
+
+function wordOf(value: Json): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function questionLines({ body }: OpenRequest, width: number): readonly Line[] {

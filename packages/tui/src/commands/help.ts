@@ -9,6 +9,7 @@ const KEYS: readonly (readonly [key: string, text: string])[] = [
   ["Up, Down", "go through earlier inputs; Ctrl+R searches them"],
   ["Ctrl+G", "edits the text in $VISUAL or $EDITOR"],
   ["Ctrl+O", "opens the full transcript of the stage on screen: arrows and PageUp scroll, / searches"],
+  ["Ctrl+T", "shows every decision about a route, with the rows that it looked at"],
   ["Shift+Tab", "shows the next active stage"],
   ["Ctrl+C", "clears the line; twice on an empty line quits"],
   ["Ctrl+D", "on an empty line, quits; active runs are suspended and can be resumed"],

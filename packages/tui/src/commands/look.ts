@@ -1,5 +1,15 @@
 import type { RunHost, RunSummary } from "@sluice/core";
-import { type ExecutionView, elapsed, groupsOf, moneyOf, type RunView, span, stateLabel, symbolOf } from "@sluice/view";
+import {
+  type ExecutionView,
+  elapsed,
+  flatGroupsOf,
+  moneyOf,
+  type RunView,
+  routeLines,
+  span,
+  stateLabel,
+  symbolOf,
+} from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
   columns,
@@ -156,6 +166,18 @@ export const graph: Command = {
   },
 };
 
+export const routes: Command = {
+  name: "routes",
+  description: "show every decision about a route, with the rows of the table that it looked at",
+  usage: "",
+  run: (_words, app) => {
+    const { view } = runOnScreen(app);
+    const rows = fixedRows((width) => routeLines(view).flatMap((line) => wrap(line, width)));
+    if (view.routes.length === 0) app.say("no route was decided yet");
+    else app.show(createViewer(`Routes of ${view.runId}`, rows, { atEnd: true }));
+  },
+};
+
 export const cost: Command = {
   name: "cost",
   description: "show tokens and cost by stage and model",
@@ -174,7 +196,7 @@ export const items: Command = {
   usage: "[failed | active | words]",
   run: (words, app) => {
     const { view } = runOnScreen(app);
-    const list = groupsOf(view).findLast((group) => group.kind === "list");
+    const list = flatGroupsOf(view).findLast((group) => group.kind === "list");
     if (list?.kind !== "list") {
       app.say("no state of this run has run over a list");
       return;

@@ -2,7 +2,7 @@ import type { Command } from "../app/command.ts";
 import { answer, approve, deny } from "./answers.ts";
 import { exportRun } from "./export.ts";
 import { help, quit } from "./help.ts";
-import { audit, cost, diff, graph, items, runs, show, tools } from "./look.ts";
+import { audit, cost, diff, graph, items, routes, runs, show, tools } from "./look.ts";
 import { cancel, check, demo, fork, resume, run } from "./runs.ts";
 import { mode, model, reload } from "./settings.ts";
 
@@ -16,6 +16,7 @@ export const COMMANDS: readonly Command[] = [
   show,
   audit,
   graph,
+  routes,
   items,
   diff,
   cost,

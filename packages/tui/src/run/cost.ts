@@ -1,10 +1,9 @@
 import type { Usage } from "@sluice/core";
 import {
   type CapView,
-  type ExecutionGroup,
   type ExecutionView,
   elapsed,
-  groupsOf,
+  flatGroupsOf,
   isUnfinished,
   listStatus,
   type ModelUsage,
@@ -32,7 +31,7 @@ export function costLines(
   const names = new Map(executions.map((execution) => [execution.key, executionName(execution)]));
   const lines: Line[] = [
     [span("stage", "strong"), span("  usage of each execution", "dim")],
-    ...columns([HEAD, ...groupsOf(view).flatMap((group) => groupCells(group, now))], 2),
+    ...columns([HEAD, ...flatGroupsOf(view).flatMap((group) => groupCells(group, now))], 2),
     [],
     [span("model", "strong"), span("  usage of its turns", "dim")],
     ...columns([["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...usageByModel(executions).map(modelCells)], 1),
@@ -63,7 +62,7 @@ function stageCells(execution: ExecutionView, now: number): readonly Line[] {
 }
 
 /** A list's sum, and a row for each of its items. */
-function groupCells(group: ExecutionGroup, now: number): readonly (readonly Line[])[] {
+function groupCells(group: ReturnType<typeof flatGroupsOf>[number], now: number): readonly (readonly Line[])[] {
   if (group.kind === "one") return [stageCells(group.execution, now)];
   const { first, items } = group;
   const { sign, style } = symbolOf(listStatus(items));

@@ -1,4 +1,4 @@
-import { type RunEndItem, type RunView, span, symbolOf } from "@sluice/view";
+import { type RunEndItem, type RunView, span, stateLabel, symbolOf } from "@sluice/view";
 import { cleanInline, cut, fold, headOf, type Line, type Style } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";
 import { textBlock } from "./text-block.ts";
@@ -7,12 +7,16 @@ import { textBlock } from "./text-block.ts";
 const MAX_END = 20_000;
 
 /** How a run ended, for its last execution; undefined for others, and while the run has not ended. */
-export function endBelow({ status, output, error, executions }: RunView, key: string): RunEndItem | undefined {
+export function endBelow(
+  { status, output, error, executions, endState }: RunView,
+  key: string,
+): RunEndItem | undefined {
   if (executions.at(-1)?.key !== key) return undefined;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
   return {
     kind: "end",
     status,
+    ...(endState === undefined ? {} : { state: endState }),
     ...(output === undefined ? {} : { output }),
     ...(error === undefined ? {} : { error }),
   };
@@ -26,9 +30,12 @@ export interface EndRoom {
 }
 
 /** How a run ended and what it returned. */
-export function endLines({ status, output, error }: RunEndItem, width: number, room: EndRoom): readonly Line[] {
+export function endLines({ status, state, output, error }: RunEndItem, width: number, room: EndRoom): readonly Line[] {
   const { sign, style } = symbolOf(status);
-  const lines: Line[] = [[], [span(`${sign} run ${status}`, style)]];
+  const lines: Line[] = [
+    [],
+    [span(`${sign} run ${status}${state === undefined ? "" : ` in ${stateLabel(state)}`}`, style)],
+  ];
   if (error !== undefined) {
     const message = withCode({ code: headOf(cleanInline(error.code), 100), message: headOf(error.message, MAX_END) });
     lines.push(...blockOf(message, width, style, room));

@@ -5,13 +5,13 @@ import {
   type ListItems,
   listStatus,
   moneyOf,
+  type RailStation,
   type RunView,
+  railOf,
   type StateStop,
-  type Station,
   shortCount,
   span,
   stateLabel,
-  stationsOf,
   stopsIn,
   symbolOf,
   tokensOf,
@@ -47,7 +47,7 @@ const BETWEEN = " › ";
 export function progressBar(view: RunView, options: ProgressBarOptions): readonly Line[] {
   const { width, maxRows, chosen } = options;
   if (width < 1 || maxRows < 1) return [];
-  const stations = stationsOf(view);
+  const stations = railOf(view);
   const at = nearest(stations, view, chosen);
   const cellsAt = (level: Level): readonly Cell[] =>
     stations.map((station, index) => cellOf(station, level, index === at ? maxRows : 1, options));
@@ -149,7 +149,7 @@ function more(count: number): Cell {
 }
 
 /** Branches are below each other if there are several rows for them. */
-function cellOf(station: Station, level: Level, rows: number, options: ProgressBarOptions): Cell {
+function cellOf(station: RailStation, level: Level, rows: number, options: ProgressBarOptions): Cell {
   if (station.kind === "stop") return cell([lineOf(station.stop, level, options)]);
   if (station.kind === "list") return { ...cell(listRows(station, level, rows, options)), isHeaded: true };
   if (rows > 1) return cell(bracketed(stopRows(station.stops, level, rows, options), "┌ "));
@@ -181,7 +181,7 @@ function bracketed(lines: readonly Line[], first: string): readonly Line[] {
 
 /** A list's counts, and below them the items that are active or on screen, as far as there are rows. */
 function listRows(
-  { stop, items }: Extract<Station, { readonly kind: "list" }>,
+  { stop, items }: Extract<RailStation, { readonly kind: "list" }>,
   level: Level,
   rows: number,
   options: ProgressBarOptions,
@@ -223,12 +223,13 @@ function listLine({ id, visits }: StateStop, items: ListItems, level: Level): Li
 
 function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptions): Line {
   const { execution, visits, id } = stop;
-  const { sign, word, style } = symbolOf(execution?.status);
+  const status = execution?.status ?? finalStatus(stop);
+  const { sign, word, style } = symbolOf(status);
   const isChosen = chosen !== undefined && execution?.key === chosen;
   const isNear = isActive(stop) || isChosen;
   const name = stateLabel(id);
   const label = level === 3 && !isNear && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
-  const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
+  const nameStyle = isChosen ? "selected" : status === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
   // A state that waits or retries keeps its word as long as any word fits.
   const isTrouble = isActive(stop) && execution?.status !== "running" && level < 3;
   const facts = execution === undefined || !isNear || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
@@ -241,6 +242,12 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
     ...(level === 0 || isTrouble ? [span(` ${word}`, style)] : []),
     ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
   ];
+}
+
+/** How a final state ended the run; undefined for other states, and for one that was not reached. */
+function finalStatus({ final }: StateStop): ExecutionView["status"] | undefined {
+  if (final?.reached !== true) return undefined;
+  return final.outcome === "failed" || final.outcome === "cancelled" ? final.outcome : "completed";
 }
 
 /** Details of an execution: level 0 with words, 1 abbreviated, 2 only turn and time. */
@@ -260,7 +267,9 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
 }
 
 /** The stops of a station; of a list, one for each item that began. */
-function executionsIn(station: Station): readonly Pick<StateStop, "id" | "execution">[] {
+function executionsIn(station: RailStation): readonly Pick<StateStop, "id" | "execution">[] {
+  if (station.kind === "children")
+    return station.stops.flatMap(({ executions }) => executions.map((execution) => ({ id: "", execution })));
   if (station.kind !== "list" || station.items.executions.length === 0) return stopsIn(station);
   return station.items.executions.map((execution) => ({ id: station.stop.id, execution }));
 }
@@ -270,7 +279,7 @@ function isActive({ execution }: Pick<StateStop, "execution">): boolean {
 }
 
 /** The index of the active station, else of the chosen one, else of the last one. */
-function nearest(stations: readonly Station[], { executions }: RunView, chosen: string | undefined): number {
+function nearest(stations: readonly RailStation[], { executions }: RunView, chosen: string | undefined): number {
   const indexOf = (matches: (stop: Pick<StateStop, "id" | "execution">) => boolean): number =>
     stations.findIndex((station) => executionsIn(station).some(matches));
   const chosenAt = chosen === undefined ? -1 : indexOf(({ execution }) => execution?.key === chosen);

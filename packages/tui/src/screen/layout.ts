@@ -244,6 +244,8 @@ function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
     add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
   } else {
     add(`${stateLabel(view.pipeline)} ${stateLabel(view.runId)}`.trim());
+    const { dangerLevel } = view.meta;
+    if (dangerLevel !== undefined) add(`danger ${cleanInline(dangerLevel)}`, dangerLevel === "safe" ? "dim" : "notice");
     add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);

@@ -39,7 +39,7 @@ export function callMarkup(call: CallView, executionKey: string): Markup {
   return html`<details class="call" data-call="${executionKey} ${call.attempt} ${call.callId}"${open}>
 <summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(mainArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${duration}${approved}${refusalOf(call, reason)}</summary>
 ${reason === "" ? NOTHING : html`<p class="${tone}"><span class="label">why</span> ${shortText(reason, LONGEST_REASON)}</p>`}
-${change === undefined ? argumentsOf(call) : changeTable(change)}
+${call.isWithheld === true ? html`<p class="faint">Its arguments and its result are left out.</p>` : change === undefined ? argumentsOf(call) : changeTable(change)}
 ${result(call)}
 </details>
 `;

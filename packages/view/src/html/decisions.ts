@@ -1,12 +1,13 @@
 import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
+import type { DecidedRow } from "../words/decision-table.ts";
 import { executionName } from "../words/describe-event.ts";
+import { hopTarget, type RouteView } from "../words/route-lines.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
-import { hopTarget } from "./graph.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { table } from "./markup/table.ts";
-import { shortText } from "./markup/texts.ts";
+import { cutNote, shortText } from "./markup/texts.ts";
 
 const LONGEST = 1_000;
 
@@ -72,15 +73,59 @@ function decisionRow(
   ];
 }
 
-/** Every route decision: from where, to where, by what and why. */
+/** Every decision about a route: from where, by which event, to where, by what and why; folded, the rows that it looked at. */
 export function routesMarkup({ routes }: RunView, anchors: ReadonlyMap<string, string>): Markup {
   if (routes.length === 0) return html`<p>No route was decided.</p>`;
-  const heads = ["when (UTC)", "from", "to", "decided by", "why"];
-  return table("Routes, and what decided them", heads, routes, ({ at, runId, executionId, hop, by, why }) => [
-    html`${moment(at)}`,
-    linkTo(anchors.get(executionKey(runId, executionId)), exact(executionName({ runId, executionId }))),
-    hop === undefined ? html`<span class="bad">✖ rejected</span>` : exact(hopTarget(hop)),
-    exact(by),
-    shortText(why, LONGEST),
-  ]);
+  const heads = ["when (UTC)", "from", "event", "to", "decided by", "why"];
+  const cells = (route: RouteView): readonly Markup[] => {
+    const { at, runId, executionId, event, rationale, by } = route;
+    return [
+      html`${moment(at)}`,
+      linkTo(anchors.get(executionKey(runId, executionId)), exact(executionName({ runId, executionId }))),
+      html`${event === "" ? NOTHING : html`<code>${shortText(event, LONGEST_EVENT)}</code>`}${rationale === "" ? NOTHING : html`<br>${shortText(rationale, LONGEST)}`}`,
+      targetMarkup(route),
+      exact(by),
+      shortText(route.why, LONGEST),
+    ];
+  };
+  return table("Routes, and what decided them", heads, routes, cells, rowsMarkup);
+}
+
+/** UTF-16 units of an event's name, and of a condition. */
+const LONGEST_EVENT = 200;
+
+function targetMarkup({ outcome, hop, approved }: RouteView): Markup {
+  if (hop === undefined) return html`<span class="bad">✖ ${outcome === "stayed" ? "stayed" : "rejected"}</span>`;
+  return html`${exact(hopTarget(hop))}${approved ? html` <span class="good">✔ approved</span>` : NOTHING}`;
+}
+
+const VERDICTS: Readonly<Record<DecidedRow["verdict"], readonly [sign: string, tone: string]>> = {
+  fired: ["✔", "good"],
+  "did not fire": ["✖", "bad"],
+  "not asked": ["○", "faint"],
+};
+
+/** Rows of one decision. */
+const MOST_ROWS = 40;
+
+/** The rows that a decision looked at, folded: the condition of each, whether it fired, and why not. */
+function rowsMarkup({ rows }: RouteView): Markup | undefined {
+  if (rows.length === 0) return undefined;
+  const heads = ["row", "waits for", "condition", "leads to", "verdict", "why"];
+  const body = rows.slice(0, MOST_ROWS).map(({ row, label, on = "", when, to = "", approval, verdict, why }) => {
+    const [sign, tone] = VERDICTS[verdict];
+    const cells = [
+      exact(label ?? `row ${row}`),
+      shortText(on, LONGEST_EVENT),
+      when === undefined ? html`<span class="faint">none</span>` : html`<code>${shortText(when, LONGEST_EVENT)}</code>`,
+      html`${shortText(to, LONGEST_EVENT)}${approval ? html` <span class="notice">after an approval</span>` : NOTHING}`,
+      html`<span class="${tone}">${sign} ${verdict}</span>`,
+      shortText(why, LONGEST_EVENT),
+    ];
+    return html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`;
+  });
+  const left = rows.length - body.length;
+  const rest = left > 0 ? html`<tr><td colspan="${heads.length}">${cutNote(count(left, "row"))}</td></tr>` : NOTHING;
+  return html`<details><summary>${count(rows.length, "row")} of the table</summary><div class="scroll" tabindex="0"><table class="rows"><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>
+${body}${rest}</tbody></table></div></details>`;
 }

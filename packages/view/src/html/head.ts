@@ -2,6 +2,7 @@ import { type AuditFault, field } from "@sluice/core";
 import { argsSummary } from "@sluice/core/gate";
 import { redactJson } from "@sluice/core/runtime";
 import type { RunView } from "../projection/run-view.ts";
+import { approvalWords } from "../words/describe-event.ts";
 import { textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, grouped, milliseconds, moment } from "../words/words.ts";
@@ -40,8 +41,22 @@ interface ChainFacts {
 
 /** The run, its end, its times, the people who took part, and its totals. */
 export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
-  const { pipeline, task, status, runId, startedAt, endedAt, usage, executions, denied, models, mode, cwd, people } =
-    view;
+  const {
+    pipeline,
+    task,
+    status,
+    runId,
+    startedAt,
+    endedAt,
+    usage,
+    executions,
+    denied,
+    models,
+    mode,
+    cwd,
+    people,
+    meta,
+  } = view;
   const { sign, word, tone } = runMark(status);
   const turns = executions.reduce((sum, one) => sum + one.turns, 0);
   const known =
@@ -65,15 +80,26 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
     ["models", known.length === 0 ? html`none` : exact(known.join(", "))],
     ["people", people.length === 0 ? html`none` : exact(people.join(", "))],
     ["mode", exact(mode)],
+    ...(meta.dangerLevel === undefined ? [] : [["danger", dangerMarkup(meta.dangerLevel)] as const]),
+    ...(view.endState === undefined ? [] : [["ended in", exact(view.endState)] as const]),
     ["workspace", html`<code>${exact(cwd)}</code>`],
   ];
   return html`<header>
 <p class="kind">Sluice run report</p>
 <h1>${exact(pipeline)} <span class="badge ${tone}">${sign} ${word}</span></h1>
-${task === "" ? NOTHING : html`<div class="task">${taskMarkup(task)}</div>\n`}${faultsMarkup(chain)}<dl class="sums">${sums.map(([number, name]) => html`<div><dt>${name}</dt><dd>${number}</dd></div>`)}</dl>
+${isWithheld(view) ? html`<p class="notice">The pipeline keeps prompts, texts, arguments and results out of reports. The journal has them.</p>\n` : NOTHING}${task === "" ? NOTHING : html`<div class="task">${taskMarkup(task)}</div>\n`}${faultsMarkup(chain)}<dl class="sums">${sums.map(([number, name]) => html`<div><dt>${name}</dt><dd>${number}</dd></div>`)}</dl>
 <dl class="facts">${facts.map(([name, fact]) => html`<div><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>
 </header>
 `;
+}
+
+function isWithheld({ meta }: RunView): boolean {
+  return meta.captureOutput === false;
+}
+
+function dangerMarkup(level: string): Markup {
+  const tone = level === "dangerous" ? "bad" : level === "safe" ? "good" : "notice";
+  return html`<span class="${tone}">${level}</span>`;
 }
 
 function taskMarkup(task: string): Markup {
@@ -97,7 +123,12 @@ export function inputMarkup({ input = null, task }: RunView): Markup {
   return input === null || isTaskOnly ? NOTHING : html`<h3>Input</h3>${value(input, LONGEST_VALUE)}`;
 }
 
-export function resultMarkup({ status, output, error }: RunView): Markup {
+export function resultMarkup(view: RunView): Markup {
+  const { status, output, error } = view;
+  if (isWithheld(view)) {
+    const code = error === undefined ? NOTHING : html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>`;
+    return html`${code}<p class="faint">${error === undefined ? "The result" : "The message"} is left out.</p>`;
+  }
   if (error !== undefined)
     return html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>${textBlock(error.message, LONGEST_ERROR)}`;
   if (output !== undefined) return value(output, LONGEST_VALUE);
@@ -110,7 +141,8 @@ export function requestsMarkup({ requests }: RunView): Markup {
     // Unlike events, requests are stored unredacted.
     const body = redactJson(whole);
     const tool = textAt(body, "tool");
-    const what = tool === "" ? textAt(body, "question") : argsSummary(tool, field(body, "input") ?? null);
+    const what =
+      tool === "" ? textAt(body, "question") || approvalWords(body) : argsSummary(tool, field(body, "input") ?? null);
     return html`<li><code>${shortText(what, 1_000)}</code> <span class="faint">requested ${moment(openedAt)}, request <code>${exact(requestId)}</code>, digest <code class="digest">${digest}</code></span></li>`;
   });
   return html`<section id="open"><h2>Waiting for an answer</h2><ul>${items}</ul></section>\n`;

@@ -8,16 +8,17 @@ import { STYLE } from "./markup/style.ts";
 import { capsMarkup, spendingMarkup } from "./spending-tables.ts";
 import { shownStages, stagesMarkup } from "./stages.ts";
 import { timelineMarkup } from "./timeline.ts";
+import { withoutBodies } from "./without-bodies.ts";
 
 /** A run as one HTML page without scripts, fetches or outgoing links. Untrusted text is escaped, bounded and made visible. */
 export function reportPage(facts: ReportFacts): string {
-  const { view, chain, madeAt, version } = facts;
+  const { chain, madeAt, version } = facts;
+  const view = facts.view.meta.captureOutput === false ? withoutBodies(facts.view) : facts.view;
   const shown = shownStages(view.executions);
   const byKey = new Map(shown.map(({ key }, at) => [key, `s${at + 1}`]));
-  const byState = new Map(shown.map(({ stateId, key }) => [stateId, byKey.get(key) ?? ""]));
   const sections: readonly (readonly [id: string, title: string, body: Markup])[] = [
     ["result", view.error === undefined ? "Result" : "Error", resultMarkup(view)],
-    ["path", "Path", graphMarkup(view, byState)],
+    ["path", "Path", graphMarkup(view, byKey)],
     ["timeline", "Timeline", timelineMarkup(view, byKey)],
     ["decisions", "Grants and denials", decisionsMarkup(view, byKey)],
     ["stages", "Stages", html`${inputMarkup(view)}${stagesMarkup(view, byKey)}`],
@@ -40,7 +41,7 @@ export function reportPage(facts: ReportFacts): string {
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-${headMarkup(facts)}
+${headMarkup({ ...facts, view })}
 <nav aria-label="Sections"><ul>${sections.map(([id, title]) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>
 <main id="main">
 ${requestsMarkup(view)}${sections.map(

@@ -1,7 +1,7 @@
 import type { Usage } from "@sluice/core";
 import { usageByModel } from "../projection/execution-reducer.ts";
+import { type ExecutionGroup, flatGroupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { RunView } from "../projection/run-view.ts";
-import { type ExecutionGroup, groupsOf, sumOf } from "../projection/stations.ts";
 import { executionName } from "../words/describe-event.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
@@ -16,11 +16,11 @@ const USAGE = ["#tokens in", "#tokens out", "#cost"];
 export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
   const { executions, usage, updatedAt } = view;
   const heads = ["stage", "status", "#attempts", "#turns", ...USAGE, "#time"];
-  const stages = table("Usage by stage", heads, groupsOf(view), (group) => {
+  const stages = table("Usage by stage", heads, flatGroupsOf(view), (group) => {
     if (group.kind === "list") return listRow(group, { end: updatedAt, anchors });
     const { execution } = group;
     return [
-      linkTo(anchors.get(execution.key), exact(execution.executionId)),
+      linkTo(anchors.get(execution.key), exact(executionName(execution))),
       statusMarkup(execution.status),
       html`${execution.attempt}`,
       html`${execution.turns}${execution.turnCap === undefined ? "" : ` (cap ${execution.turnCap})`}`,

@@ -1,5 +1,6 @@
+import { childStatus, type ExecutionGroup, groupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
-import { type ExecutionGroup, groupsOf, sumOf } from "../projection/stations.ts";
+import { executionName } from "../words/describe-event.ts";
 import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMark } from "./markup/status.ts";
@@ -29,15 +30,14 @@ export function stagesMarkup(view: RunView, anchors: ReadonlyMap<string, string>
   const groups = groupsOf(view);
   let room = MOST_TEXT;
   let left = anchors.size;
-  const section = (execution: ExecutionView, anchor: string, isItem: boolean): Markup => {
+  const section = (execution: ExecutionView, anchor: string, isItem: boolean, isInside: boolean): Markup => {
     const share = Math.max(LEAST_TEXT, Math.floor(room / Math.max(1, left)));
     const isOpen = !isItem && (groups.length <= MOST_OPEN || execution.status !== "completed");
-    const markup = stageMarkup(execution, { end, share, isOpen, anchor, isItem });
+    const markup = stageMarkup(execution, { end, share, isOpen, anchor, isItem, isInside: isItem || isInside });
     left -= 1;
     room = Math.max(0, room - markup.length);
     return markup;
   };
-  const parts: Markup[] = [];
   let omitted = 0;
   const note = (): Markup => {
     const what = `${count(omitted, "stage")}, to keep the page small; the journal has them`;
@@ -45,21 +45,29 @@ export function stagesMarkup(view: RunView, anchors: ReadonlyMap<string, string>
     omitted = 0;
     return markup;
   };
-  for (const group of groups) {
-    if (group.kind === "list") {
-      // Every item has a row, and as many as fit have a transcript.
-      const rows = group.items.executions.map((item) => {
-        const anchor = anchors.get(item.key);
-        return anchor === undefined ? itemRow(item, end) : section(item, anchor, true);
-      });
-      parts.push(note(), listMarkup(group, end, rows));
-      continue;
+  const groupMarkup = (group: ExecutionGroup, isInside: boolean): readonly Markup[] => {
+    switch (group.kind) {
+      case "child": {
+        const before = note();
+        return [before, childMarkup(group, end, [...group.groups.flatMap((one) => groupMarkup(one, true)), note()])];
+      }
+      case "list": {
+        // Every item has a row, and as many as fit have a transcript.
+        const rows = group.items.executions.map((item) => {
+          const anchor = anchors.get(item.key);
+          return anchor === undefined ? itemRow(item, end) : section(item, anchor, true, true);
+        });
+        return [note(), listMarkup(group, end, rows)];
+      }
+      case "one": {
+        const anchor = anchors.get(group.execution.key);
+        if (anchor !== undefined) return [note(), section(group.execution, anchor, false, isInside)];
+        omitted += 1;
+        return [];
+      }
     }
-    const anchor = anchors.get(group.execution.key);
-    if (anchor === undefined) omitted += 1;
-    else parts.push(note(), section(group.execution, anchor, false));
-  }
-  return html`${parts}${note()}`;
+  };
+  return html`${groups.flatMap((group) => groupMarkup(group, false))}${note()}`;
 }
 
 /** A list with its sum; its items are folded. */
@@ -83,6 +91,27 @@ function listMarkup(
 <summary><h3><span class="${tone}">${sign}</span> ${exact(first.executionId)} for ${count(total, "item")} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
 <ul class="facts"><li>from ${moment(startedAt)}</li><li>joined in ${exact(fork.join || "an unknown state")}</li></ul>
 ${rows}</details>
+`;
+}
+
+/** A branch or another pipeline, with its executions. */
+function childMarkup(
+  group: Extract<ExecutionGroup, { readonly kind: "child" }>,
+  end: number,
+  inside: readonly Markup[],
+): Markup {
+  const { fork, child, executions } = group;
+  const { sign, word, tone } = statusMark(childStatus(group));
+  const { usage, turns, startedAt, endedAt = end } = sumOf(executions);
+  const facts = [milliseconds(endedAt - startedAt), ...(turns > 0 ? [spending(usage)] : [])];
+  const name =
+    child.kind === "branch"
+      ? html`branch ${exact(child.key)} <span class="faint">${child.state} to ${child.terminal}</span>`
+      : html`pipeline ${exact(child.pipeline)} <span class="faint">as ${child.key}</span>`;
+  return html`<details class="stage list" open>
+<summary><h3><span class="${tone}">${sign}</span> ${name} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
+<ul class="facts"><li>from ${moment(startedAt)}</li><li>${fork.from === fork.join ? "part of" : "joined in"} ${exact(fork.join || "an unknown state")}</li></ul>
+${inside}</details>
 `;
 }
 
@@ -113,17 +142,24 @@ interface StageOptions {
   readonly anchor: string;
   /** Whether it is below its list. */
   readonly isItem: boolean;
+  /** Whether it is below its list, branch or pipeline, which says where it is joined. */
+  readonly isInside: boolean;
 }
 
-function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isItem }: StageOptions): Markup {
-  const { executionId, status, startedAt, fork, tools, fault, key } = execution;
+function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isItem, isInside }: StageOptions): Markup {
+  const { status, startedAt, fork, tools, fault, key, handles, interrupted } = execution;
   const { sign, word, tone } = statusMark(status);
   const facts = factsOf(execution, end);
   const envelope = tools === undefined ? [] : [`envelope: ${tools.length === 0 ? "no tools" : tools.join(", ")}`];
-  const join = fork === undefined || isItem ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
-  const notes = [`from ${moment(startedAt)}`, ...envelope, ...join].map((note) => html`<li>${note}</li>`);
+  const files = handles === undefined || handles.files.length === 0 ? "" : ` (${handles.files.join(", ")})`;
+  const detours = [
+    ...(handles === undefined ? [] : [`handles ${handles.interrupt}${files} for ${handles.of}`]),
+    ...(interrupted === undefined ? [] : [`waits for ${interrupted.by}, which handles ${interrupted.interrupt}`]),
+  ];
+  const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
+  const notes = [`from ${moment(startedAt)}`, ...envelope, ...detours, ...join].map((note) => html`<li>${note}</li>`);
   return html`<details class="stage" id="${anchor}" data-stage="${key}"${isOpen ? html` open` : NOTHING}>
-<summary><h3><span class="${tone}">${sign}</span> ${isItem ? itemName(execution) : exact(executionId)} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
+<summary><h3><span class="${tone}">${sign}</span> ${isItem ? itemName(execution) : exact(executionName(execution))} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
 <ul class="facts">${notes}</ul>
 ${fault === undefined ? NOTHING : html`<p class="bad"><span class="label">why</span> ${shortText(fault, LONGEST_FAULT)}</p>\n`}${transcript(execution, share)}</details>
 `;

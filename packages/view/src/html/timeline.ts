@@ -1,5 +1,5 @@
+import { type ExecutionGroup, flatGroupsOf, sumOf as sumOfItems } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts";
-import { type ExecutionGroup, groupsOf, sumOf as sumOfItems } from "../projection/stations.ts";
 import { executionName } from "../words/describe-event.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
@@ -26,7 +26,7 @@ export function timelineMarkup(view: RunView, anchors: ReadonlyMap<string, strin
   const scale = timeScale({ from: startedAt, to: Math.max(end, startedAt + 1) }, busy);
   const byKey = Map.groupBy(all, ({ key }) => key ?? "");
   const suspended = byKey.get("") ?? [];
-  const rows = groupsOf(view).flatMap((group): readonly Row[] =>
+  const rows = flatGroupsOf(view).flatMap((group): readonly Row[] =>
     group.kind === "one"
       ? [rowOf(group.execution)]
       : group.items.executions.length <= MOST_ITEMS
@@ -48,18 +48,29 @@ ${legend(scale)}`;
 /** What a lane shows: one execution, or all items of a long list. */
 interface Row extends Pick<ExecutionView, "startedAt" | "endedAt" | "fork"> {
   readonly name: string;
+  /** How it ran, if not by itself. */
+  readonly how: string;
   readonly mark: StatusMark;
   readonly executions: readonly ExecutionView[];
 }
 
 function rowOf(execution: ExecutionView): Row {
-  return { ...execution, name: executionName(execution), mark: statusMark(execution.status), executions: [execution] };
+  const { fork, handles, invoked } = execution;
+  const how = handles !== undefined ? "for an interrupt · " : invoked !== undefined ? "invoked · " : "";
+  return {
+    ...execution,
+    name: executionName(execution),
+    how: how === "" && fork !== undefined ? "in parallel · " : how,
+    mark: statusMark(execution.status),
+    executions: [execution],
+  };
 }
 
 function listRow({ first, items }: Extract<ExecutionGroup, { readonly kind: "list" }>): Row {
   const { endedAt, startedAt } = sumOfItems(items.executions);
   return {
     name: `${first.executionId}, ${count(items.total, "item")}`,
+    how: first.fork === undefined ? "" : "in parallel · ",
     executions: items.executions,
     mark: listMark(items),
     startedAt,
@@ -75,7 +86,7 @@ interface Lane {
   readonly anchor: string | undefined;
 }
 
-function laneMarkup({ name, startedAt, endedAt, fork, mark }: Row, { spans, scale, end, anchor }: Lane): Markup {
+function laneMarkup({ name, how, startedAt, endedAt, fork, mark }: Row, { spans, scale, end, anchor }: Lane): Markup {
   const { sign, word, tone } = mark;
   const to = endedAt ?? end;
   const x1 = scale.at(startedAt);
@@ -84,7 +95,7 @@ function laneMarkup({ name, startedAt, endedAt, fork, mark }: Row, { spans, scal
     return ms === 0 ? [] : [`${kind} ${milliseconds(ms)}`];
   });
   const label = `${name}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
-  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(name)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
+  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(name)}`)} <span class="faint">${how}${milliseconds(to - startedAt)}</span></div>
 <svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${label}"><title>${label}</title>
 <path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, scale.at(to), 1, 26, label)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} idle, drawn shorter`))}</svg></div>
 `;
@@ -93,6 +104,7 @@ function laneMarkup({ name, startedAt, endedAt, fork, mark }: Row, { spans, scal
 /** The kinds in the order they are drawn, with the position of their bars in a lane. */
 const KINDS = [
   { kind: "suspended", y: 1, height: 26 },
+  { kind: "interrupted", y: 1, height: 26 },
   { kind: "person", y: 1, height: 26 },
   { kind: "pause", y: 4, height: 9 },
   { kind: "model", y: 4, height: 9 },
@@ -153,5 +165,5 @@ function legend({ cut }: TimeScale): Markup {
   const sample = (name: string, words: string): Markup =>
     html`<li><svg viewBox="0 0 22 12" width="22" height="12" aria-hidden="true"><rect class="${name}" x="1" y="1" width="20" height="10"/></svg> ${words}</li>`;
   const gaps = cut.map(({ from, to }) => milliseconds(to - from)).join(", ");
-  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("suspended", "suspended")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
+  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("suspended", "suspended")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { field, isJsonObject, type Json, type SluiceEvent } from "@sluice/core";
-import { parseRequestId } from "@sluice/core/runtime";
+import { parseAttemptStep, parseRequestId } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { issuesIn, numberAt, textAt } from "../words/fields.ts";
 import type { ListBuilder } from "./append-only-list.ts";
@@ -61,6 +61,7 @@ export class CallReducer {
       case "request.opened": {
         const requestId = textAt(data, "requestId");
         const request = parseRequestId(requestId);
+        if (request === undefined) this.#asked(requestId, field(data, "body"));
         if (request?.isQuestion !== true) break;
         const id = request.callId;
         this.#requested.set(requestId, keyOf(attempt, id));
@@ -102,6 +103,22 @@ export class CallReducer {
       const isEarlier =
         item !== undefined && (item.attempt < attempt || (item.attempt === attempt && item.turn < turn));
       if (isEarlier && !isFinal(item) && !this.#results.has(key)) this.#put(key, { ...item, state: "abandoned", why });
+    }
+  }
+
+  /** A person is asked about the event of a call, whose turn has ended already. */
+  #asked(requestId: string, body: Json | undefined): void {
+    const step = parseAttemptStep(requestId);
+    if (step?.kind !== "accept") return;
+    const { attempt, turn } = step;
+    const event = textAt(body, "event");
+    for (const key of this.#open.keys()) {
+      const item = this.#callAt(key);
+      if (item?.attempt !== attempt || item.turn !== turn || textAt(item.input, "event") !== event) continue;
+      if (item.state !== "abandoned" && item.state !== "proposed") continue;
+      this.#requested.set(requestId, key);
+      this.#put(key, { ...item, state: "asking", why: textAt(body, "message") });
+      return;
     }
   }
 

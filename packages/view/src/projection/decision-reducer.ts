@@ -1,7 +1,7 @@
 import { field, type SluiceEvent } from "@sluice/core";
 import { argsSummary } from "@sluice/core/gate";
 import { parseRequestId } from "@sluice/core/runtime";
-import type { EventLine } from "../words/describe-event.ts";
+import { approvalWords, type EventLine } from "../words/describe-event.ts";
 import { textAt } from "../words/fields.ts";
 import type { DecisionView } from "./run-view.ts";
 
@@ -80,7 +80,7 @@ export class DecisionReducer {
     this.#add(event, {
       kind: isCall ? "call" : "question",
       callId,
-      what: isCall ? call : textAt(body, "question") || textAt(data, "kind"),
+      what: isCall ? call : textAt(body, "question") || approvalWords(body) || textAt(data, "kind"),
       because: isCall ? textAt(body, "why") : "",
       requestedAt: at,
       outcome: "open",

@@ -23,6 +23,9 @@ const NOTED: ReadonlySet<string> = new Set([
   "grant.expired",
   "request.answered",
   "request.expired",
+  "transition.rejected",
+  "interrupt.started",
+  "interrupt.returned",
   "route.rejected",
   "route.decided",
   "limit.near",
@@ -34,8 +37,7 @@ const NOT_RUN = "not run: the stage continued without it";
 export interface ReducerContext {
   /** No process executes the run. */
   readonly suspended: boolean;
-  readonly fork?: NonNullable<ExecutionView["fork"]>;
-  readonly turnCap?: number;
+  readonly facts: Pick<ExecutionView, "fork" | "invoked" | "handles" | "interrupted" | "turnCap">;
   isOpen(requestId: string): boolean;
 }
 
@@ -66,6 +68,8 @@ export class ExecutionReducer {
   /** Feedback of the attempt that was sent back. */
   #feedback: string | undefined;
   #fault: string | undefined;
+  /** The interrupt that it waits for. */
+  #interrupt: string | undefined;
 
   constructor({ runId, executionId = "", at }: SluiceEvent) {
     this.key = executionKey(runId, executionId);
@@ -90,7 +94,8 @@ export class ExecutionReducer {
   /** What earlier events say about the subject of this one. */
   contextOf({ data, attempt = 1 }: SluiceEvent): EventContext {
     const call = this.#calls.summaryOf(attempt, textAt(data, "callId"));
-    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }) };
+    const interrupt = this.#interrupt === undefined ? {} : { interrupt: this.#interrupt };
+    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }), ...interrupt };
   }
 
   entry(entry: TranscriptEntry): void {
@@ -134,6 +139,13 @@ export class ExecutionReducer {
       case "turn.finished":
         this.#turnFinished(event);
         break;
+      case "interrupt.returned":
+        this.#interrupt = undefined;
+        break;
+      case "interrupt.started":
+        this.#interrupt = textAt(data, "interrupt");
+        this.#calls.endTurns(attempt, this.#turn + 1, `not run: the interrupt ${textAt(data, "interrupt")} came first`);
+        break;
       case "model.retried":
         this.#live.end(attempt, numberAt(data, "turn"), numberAt(data, "try"));
         this.#retry(textAt(data, "message"));
@@ -152,7 +164,7 @@ export class ExecutionReducer {
         this.#attemptFinished(event);
         break;
       case "stage.exit":
-        if (textAt(data, "phase") === "left") this.#exited(event);
+        if (textAt(data, "phase") === "left") this.#exited(event, line);
         break;
       default:
         break;
@@ -186,11 +198,12 @@ export class ExecutionReducer {
     return this.#live.drop();
   }
 
-  view({ suspended, fork, turnCap, isOpen }: ReducerContext): ExecutionView {
+  view({ suspended, facts, isOpen }: ReducerContext): ExecutionView {
     const live = this.#live.view();
     const fault = this.#fault ?? this.#feedback;
     const isWaiting = [...this.#requests].some(isOpen);
-    const unfinished = isWaiting ? "waiting" : suspended ? "suspended" : this.#status;
+    const own = facts.interrupted === undefined ? this.#status : "interrupted";
+    const unfinished = isWaiting ? "waiting" : suspended ? "suspended" : own;
     return {
       key: this.key,
       runId: this.runId,
@@ -202,14 +215,13 @@ export class ExecutionReducer {
       attempt: Math.max(1, this.#attempt),
       turn: this.#turn,
       turns: this.#turns,
-      ...(turnCap === undefined ? {} : { turnCap }),
       usage: this.#usage,
       spent: [...this.#spent.values()],
       turnLog: [...this.#turnLog.values()],
       startedAt: this.#startedAt,
       updatedAt: this.#updatedAt,
       ...(this.#endedAt === undefined ? {} : { endedAt: this.#endedAt }),
-      ...(fork === undefined ? {} : { fork }),
+      ...facts,
       ...(this.#tools === undefined ? {} : { tools: this.#tools }),
       ...(fault === undefined || fault === "" ? {} : { fault }),
       items: this.#items.view(),
@@ -262,12 +274,12 @@ export class ExecutionReducer {
     } else if (outcome === "failed") this.#fault = textAt(data, "message") || textAt(data, "code");
   }
 
-  #exited({ data, at }: SluiceEvent): void {
+  #exited({ data, at }: SluiceEvent, { more }: EventLine): void {
     const outcome = textAt(data, "outcome");
     // Present if the execution used more than its turns.
     if (field(data, "usage") !== undefined) this.#usage = usageAt(data);
     const status = isEnd(outcome) ? outcome : "failed";
-    const fault = textAt(data, "fault");
+    const fault = textAt(data, "fault") || (this.#interrupt !== undefined && outcome === "cancelled" ? more : "");
     this.#end(status, at, fault === "" ? this.#fault : fault);
   }
 
@@ -312,7 +324,8 @@ export function noteOf({ what, more, tone }: EventLine): BoundaryItem {
   };
 }
 
-/** Whether the item of a call shows the same: who approved or denied it. */
+/** Whether the item of a call shows the same: who approved or denied it, or why its event was refused. */
 function isRepeated({ type, data }: SluiceEvent): boolean {
+  if (type === "transition.rejected") return data.callId !== undefined;
   return type === "grant.answered" && (data.answer === "approve" || data.answer === "deny");
 }

@@ -6,9 +6,9 @@ import { numberAt, textAt } from "../words/fields.ts";
 import { ListBuilder } from "./append-only-list.ts";
 import { DecisionReducer } from "./decision-reducer.ts";
 import { ExecutionReducer, executionKey, NO_USAGE, noteOf, type ReducerContext } from "./execution-reducer.ts";
+import { RunTree } from "./graph/run-tree.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { RunHead } from "./run-head.ts";
-import { RunTree } from "./run-tree.ts";
 import type { ExecutionView, LogItem, RunView } from "./run-view.ts";
 import { TimeReducer } from "./time-reducer.ts";
 
@@ -235,16 +235,33 @@ class Reducer implements RunReducer {
     const isRoot = runId === this.#head.runId;
     switch (type) {
       case "run.started":
+        this.#tree.started(event);
+        if (isRoot) this.#head.start(event);
+        break;
+      case "run.forked":
         if (!isRoot) break;
-        this.#head.start(event);
-        this.#tree.shaped(field(data, "shape"));
+        this.#tree.continued(event);
+        this.#head.continued(event);
+        break;
+      case "interrupt.started":
+        this.#tree.interrupted(event);
+        break;
+      case "interrupt.returned":
+        this.#tree.resumed(event);
+        break;
+      case "stage.exit":
+        if (textAt(data, "phase") === "left") this.#tree.resumed(event);
         break;
       case "run.suspended":
       case "run.resumed":
         if (!isRoot) break;
         this.#head.suspend(type === "run.suspended");
         this.#ownerChanged(true);
-        if (type === "run.resumed") this.#isRunning = true;
+        if (type === "run.resumed") {
+          this.#isRunning = true;
+          this.#tree.continued(event);
+          this.#head.continued(event);
+        }
         break;
       case "fanOut.started":
         this.#tree.forked(event, seq);
@@ -255,6 +272,7 @@ class Reducer implements RunReducer {
         break;
       case "route.decided":
       case "route.rejected":
+      case "transition.rejected":
         this.#tree.routed(event, line);
         break;
       case "turn.finished":
@@ -335,13 +353,10 @@ class Reducer implements RunReducer {
   #refresh(suspended: boolean): void {
     let usageChanged = false;
     for (const execution of this.#dirty) {
-      const { runId, stateId, key } = execution;
-      const fork = this.#tree.forkOf(runId);
-      const turnCap = this.#tree.turnCapOf(stateId);
+      const { runId, key } = execution;
       const context: ReducerContext = {
         suspended,
-        ...(fork === undefined ? {} : { fork }),
-        ...(turnCap === undefined ? {} : { turnCap }),
+        facts: this.#tree.factsOf(execution),
         isOpen: (requestId) => this.#requests.isOpen({ runId, requestId }),
       };
       const view = execution.view(context);

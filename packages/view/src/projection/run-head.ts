@@ -1,5 +1,6 @@
 import { field, type Json, type RunEnd, type SluiceEvent } from "@sluice/core";
 import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
+import { endStateOf } from "../words/describe-event.ts";
 import { forkedFrom, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
 import type { CapView, DeniedCall, RunEndItem, RunView } from "./run-view.ts";
@@ -8,7 +9,7 @@ type HeadView = Pick<
   RunView,
   "runId" | "pipeline" | "task" | "input" | "forkedFrom" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
 > &
-  Pick<RunView, "denied" | "startedAt" | "endedAt" | "output" | "error" | "streams">;
+  Pick<RunView, "denied" | "startedAt" | "endedAt" | "endState" | "meta" | "output" | "error" | "streams">;
 
 /** Facts about a run as a whole. */
 export class RunHead {
@@ -19,7 +20,7 @@ export class RunHead {
 
   constructor(runId: string) {
     this.runId = runId;
-    const unknown = { pipeline: "", task: "", forkedFrom: "", models: [], mode: "", cwd: "", startedAt: 0 };
+    const unknown = { pipeline: "", task: "", forkedFrom: "", models: [], mode: "", cwd: "", startedAt: 0, meta: {} };
     this.#view = { runId, streams: false, status: "starting", ...unknown, caps: [], denied: [] };
   }
 
@@ -48,7 +49,16 @@ export class RunHead {
       mode: textAt(data, "mode"),
       cwd: textAt(data, "cwd"),
       startedAt: at,
+      meta: metaAt(data),
     });
+  }
+
+  /** A run continues with a changed pipeline: what either of them keeps out of reports stays out. */
+  continued({ data }: SluiceEvent): void {
+    const { changed } = data;
+    if (changed === undefined) return;
+    const withheld = this.#view.meta.captureOutput === false ? { captureOutput: false as const } : {};
+    this.#change({ meta: { ...metaAt(changed), ...withheld } });
   }
 
   setStreams(): void {
@@ -85,18 +95,28 @@ export class RunHead {
   /** `end` has what the event lacks: the output. */
   finish({ data, at }: SluiceEvent, end: RunEnd | undefined): RunEndItem {
     const status = end?.status ?? statusAt(data);
+    const state = endStateOf(data);
     const { output, error = errorAt(data, status) } = end === undefined ? {} : readOutcome(end);
     const shown = {
       ...(output === undefined ? {} : { output: redactJson(output) }),
       ...(error === undefined ? {} : { error: { code: error.code, message: redactText(error.message) } }),
     };
-    this.#change({ ...shown, status, endedAt: at });
-    return { kind: "end", status, ...shown };
+    this.#change({ ...shown, status, endedAt: at, ...(state === "" ? {} : { endState: state }) });
+    return { kind: "end", status, ...(state === "" ? {} : { state }), ...shown };
   }
 
   #change(change: Partial<HeadView>): void {
     this.#view = { ...this.#view, ...change };
   }
+}
+
+function metaAt(data: Json): RunView["meta"] {
+  const meta = field(data, "meta");
+  const dangerLevel = textAt(meta, "dangerLevel");
+  return {
+    ...(dangerLevel === "" ? {} : { dangerLevel }),
+    ...(field(meta, "captureOutput") === false ? { captureOutput: false } : {}),
+  };
 }
 
 function statusAt(data: Json): RunEnd["status"] {

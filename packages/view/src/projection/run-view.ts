@@ -1,5 +1,7 @@
 import type { Json, OpenRequest, Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
+import type { TableRow } from "../words/decision-table.ts";
+import type { ForkChild, Hop, RouteView } from "../words/route-lines.ts";
 import type { CallState, ExecutionStatus } from "../words/symbols.ts";
 import type { AppendOnlyList } from "./append-only-list.ts";
 
@@ -22,6 +24,13 @@ export interface RunView {
   readonly initial?: string;
   /** Every state of the pipeline in declared order; for runs of older versions, those seen so far. */
   readonly states: readonly StateView[];
+  /** The rows of the pipeline's table; empty for one that routes by functions, and for runs of older versions. */
+  readonly rows: readonly TableRow[];
+  readonly interrupts: readonly InterruptView[];
+  /** The other pipelines that the run invoked, in the order they started. */
+  readonly invoked: readonly PipelineView[];
+  /** What the pipeline's author says of it and of those that it may run. */
+  readonly meta: { readonly dangerLevel?: string; readonly captureOutput?: false };
   /** Executions in the order they began; siblings in declared order, before their join. */
   readonly executions: readonly ExecutionView[];
   /** Transitions taken, oldest first. */
@@ -50,6 +59,8 @@ export interface RunView {
   /** The time of the last event. */
   readonly updatedAt: number;
   readonly endedAt?: number;
+  /** The final state that ended the run. */
+  readonly endState?: string;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
   /** The last line of the log. */
@@ -71,6 +82,29 @@ export interface StateView {
   readonly turnCap?: number;
   /** Possible next states, siblings and joins included; absent if unknown. */
   readonly targets?: readonly string[];
+  /** The name that its author gave it, if it is not the id. */
+  readonly label?: string;
+  /** Of a final state: how it ends the run. */
+  readonly outcome?: string;
+}
+
+/** A detour that a changed file starts. */
+export interface InterruptView {
+  readonly name: string;
+  /** The pattern of files. */
+  readonly files: string;
+  /** The state that handles it. */
+  readonly target: string;
+}
+
+/** Another pipeline that a run invoked. */
+export interface PipelineView extends Pick<RunView, "states" | "rows" | "interrupts"> {
+  /** The child run. */
+  readonly runId: string;
+  readonly pipeline: string;
+  readonly initial?: string;
+  /** What its parent calls it. */
+  readonly key: string;
 }
 
 export interface ExecutionView {
@@ -101,6 +135,12 @@ export interface ExecutionView {
   readonly endedAt?: number;
   /** The fan-out it is a sibling of; `join` is empty until known. */
   readonly fork?: { readonly runId: string; readonly fork: string; readonly join: string };
+  /** The child run of the pipeline that it belongs to; absent for states of the root's pipeline. */
+  readonly invoked?: string;
+  /** The interrupt that it handles, and the execution that waits for it. */
+  readonly handles?: { readonly interrupt: string; readonly files: readonly string[]; readonly of: string };
+  /** The interrupt that it waits for, and the state that handles it. */
+  readonly interrupted?: { readonly interrupt: string; readonly files: readonly string[]; readonly by: string };
   /** Tools in its envelope; undefined before its set-up. */
   readonly tools?: readonly string[];
   /** Why it failed, was skipped, or is retrying. */
@@ -167,6 +207,8 @@ export interface CallView {
   readonly output?: Json;
   readonly ms?: number;
   readonly facts?: Readonly<Record<string, Json>>;
+  /** Its arguments, its result and its reasons are left out. */
+  readonly isWithheld?: true;
 }
 
 /** One call or question that required an answer, or a call that was refused. */
@@ -205,32 +247,13 @@ export interface DeniedCall {
 export interface TimeSpan {
   /** The execution it belongs to; absent for the run as a whole. */
   readonly key?: string;
-  readonly kind: "model" | "tool" | "person" | "pause" | "suspended";
+  /** `interrupted`: another execution handled an interrupt. */
+  readonly kind: "model" | "tool" | "person" | "pause" | "interrupted" | "suspended";
   readonly label: string;
   /** Epoch milliseconds. */
   readonly from: number;
   /** Absent while it lasts. */
   readonly to?: number;
-}
-
-export interface Hop {
-  readonly runId: string;
-  readonly from: string;
-  readonly choice: "to" | "fanOut" | "done" | "fail" | "cancel";
-  readonly to: readonly string[];
-  readonly join?: string;
-  /** The length of a list whose items run in parallel. */
-  readonly items?: number;
-}
-
-export interface RouteView {
-  readonly runId: string;
-  readonly executionId: string;
-  readonly at: number;
-  /** Absent for a rejected route. */
-  readonly hop?: Hop;
-  readonly by: string;
-  readonly why: string;
 }
 
 export interface ForkView {
@@ -241,8 +264,20 @@ export interface ForkView {
   readonly siblings: readonly string[];
   /** The state that runs once for each item of a list. */
   readonly list?: string;
+  /** The branches of a fork, or the pipelines that run; absent for siblings and lists. */
+  readonly children?: readonly ForkChild[];
+  /** The first branch that completes is enough. */
+  readonly any?: true;
+  /** The state that it follows; of pipelines that a state runs itself, that state. Empty if unknown. */
+  readonly from: string;
   readonly join: string;
   readonly joined: boolean;
+  /** How the branches or pipelines ended. */
+  readonly outcomes?: ReadonlyMap<string, "completed" | "failed" | "cancelled">;
+  /** The branches or pipelines failed, so that the join is not entered. */
+  readonly failed?: true;
+  /** The state that continues after a failure. */
+  readonly onFail?: string;
 }
 
 export interface CapView {
@@ -268,6 +303,8 @@ export interface LogItem {
 export interface RunEndItem {
   readonly kind: "end";
   readonly status: "completed" | "failed" | "cancelled";
+  /** The final state that ended it. */
+  readonly state?: string;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
 }

@@ -50,6 +50,15 @@ export class TimeReducer {
       case "request.expired":
         this.#close(requestKey(event), at);
         break;
+      case "interrupt.started": {
+        const label = `interrupted by ${textAt(data, "interrupt")}, for ${textAt(data, "to")}`;
+        this.#begin(`interrupt ${key}`, { key, kind: "interrupted", from: at, label });
+        break;
+      }
+      case "interrupt.returned":
+      case "stage.exit":
+        this.#close(`interrupt ${key}`, at);
+        break;
       case "run.suspended":
         this.#begin(`run ${runId}`, { kind: "suspended", from: at, label: "suspended" });
         break;

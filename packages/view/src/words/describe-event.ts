@@ -19,7 +19,7 @@ export interface AuditFilter {
 
 /** One event in words. All texts are bounded, on one line, and safe to print. */
 export interface EventLine extends AuditFilter {
-  /** Levels of fan-out above its run. */
+  /** Levels of fan-outs and other pipelines above its run: each adds a step and a key to the id. */
   readonly depth: number;
   /** The execution, or `run`. */
   readonly who: string;
@@ -40,6 +40,8 @@ export interface EventContext {
   readonly call?: string;
   readonly turns?: number;
   readonly usage?: Usage;
+  /** The interrupt that the execution waits for. */
+  readonly interrupt?: string;
 }
 
 const LONGEST_CALL = 80;
@@ -55,7 +57,7 @@ export function describeEvent(event: SluiceEvent, context: EventContext = {}): E
   const { what, more, tone = "plain", isDetail = false, by = "", why = "", verdict } = wordsOf(event, context);
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
   return {
-    depth: runId.split("/").filter((part) => part.startsWith("fan-")).length,
+    depth: Math.floor((runId.split("/").length - 1) / 2),
     who: executionId === undefined ? "run" : whoOf(runId, executionId),
     what: oneLine(what, 40),
     more: oneLine(more),
@@ -122,7 +124,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "run.started":
       return field(data, "parent") === undefined
         ? words("started", startedWith(data))
-        : detail("started", `sibling ${text("state")}${text("key") === "" ? "" : ` for item ${text("key")}`}`);
+        : detail("started", startedChild(data));
     case "run.resumed": {
       const { by, why } = changedBy(data);
       return words("resumed", why === "" ? "" : `with a changed pipeline: ${why}`, { by, why });
@@ -134,8 +136,13 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     }
     case "run.suspended":
       return words("suspended", text("reason") === "waiting" ? "waiting for an answer" : "", NOTICE);
-    case "run.finished":
-      return detail("finished", text("status"), { why: textAt(data.error, "message") || text("reason") });
+    case "run.finished": {
+      const why = textAt(data.error, "message") || text("reason");
+      const finalState = endStateOf(data);
+      if (finalState === "") return detail("finished", text("status"), { why });
+      const tone = text("status") === "completed" ? "good" : "bad";
+      return words("ended", `${text("status")} in ${finalState}`, { why, tone });
+    }
     case "attempt.started":
       return words(`attempt ${attempt}`, text("feedback"), attempt > 1 ? NOTICE : { isDetail: true });
     case "attempt.finished": {
@@ -223,10 +230,13 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
       return words("rejected", text("reason"), { ...NOTICE, ...decision });
     }
-    case "route.decided":
-      return { ...routeWords(data), by: ROUTED_BY.get(textAt(data.why, "by")) ?? "the route", why: text("reason") };
+    case "route.decided": {
+      const by = ROUTED_BY.get(textAt(data.why, "by")) ?? "the route";
+      const why = text("reason") || textAt(data.why, "rationale");
+      return { ...routeWords(data), by, why };
+    }
     case "fanOut.started":
-      return words("fan-out", `${startedSiblings(data)}, then ${text("join")}`);
+      return startedFanOut(data);
     case "fanOut.joined":
       return words("joined", text("list") === "" ? outcomesOf(data.outcomes) : itemOutcomes(data));
     case "limit.near":
@@ -247,10 +257,13 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
 }
 
 /** What a person is asked about a transition: `testing -> deploying: Deploy to production?` */
-function approvalWords(body: Json | undefined): string {
-  const [to, message] = [textAt(body, "to"), textAt(body, "message")];
+export function approvalWords(body: Json | undefined): string {
+  const [to, message, event] = [textAt(body, "to"), textAt(body, "message"), textAt(body, "event")];
   if (to === "") return message;
-  return `${textAt(body, "from")} -> ${to}${message === "" ? "" : `: ${message}`}`;
+  const rationale = textAt(field(body, "data"), "rationale");
+  const reasons = [message, rationale === "" ? "" : `the stage says: ${rationale}`].filter((reason) => reason !== "");
+  const why = reasons.length === 0 ? "" : `: ${reasons.join("; ")}`;
+  return `${textAt(body, "from")} -> ${to}${event === "" ? "" : `, by ${event}`}${why}`;
 }
 
 /** The words of events that only an audit shows. */
@@ -267,7 +280,10 @@ function changedBy(data: JsonObject): { readonly by: string; readonly why: strin
 function startedWith(data: Json): string {
   const models = textsAt(data, "models").join(", ");
   const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd")];
-  return [...parts, forkedFrom(data)].filter((part) => part !== "").join(" · ");
+  const danger = textAt(field(data, "meta"), "dangerLevel");
+  return [...parts, danger === "" ? "" : `danger level ${danger}`, forkedFrom(data)]
+    .filter((part) => part !== "")
+    .join(" · ");
 }
 
 function toolsOf(data: Json): string {
@@ -275,11 +291,13 @@ function toolsOf(data: Json): string {
   return `with ${tools === "" ? "no tools" : tools}`;
 }
 
-function exitWords(data: Json, { turns = 0, usage }: EventContext): Words {
+function exitWords(data: Json, { turns = 0, usage, interrupt }: EventContext): Words {
   const outcome = textAt(data, "outcome");
   const total = field(data, "usage") === undefined ? usage : usageAt(data);
   const cost = turns === 0 || total === undefined ? "" : `${count(turns, "turn")}, ${spending(total)}`;
-  return { what: outcome, more: textAt(data, "fault") || cost, tone: outcome === "completed" ? "good" : "bad" };
+  const left =
+    interrupt === undefined || outcome !== "cancelled" ? "" : `the interrupt ${interrupt} did not return to it`;
+  return { what: outcome, more: textAt(data, "fault") || left || cost, tone: outcome === "completed" ? "good" : "bad" };
 }
 
 function refusedCall(data: Json): Words {
@@ -310,18 +328,36 @@ function shortCall(call: string): string {
 
 function routeWords(data: Json): Words {
   const to = field(data, "to");
+  const led = ledBy(data);
   switch (textAt(data, "choice")) {
     case "to":
-      return { what: "next", more: typeof to === "string" ? to : "" };
+      return { what: "next", more: `${typeof to === "string" ? to : ""}${led}` };
     case "fanOut":
-      return { what: "next", more: parallelWords(data) };
+      return { what: "next", more: `${parallelWords(data)}${led}` };
     case "done":
-      return { what: "ends run", more: "completed" };
+      return { what: "ends run", more: `completed${led}` };
     case "return":
-      return { what: "next", more: "back to the interrupted state" };
+      return { what: "next", more: `back to the interrupted state${led}` };
     default:
       return { what: "ends run", more: textAt(data, "reason"), tone: "bad" };
   }
+}
+
+/** What led to a route, beside the end of its state: `, by READY: the plan is complete`. */
+function ledBy(data: Json): string {
+  const why = field(data, "why");
+  const [event, rationale] = [textAt(why, "event"), textAt(why, "rationale")];
+  const isOther = textAt(why, "by") === "safe_next";
+  const parts = [
+    ...(event === "" ? [] : [`, by ${event}${isOther ? " (no row names it)" : ""}`]),
+    ...(isApproved(data) ? [", approved"] : []),
+    ...(rationale === "" ? [] : [`: ${rationale}`]),
+  ];
+  return parts.join("");
+}
+
+function isApproved(data: Json): boolean {
+  return field(field(data, "why"), "approved") === true;
 }
 
 function outcomesOf(value: Json | undefined): string {
@@ -330,8 +366,46 @@ function outcomesOf(value: Json | undefined): string {
 }
 
 function parallelWords(data: Json): string {
+  const children = childrenWords(data);
+  if (children !== "") return `${children}, then ${textAt(data, "join")}`;
   const [states, items] = [textsAt(data, "to").join(", "), numberAt(data, "items")];
   return items === 0 ? `${states} in parallel` : `${states} for ${count(items, "item")}`;
+}
+
+/** Branches and other pipelines in words: `tests (unit to tested) and style (lint to styled)`; empty if there are none. */
+function childrenWords(data: Json): string {
+  const children = field(data, "children");
+  if (!Array.isArray(children)) return "";
+  const shown = children.slice(0, MOST_NAMED).map((child: Json) => {
+    const [key, pipeline] = [shortKey(textAt(child, "key"), LONGEST_KEY), textAt(child, "pipeline")];
+    return pipeline === ""
+      ? `${key} (${textAt(child, "state")} to ${textAt(child, "terminal")})`
+      : `pipeline ${pipeline}`;
+  });
+  const left = children.length - shown.length;
+  const more = left === 0 ? "" : `, and ${grouped(left)} more`;
+  return `${shown.join(field(data, "any") === true ? " or " : " and ")}${more}`;
+}
+
+/** A fan-out, a fork, or the run of other pipelines. */
+function startedFanOut(data: Json): Words {
+  const [children, join] = [childrenWords(data), textAt(data, "join")];
+  if (children === "") return { what: "fan-out", more: `${startedSiblings(data)}, then ${join}` };
+  const isPipeline = children.startsWith("pipeline ");
+  // A state that runs pipelines itself continues after them.
+  const isOwn = !textAt(data, "fanOut").startsWith("fan-");
+  return { what: isPipeline ? "invokes" : "fork", more: `${children}, ${isOwn ? "for" : "then"} ${join}` };
+}
+
+function startedChild(data: Json): string {
+  const [state, key] = [textAt(data, "state"), textAt(data, "key")];
+  if (state === "") return `pipeline ${textAt(data, "pipeline")}${key === "" ? "" : ` as ${key}`}`;
+  return `sibling ${state}${key === "" ? "" : ` for item ${key}`}`;
+}
+
+/** The final state in a `run.finished`; empty for another end. A sibling's has its state, and no usage. */
+export function endStateOf(data: Json): string {
+  return field(data, "usage") === undefined ? "" : textAt(data, "state");
 }
 
 /** The siblings of a fan-out; of a list, its length and the first keys. */

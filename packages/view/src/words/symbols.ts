@@ -12,7 +12,9 @@ export type ExecutionStatus =
   | "skipped"
   | "paused"
   | "cancelled"
-  | "suspended";
+  | "suspended"
+  /** It waits while another execution handles an interrupt. */
+  | "interrupted";
 
 export type CallState =
   | "proposed"
@@ -43,6 +45,7 @@ const EXECUTION_SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
   paused: { sign: "◆", word: "paused", style: "notice" },
   cancelled: { sign: "⊘", word: "cancelled", style: "dim" },
   suspended: { sign: "◆", word: "suspended", style: "notice" },
+  interrupted: { sign: "◇", word: "interrupted", style: "notice" },
 };
 
 export const CALL_SYMBOLS: Readonly<Record<CallState, StatusSymbol>> = {
@@ -62,7 +65,13 @@ export function symbolOf(status: ExecutionStatus | undefined): StatusSymbol {
 
 /** Whether the execution continues, now or after a resume. */
 export function isUnfinished(status: ExecutionStatus): boolean {
-  return status === "running" || status === "waiting" || status === "retrying" || status === "suspended";
+  return (
+    status === "running" ||
+    status === "waiting" ||
+    status === "retrying" ||
+    status === "suspended" ||
+    status === "interrupted"
+  );
 }
 
 const LONGEST_NAME = 100;

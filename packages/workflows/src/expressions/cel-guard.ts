@@ -1,7 +1,7 @@
 import { type ASTNode, EvaluationError } from "@marcbachmann/cel-js";
 import type { Guard, GuardScope, GuardVerdict } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { type Compile, createCompiler, type Evaluate } from "./evaluator.ts";
+import { type Compiler, createCompiler, type Evaluate } from "./evaluator.ts";
 import { isPath } from "./print.ts";
 import type { CelProblem } from "./problem.ts";
 import { type Expression, readExpression } from "./read-expression.ts";
@@ -24,7 +24,7 @@ export const celGuard: CelGuardMaker = (expression, types, read) => celGuards()(
 
 /** Makes the guards of one document, which share what it costs to make the first. */
 export function celGuards(): CelGuardMaker {
-  const compileCondition = createCompiler();
+  const compiler = createCompiler();
   const typeProblem = createTypeChecker();
   return (expression, types = NO_TYPES, read = celVariable) => {
     const reading = readExpression(expression);
@@ -32,11 +32,14 @@ export function celGuards(): CelGuardMaker {
     const problem = typeProblem(reading.expression, types);
     if (problem !== undefined) return { problems: [problem] };
     const names = [...reading.expression.reads];
-    const conditions = conditionsOf(reading.expression, compileCondition);
+    const conditions = conditionsOf(reading.expression, compiler);
     return {
       guard: {
         text: expression.trim(),
-        evaluate: (scope) => evaluate(conditions, variablesOf(names, read, scope)),
+        evaluate: (scope) => {
+          compiler.begin();
+          return evaluate(conditions, variablesOf(names, read, scope), compiler);
+        },
       },
     };
   };
@@ -51,11 +54,11 @@ interface Condition {
   readonly evaluate: Evaluate;
 }
 
-function conditionsOf({ ast, text }: Expression, compileCondition: Compile): readonly Condition[] {
+function conditionsOf({ ast, text }: Expression, compiler: Compiler): readonly Condition[] {
   return operandsOf(ast).map((node) => ({
     text: textOf(node, text),
     isPath: isPath(node),
-    evaluate: compileCondition(node),
+    evaluate: compiler.compile(node),
   }));
 }
 
@@ -84,7 +87,11 @@ function variablesOf(
 }
 
 /** As CEL's `&&`: false wins over an error, whatever their order. */
-function evaluate(conditions: readonly Condition[], variables: Readonly<Record<string, unknown>>): GuardVerdict {
+function evaluate(
+  conditions: readonly Condition[],
+  variables: Readonly<Record<string, unknown>>,
+  { isSpent }: Pick<Compiler, "isSpent">,
+): GuardVerdict {
   let failure: string | undefined;
   for (const condition of conditions) {
     const value = valueOfCondition(condition, variables);
@@ -95,6 +102,7 @@ function evaluate(conditions: readonly Condition[], variables: Readonly<Record<s
       return { fires: false, why };
     }
     failure ??= `${text} cannot be evaluated: ${value.fault}`;
+    if (isSpent()) break;
   }
   return failure === undefined ? { fires: true, why: "its condition is true" } : { fires: false, why: failure };
 }

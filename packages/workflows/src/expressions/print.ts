@@ -11,6 +11,15 @@ export const PRESENT = "present";
 export const COUNTED = "counted";
 /** Counts the elements of a comprehension, each with the parts of its body, and returns them. */
 export const LOOPED = "looped";
+/** Counts what a function reads of a value, and returns the value. */
+export const MEASURED = "measured";
+/** Searches a text with a method, and counts what that may take. */
+export const SEARCHED = "searched";
+const SEARCHES: ReadonlySet<string> = new Set(["contains", "indexOf", "lastIndexOf"]);
+/** Refuses to divide by zero, which is infinity for numbers of JSON, and returns the number. */
+export const DIVISOR = "divisor";
+/** Refuses infinity and what is not a number, which a text may spell, and returns the number. */
+export const FINITE = "finite";
 
 export interface Printed {
   readonly text: string;
@@ -33,9 +42,17 @@ export function printToCheck(node: ASTNode): Printed {
   };
 }
 
-/** Prints bare paths so that they may be missing: as the variable that `presenceOf` names or, where none can, as a call. */
-export function printToEvaluate(node: ASTNode, presenceOf: (path: readonly string[]) => string): string {
-  return textOf(condition(node, { purpose: "evaluate", bound: [], presenceOf }));
+/** What the evaluation of a condition prepares. */
+export interface Preparation {
+  /** The variable that says whether a bare path is present. */
+  presenceOf(path: readonly string[]): string;
+  /** Called with each other path, whose value is an operand. */
+  reads(path: readonly string[]): void;
+}
+
+/** Prints bare paths so that they may be missing: as the variable that is prepared for them or, where none can be, as a call. */
+export function printToEvaluate(node: ASTNode, preparation: Preparation): string {
+  return textOf(condition(node, { purpose: "evaluate", bound: [], ...preparation }));
 }
 
 /** A part of the text, and where the condition has it. */
@@ -43,11 +60,10 @@ interface Piece {
   readonly text: string;
   readonly offset?: number;
 }
-interface Scope {
+interface Scope extends Partial<Preparation> {
   readonly purpose: "check" | "evaluate";
   /** The names that the comprehension around the node declares. */
   readonly bound: readonly string[];
-  presenceOf?(path: readonly string[]): string;
 }
 type Pieces = readonly Piece[];
 type Printer = (node: ASTNode, scope: Scope) => Pieces;
@@ -126,6 +142,11 @@ function path(node: ASTNode, scope: Scope, optional: boolean): Pieces {
   }
 }
 
+function readsFixed(node: ASTNode, scope: Scope): void {
+  const fixed = fixedPath(node, scope);
+  if (fixed !== undefined) scope.reads?.(fixed);
+}
+
 /** The variable of the run and the fields of a path whose fields are all written out. */
 function fixedPath(node: ASTNode, scope: Scope): readonly string[] | undefined {
   const last = lastStepOf(node, scope);
@@ -158,16 +179,17 @@ function lastStepOf(node: ASTNode, { bound }: Scope): string | undefined {
 
 /** A node where any value may stand. */
 function value(node: ASTNode, scope: Scope): Pieces {
-  const inBody = scope.bound.length > 0;
   switch (node.op) {
     case "value":
       return at(node.start, node.input.slice(node.start, node.end));
     case "id":
+      readsFixed(node, scope);
       return at(node.start, node.args);
     case ".":
     case ".?":
     case "[]":
     case "[?]":
+      readsFixed(node, scope);
       return path(node, scope, false);
     case "call":
       return call(node, node.args, scope);
@@ -188,15 +210,22 @@ function value(node: ASTNode, scope: Scope): Pieces {
     case "!_":
       return condition(node, scope);
     case "in":
-      return operator(node.op, node.args, scope, [value, inBody ? counted : value]);
+      return operator(node.op, node.args, scope, [value, counted]);
     case "==":
-    case "!=": {
+    case "!=":
+    case "<":
+    case "<=":
+    case ">":
+    case ">=": {
       // Comparing with a literal takes no longer than the literal.
-      const isShort = !inBody || node.args.some(({ op }) => op === "value");
+      const isShort = node.args.some(({ op }) => op === "value");
       return operator(node.op, node.args, scope, isShort ? [value, value] : [counted, counted]);
     }
     case "+":
       return operator(node.op, node.args, scope, [counted, counted]);
+    case "/":
+    case "%":
+      return operator(node.op, node.args, scope, [value, divisor]);
     default:
       return operator(node.op, node.args, scope, [value, value]);
   }
@@ -221,8 +250,15 @@ function counted(node: ASTNode, scope: Scope): Pieces {
   return joined(`${COUNTED}(`, value(node, scope), ")");
 }
 
+function divisor(node: ASTNode, scope: Scope): Pieces {
+  if (scope.purpose === "check") return value(node, scope);
+  return joined(`${DIVISOR}(`, value(node, scope), ")");
+}
+
 function call(node: ASTNode, [name, args]: readonly [string, readonly ASTNode[]], scope: Scope): Pieces {
   const [first] = args;
+  if (name === "double" && scope.purpose === "evaluate")
+    return joined(at(node.pos, `${FINITE}(${name}(`), argumentsOf(args, scope), "))");
   if (name !== "has" || first === undefined) return joined(at(node.pos, `${name}(`), argumentsOf(args, scope), ")");
   if (lastStepOf(first, scope) !== undefined) return joined("(", path(first, scope, false), " != null)");
   // The checker of has() does not look at fields.
@@ -235,6 +271,10 @@ function method(
   scope: Scope,
 ): Pieces {
   const [variable, ...body] = args;
+  if (SEARCHES.has(name) && scope.purpose === "evaluate") {
+    const given = listed(args.map((arg) => value(arg, scope)));
+    return joined(at(node.pos, `${SEARCHED}(`), value(receiver, scope), `, "${name}", [`, given, "])");
+  }
   if (!COMPREHENSIONS.has(name) || variable?.op !== "id")
     return joined(argument(receiver, scope), at(node.pos, `.${name}(`), argumentsOf(args, scope), ")");
   const work = body.reduce((sum, part) => sum + sizeOf(part), 1);
@@ -257,7 +297,8 @@ function argumentsOf(args: readonly ASTNode[], scope: Scope): Pieces {
 }
 
 function argument(node: ASTNode, scope: Scope): Pieces {
-  return scope.bound.length > 0 ? counted(node, scope) : value(node, scope);
+  if (node.op === "value" || scope.purpose === "check") return value(node, scope);
+  return joined(`${MEASURED}(`, value(node, scope), ")");
 }
 
 /** The parts of a node, about. */

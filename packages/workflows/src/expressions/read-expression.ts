@@ -183,11 +183,17 @@ function visitMethod(
     const message = `${name}() cannot be used inside another ${[...COMPREHENSIONS].join(", ")}`;
     return [...before, problemAt(node, "expression-banned", message, "let a stage compute the answer")];
   }
-  if (VARIABLES.some((known) => known === variable.args)) {
+  if (isTaken(variable.args)) {
     const message = `"${variable.args}" is a variable already`;
     return [...before, problemAt(variable, "expression-name", message, "choose another name")];
   }
   return [...before, ...visitAll(body, { ...scope, bound: [...scope.bound, variable.args] })];
+}
+
+/** Whether a name is one of the variables, under which also the last step and the presence of paths are evaluated. */
+function isTaken(name: string): boolean {
+  const known: readonly string[] = [...VARIABLES, ...LAST_STEP.values()];
+  return known.includes(name) || /^present_\d+$/.test(name);
 }
 
 function unknownFunction(

@@ -84,7 +84,10 @@ interface Types {
 }
 
 function createTypes(): Types {
-  const environment = numbers(new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false }));
+  const environment = numbers(
+    new Environment({ enableOptionalTypes: true, homogeneousAggregateLiterals: false }),
+    Boolean,
+  );
   const fields = new Map<string, readonly string[]>();
   const read = (schema: Json | undefined, root: JsonObject, name: string, depth: number): string => {
     const here = resolved(schema, root);

@@ -28,15 +28,18 @@ interface Token {
   readonly offset: number;
 }
 
-/** Reports each word or operator of another language, with the CEL form. `parses` reports whether a text is CEL. */
+/** Mistakes of one condition that are reported. */
+const MOST_PROBLEMS = 10;
+
+/** Reports words and operators of another language, with the CEL form. `parses` reports whether a text is CEL. */
 export function foreignSpellings(expression: string, parses: (text: string) => boolean): readonly CelProblem[] {
   const tokens: Token[] = [];
   for (const match of expression.matchAll(TOKEN)) tokens.push({ text: match[0], offset: match.index });
   const found = tokens.filter((token, index) => SPELLINGS.has(token.text) && !isField(tokens, index));
   if (found.length === 0) return [];
-  const corrected = correct(tokens);
-  const whole = parses(corrected) ? corrected : undefined;
-  return found.map(({ text, offset }) => ({
+  const corrected = found.length > MOST_PROBLEMS ? undefined : correct(tokens);
+  const whole = corrected !== undefined && parses(corrected) ? corrected : undefined;
+  return found.slice(0, MOST_PROBLEMS).map(({ text, offset }) => ({
     rule: "expression-syntax",
     message: `"${text}" is not CEL`,
     suggestion: whole === undefined ? `write ${celForm(text)}` : `write ${celForm(text)}, as in: ${whole}`,
@@ -51,8 +54,9 @@ function celForm(text: string): string {
 
 /** Whether a token is the name of a field, as in `context.not`. */
 function isField(tokens: readonly Token[], index: number): boolean {
-  const before = tokens.slice(0, index).findLast(({ text }) => text.trim() !== "");
-  return before?.text === ".";
+  let before = index - 1;
+  while (tokens[before]?.text.trim() === "") before -= 1;
+  return tokens[before]?.text === ".";
 }
 
 function correct(tokens: readonly Token[]): string {

@@ -7,7 +7,8 @@ import { closeTo } from "./step-kinds.ts";
 /** The name of every state in `from`. */
 export const ANY = "*";
 
-export function checkMachine(machine: FlujoMachine): readonly Finding[] {
+/** `read` are the findings of reading the document, which leaves out what is mistaken. */
+export function checkMachine(machine: FlujoMachine, read: readonly Finding[]): readonly Finding[] {
   const { start, states, names, ends, transitions, at } = machine;
   const ended = new Set(ends.map(({ name }) => name));
   const known = [...names, ...ended];
@@ -35,8 +36,18 @@ export function checkMachine(machine: FlujoMachine): readonly Finding[] {
     const suggestion = `add ${JSON.stringify(state.name)} to "end_states", or remove it`;
     found.push({ severity: "error", rule: "wrong-type", message, suggestion, path: state.at("outcome"), what: "key" });
   }
+  // Without a row that is mistaken, what it leads to would seem to be out of reach.
+  if (
+    start === undefined ||
+    read.some(({ severity, path }) => severity === "error" && isUnder(path, at("transitions")))
+  )
+    return found;
   const isSound = !found.some(({ severity }) => severity === "error");
   return [...found, ...reachFindings(machine), ...(isSound ? completionFindings(machine) : [])];
+}
+
+function isUnder(path: Finding["path"], above: Finding["path"]): boolean {
+  return above.every((step, index) => path[index] === step);
 }
 
 /** A machine that cannot complete fails in every run. */

@@ -1,22 +1,13 @@
 // The steps of a document as states: an agent's step as a stage, any others as a state of steps.
 
-import {
-  type AnyPipeline,
-  type AnyState,
-  final,
-  isJsonObject,
-  type JsonObject,
-  type Problem,
-  stage,
-} from "@sluice/core";
+import { type AnyPipeline, type AnyState, final, isJsonObject, type Problem, stage } from "@sluice/core";
 import { compilePipeline } from "@sluice/core/host";
 import { suggestOneOf } from "@sluice/core/runtime";
-import { type Step, stepsState } from "@sluice/stages";
-import type { FindingAt } from "../format.ts";
+import { type RunStep, type Step, stepsState } from "@sluice/stages";
+import { type FindingAt, runInput } from "../format.ts";
 import { problemFinding } from "../problem-finding.ts";
 import { idFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
-import { runInput } from "../run-input.ts";
 import type { Layout, PlacedState, PlacedStep } from "./layout.ts";
 import type { FlujoDocument } from "./read-document.ts";
 import type { Agent, KnownStep } from "./step-kinds.ts";
@@ -114,6 +105,10 @@ function unknownSteps(
     { text: prompt, path: step.at("prompt") },
     { text: message, path: step.at("message") },
     { text: typeof input === "string" ? input : undefined, path: step.at("input") },
+    ...Object.entries(isJsonObject(input) ? input : {}).map(([name, value]) => ({
+      text: typeof value === "string" ? value : undefined,
+      path: step.at("input", name),
+    })),
     { text: system, path: document.at("agents", named ?? "", "system_prompt") },
   ];
   const known = layout.states.flatMap(({ steps }) => steps.map((one) => one.step.name));
@@ -151,7 +146,7 @@ function stepsOf(document: FlujoDocument, layout: Layout, state: PlacedState, ne
       return { kind: "run", name, pipeline: key, ...(reads.size === 0 ? {} : { reads: [...reads] }), ...saved };
     }
     const made = nested(placed);
-    findings.push(...made.findings);
+    findings.push(...made.findings, ...deepTemplates(placed));
     if (made.pipeline !== undefined) pipelines.set(key, made.pipeline);
     return { kind: "run", name, pipeline: key, ...inputOf(placed, roots), ...saved, saveContext };
   });
@@ -173,10 +168,28 @@ function stepsOf(document: FlujoDocument, layout: Layout, state: PlacedState, ne
 }
 
 /** The fields of an import's input; a text is its task. */
-function inputOf({ step: { fields } }: KnownStep, roots: TemplateRoots): { readonly input?: JsonObject } {
+function inputOf({ step: { fields } }: KnownStep, roots: TemplateRoots): Pick<RunStep, "input" | "texts"> {
   const { input } = fields;
   if (input === undefined) return {};
-  return { input: isJsonObject(input) ? input : { task: stateTemplates(input, roots) } };
+  const given = isJsonObject(input) ? Object.entries(input) : [["task", input] as const];
+  const texts = given.flatMap(([name, value]) =>
+    typeof value === "string" ? [[name, stateTemplates(value, roots)] as const] : [],
+  );
+  return {
+    input: Object.fromEntries(given.filter(([, value]) => typeof value !== "string")),
+    texts: Object.fromEntries(texts),
+  };
+}
+
+/** Templates inside lists and objects of an import's input, which are not replaced. */
+function deepTemplates({ step }: KnownStep): readonly Finding[] {
+  const { input } = step.fields;
+  return Object.entries(isJsonObject(input) ? input : {}).flatMap(([name, value]): readonly Finding[] => {
+    if (typeof value === "string" || !JSON.stringify(value).includes("{{")) return [];
+    const message = "A template inside a list or an object is not replaced.";
+    const suggestion = "give it a field of its own";
+    return [{ severity: "error", rule: "bad-template", message, suggestion, path: step.at("input", name) }];
+  });
 }
 
 /** A step of an agent as a pipeline of its own, which runs as a child. */
@@ -233,10 +246,12 @@ function locateInStep(document: FlujoDocument, { step }: KnownStep, { named }: A
 }
 
 function locateInSteps(steps: readonly KnownStep[], { path }: Problem): FindingAt {
-  const [, index, option] = /^steps\[(\d+)\](?:\.(\w+))?/u.exec(path) ?? [];
+  const [, index, option, field] = /^steps\[(\d+)\](?:\.(\w+))?(?:\.(.+))?/u.exec(path) ?? [];
   const step = steps[Number(index)]?.step ?? steps[0]?.step;
   if (step === undefined) return { path: [], what: "key" };
   if (option === "message") return { path: step.at("message") };
+  if (option === "texts" && field !== undefined)
+    return { path: isJsonObject(step.fields.input) ? step.at("input", field) : step.at("input") };
   if (option === "answer") return { path: step.at("input_schema") };
   return option === "name" ? { path: step.at("name") } : { path: step.path, what: "key" };
 }

@@ -16,9 +16,9 @@ export function variablesOf({ states }: Layout): CelRead {
       case "previous_step":
         return result.status === "paused" ? field(asJson(result.request), "answer") : celVariable(name, scope);
       case "steps":
-        return stepsOf(scope, states, byId.get(stateOf(scope)));
+        return stepsOf(scope, states, byId.get(stateOf(result)));
       case "last_step":
-        return lastStep(byId.get(stateOf(scope))?.steps.at(-1)?.step.name ?? stateOf(scope), result);
+        return lastStep(byId.get(stateOf(result))?.steps.at(-1)?.step.name ?? stateOf(result), result);
       default:
         return celVariable(name, scope);
     }
@@ -29,8 +29,9 @@ function asJson(value: Json | undefined): Json {
   return value ?? null;
 }
 
-function stateOf({ result }: GuardScope): string {
-  return result.executionId.replace(/#\d+$/u, "");
+/** The state that ended. */
+export function stateOf({ executionId }: GuardScope["result"]): string {
+  return executionId.replace(/#\d+$/u, "");
 }
 
 /** The outputs of all steps so far by their names; of two steps of one name, the one of the state that ended. */

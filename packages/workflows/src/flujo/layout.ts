@@ -4,6 +4,7 @@ import { idFor, idsFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoDocument, FlujoMachine, FlujoState } from "./read-document.ts";
 import { type KnownStep, knowStep } from "./step-kinds.ts";
+import { readsInput } from "./templates.ts";
 
 export interface PlacedStep extends KnownStep {
   /** The name of its output upstream; of a stage, that of its state. */
@@ -48,7 +49,12 @@ export function layOut(
     if (!reached.has(state.name)) continue;
     const stateId = idOf(state.name);
     const [only, ...more] = known;
-    const isStage = only?.use.kind === "agent" && only.save.length === 0 && more.length === 0;
+    // A stage in which the run starts has the run's input, where nothing comes from a state before it.
+    const isStage =
+      only?.use.kind === "agent" &&
+      only.save.length === 0 &&
+      more.length === 0 &&
+      !(state.name === machine.start && readsInput(only.use.agent.prompt));
     const steps = known.map((step): PlacedStep => {
       const { use } = step;
       const key = isStage ? stateId : free(outputs, step.step.name, stateId);

@@ -1,29 +1,20 @@
 // A state machine as the definition of a pipeline.
 
-import {
-  type AnyPipeline,
-  type AnyState,
-  fail,
-  field,
-  final,
-  type Guard,
-  type GuardScope,
-  isJson,
-  type Json,
-  type Problem,
-} from "@sluice/core";
+import { type AnyPipeline, type AnyState, fail, field, final, type Guard, isJson, type Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
+import { isObject } from "@sluice/core/runtime";
 import { celGuards } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
-import type { FindingAt } from "../format.ts";
+import { type FindingAt, runInput } from "../format.ts";
 import { problemFinding } from "../problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
-import { runInput } from "../run-input.ts";
 import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./check.ts";
 import { type CompiledPart, compileState } from "./compile-steps.ts";
-import { typesOf, variablesOf } from "./conditions.ts";
-import { type Layout, layOut, type PlacedStep } from "./layout.ts";
+import { stateOf, typesOf, variablesOf } from "./conditions.ts";
+import { type Layout, layOut, type PlacedState, type PlacedStep } from "./layout.ts";
+import { pauseFindings } from "./pauses.ts";
 import type { FlujoDocument, FlujoMachine } from "./read-document.ts";
+import { readsInput } from "./templates.ts";
 
 /** What the machines of a document share. */
 export interface Workflow {
@@ -41,7 +32,7 @@ export interface CompiledMachine {
 export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: string): CompiledMachine {
   const reached = reachedStates(machine);
   const layout = layOut(workflow.document, machine, reached, id);
-  const findings: Finding[] = [...checkMachine(machine), ...layout.findings];
+  const findings: Finding[] = [...checkMachine(machine, workflow.document.findings), ...layout.findings];
   const stages: Record<string, AnyState> = {};
   const pipelines: Record<string, AnyPipeline> = {};
   const parts = new Map<string, CompiledPart>();
@@ -55,7 +46,7 @@ export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: st
   for (const { name } of machine.ends)
     if (reached.has(name)) stages[layout.idOf(name)] = final(outcomeOf(name, machine.states.get(name)));
   const rows = rowsOf(workflow.document, machine, layout, reached);
-  findings.push(...rows.findings);
+  findings.push(...rows.findings, ...pauseFindings(machine, layout, ({ id: state }) => parts.get(state)?.pipelines));
   const definition: PipelineDefinition = {
     id,
     input: runInput,
@@ -110,6 +101,7 @@ function rowsOf(
   const types = new Map<string, CelTypes>();
   const findings: Finding[] = [];
   const rows: PlacedRow[] = [];
+  const input = inputOf(machine, states);
   for (const [at, { from, on, when, to }] of machine.transitions.entries()) {
     const state = states.find(({ name }) => name === from);
     let guard: Guard | undefined;
@@ -126,7 +118,7 @@ function rowsOf(
     }
     if ((from !== ANY && state === undefined) || !reached.has(to)) continue;
     const condition = guard === undefined ? {} : { when: guard };
-    rows.push({ row: { from: from === ANY ? ANY : idOf(from), on, to: idOf(to), input: passOn, ...condition }, at });
+    rows.push({ row: { from: from === ANY ? ANY : idOf(from), on, to: idOf(to), input, ...condition }, at });
   }
   for (const { name, id } of states) {
     if (handlesSuccess(machine, name)) continue;
@@ -135,10 +127,33 @@ function rowsOf(
   return { rows, findings };
 }
 
-/** The input of a state: what the state before it gave. */
-function passOn(result: GuardScope["result"]): { readonly previous_step: Json } {
-  if (result.status === "paused") return { previous_step: field(result.request, "answer") ?? null };
-  return { previous_step: result.status === "completed" && isJson(result.output) ? result.output : null };
+/** The input of a state: what the state before it gave and, where it may be read, the last answer of a person. */
+function inputOf(machine: FlujoMachine, states: readonly PlacedState[]): NonNullable<Row["input"]> {
+  const passesAnswer = readsAnswer(machine);
+  const questions = new Map(states.map(({ id, steps }) => [id, steps.findLast(({ use }) => use.kind === "ask")?.key]));
+  return (result, ctx) => {
+    // The answer to a pause is in the input of every state that its row leads to.
+    if (result.status === "paused") return { previous_step: field(result.request, "answer") ?? null };
+    const previous = { previous_step: result.status === "completed" && isJson(result.output) ? result.output : null };
+    if (!passesAnswer) return previous;
+    const question = questions.get(stateOf(result));
+    const added = result.status === "completed" ? result.adds?.upstream : undefined;
+    const given = question === undefined ? undefined : added?.[question];
+    const before = isObject(ctx.input) && isJson(ctx.input.answer) ? ctx.input.answer : null;
+    return { ...previous, answer: given ?? before };
+  };
+}
+
+/** Whether a state of the machine may read the last answer: in a template, or in a file that it imports. */
+function readsAnswer({ states }: FlujoMachine): boolean {
+  return [...states.values()].some(({ steps }) =>
+    steps.some(
+      ({ fields, machine }) =>
+        fields.uses !== undefined ||
+        (machine !== undefined && readsAnswer(machine)) ||
+        [fields.prompt, fields.message, fields.input].some((text) => typeof text === "string" && readsInput(text)),
+    ),
+  );
 }
 
 function sentence(message: string): string {

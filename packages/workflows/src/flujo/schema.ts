@@ -16,7 +16,7 @@ const limits = z
     max_cost_usd: z.number().positive().describe("US dollars of the run.").optional(),
     timeout_s: count.describe("Seconds of working time, without waits for people.").optional(),
   })
-  .describe("Caps of the run. Reaching one fails the run.");
+  .describe("Caps of the run. Reaching one of hops or visits fails the run, reaching another one the state.");
 
 const agent = z
   .strictObject({

@@ -142,7 +142,8 @@ function agentOf(document: FlujoDocument, step: FlujoStep, findings: Finding[]):
     return undefined;
   }
   const agents = document.fields.agents ?? {};
-  const agent: AgentFields | undefined = named === undefined ? undefined : agents[named];
+  const agent: AgentFields | undefined =
+    named !== undefined && Object.hasOwn(agents, named) ? agents[named] : undefined;
   if (named !== undefined && agent === undefined) {
     findings.push(unknownUse(step, named, Object.keys(agents), "agent"));
     return undefined;
@@ -157,11 +158,26 @@ function agentOf(document: FlujoDocument, step: FlujoStep, findings: Finding[]):
     findings.push(missing(step, "prompt", 'write "prompt", or use an agent or an import with "uses"'));
     return undefined;
   }
+  const output = fields.output_schema ?? agent?.output_schema ?? RESULT;
+  if (output.type !== undefined && output.type !== "object") {
+    const path =
+      fields.output_schema === undefined
+        ? document.at("agents", named ?? "", "output_schema", "type")
+        : step.at("output_schema", "type");
+    const suggestion = `write { type: object, properties: { result: … }, required: [result] }`;
+    findings.push({
+      severity: "error",
+      rule: "wrong-type",
+      message: "The output of an agent is an object.",
+      suggestion,
+      path,
+    });
+  }
   return {
     kind: "agent",
     agent: {
       prompt: whole,
-      output: fields.output_schema ?? agent?.output_schema ?? RESULT,
+      output,
       tools: fields.tools ?? agent?.tools,
       model: fields.model ?? agent?.model,
       temperature: fields.temperature ?? agent?.temperature,

@@ -36,7 +36,8 @@ function under(root: string, keyOf: (step: string) => string | undefined): (step
   };
 }
 
-const TEMPLATE = /(?<!\\)\{\{\s*([A-Za-z_]\w*)((?:[^}]|\}(?!\}))*)\}\}/gu;
+/** No template begins inside another one, so that those that are never closed cost no more than their length. */
+const TEMPLATE = /(?<!\\)\{\{\s*([A-Za-z_]\w*)((?:[^{}]|\{(?!\{)|\}(?!\}))*)\}\}/gu;
 /** The name after `steps`, and the word `output` that may follow it. */
 const STEP = /^(?:\.([A-Za-z_][\w-]*)|\["([^"\\]*)"\])(?:\.output(?![\w-]))?/u;
 
@@ -66,6 +67,11 @@ function pathOf(root: string, rest: string, roots: TemplateRoots): string | unde
     default:
       return undefined;
   }
+}
+
+/** Whether a text reads what a state has from the one before it: its output, or the last answer. */
+export function readsInput(text: string): boolean {
+  return [...text.matchAll(TEMPLATE)].some(([, root]) => root === "previous_step" || root === "resume_input");
 }
 
 /** The steps that a text reads, and where it does. */

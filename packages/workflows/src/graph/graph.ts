@@ -2,8 +2,10 @@
 
 import type { AllowedTool, ChoiceShape, PipelineSpec, StateSpec } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
+import { stepsOf } from "@sluice/stages";
 import { nameOf } from "../check/finding.ts";
 import { ANY_EVENT, entersOf, functionsOf, type Move, type MoveTable, moveTable } from "../check/moves.ts";
+import { statesAt } from "../check/properties/capabilities.ts";
 
 export interface Graph {
   readonly id: string;
@@ -123,14 +125,28 @@ function stateNode(draft: Draft, state: string): string {
   const { spec } = draft;
   const of = spec.states.get(state);
   const kind = of?.final?.outcome ?? (state === spec.initial ? "initial" : "state");
-  return node(draft, kind, nameOf(spec, state), of === undefined ? undefined : detailOf(of), `state ${state}`);
+  return node(
+    draft,
+    kind,
+    nameOf(spec, state),
+    of === undefined ? undefined : detailOf(spec, state, of),
+    `state ${state}`,
+  );
 }
 
-function detailOf({ final, kind, allowedTools }: StateSpec): string | undefined {
+/** The tools of a state; of one that runs steps, the tools of its steps. */
+function detailOf(
+  spec: PipelineSpec,
+  id: string,
+  { final, kind, allowedTools, options }: StateSpec,
+): string | undefined {
   if (final !== undefined) return undefined;
   const what = kind === "agent" ? "" : `${kind}: `;
-  if (allowedTools === undefined) return `${what}any tool, by mode`;
-  const tools = allowedTools.map((tool: AllowedTool) => (typeof tool === "string" ? tool : tool.tool));
+  const inside = stepsOf(options) === undefined ? [] : statesAt(spec, id).filter((each) => each.kind === "agent");
+  const envelopes = [allowedTools, ...inside.map((each) => each.allowedTools)];
+  if (envelopes.includes(undefined)) return `${what}any tool, by mode`;
+  const listed = envelopes.flatMap((envelope) => envelope ?? []);
+  const tools = [...new Set(listed.map((tool: AllowedTool) => (typeof tool === "string" ? tool : tool.tool)))];
   return tools.length === 0 ? (kind === "agent" ? "no tools" : kind) : `${what}${tools.join(", ")}`;
 }
 

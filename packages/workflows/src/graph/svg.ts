@@ -58,7 +58,10 @@ export function svgGraph(spec: PipelineSpec): string {
     ...edges.map(({ line }) => line),
     ...boxes,
     // Above the boxes, which some lines pass.
-    ...edges.map(({ words }) => words),
+    ...apart(
+      edges.flatMap(({ label }) => label ?? []),
+      [...places.values()],
+    ).map(labelMarkup),
     "</svg>",
     "",
   ].join("\n");
@@ -70,7 +73,13 @@ const LABEL_ROOM = 160;
 /** An edge's line and its label. */
 interface Drawn {
   readonly line: string;
+  readonly label?: Label;
+}
+interface Label {
   readonly words: string;
+  readonly x: number;
+  readonly y: number;
+  readonly anchor: "start" | "middle" | "end";
 }
 interface Corner {
   readonly x: number;
@@ -101,15 +110,56 @@ function detour(edge: GraphEdge, from: Corner, to: Corner, lane: number, nth: nu
   return edgeMarkup(edge, path, x, y1 + 14 + nth * 13, isLeft ? "end" : "start");
 }
 
-function edgeMarkup({ label, dashed, approval }: GraphEdge, path: string, x: number, y: number, anchor: string): Drawn {
-  const words = `${label}${approval ? " (approval)" : ""}`;
+function edgeMarkup(
+  { label, dashed, approval }: GraphEdge,
+  path: string,
+  x: number,
+  y: number,
+  anchor: Label["anchor"],
+): Drawn {
+  const asked = approval ? " (approval)" : "";
+  const words = `${label}${asked}`;
   const style = `fill="none" stroke="#555" stroke-width="${approval ? 2.5 : 1.2}"${dashed ? ' stroke-dasharray="5 4"' : ""}`;
-  const text =
-    words === ""
-      ? ""
-      : `<text x="${x}" y="${y}" font-size="11" text-anchor="${anchor}" fill="#222" stroke="#fff" stroke-width="3" paint-order="stroke">${escaped(cut(words, FITS.edge))}</text>`;
   const line = `<g><title>${escaped(words)}</title><path d="${path}" ${style} marker-end="url(#arrow)"/></g>`;
-  return { line, words: text };
+  if (words === "") return { line };
+  return { line, label: { words: `${cut(label, FITS.edge - asked.length)}${asked}`, x, y, anchor } };
+}
+
+function labelMarkup({ words, x, y, anchor }: Label): string {
+  return `<text x="${x}" y="${y}" font-size="11" text-anchor="${anchor}" fill="#222" stroke="#fff" stroke-width="3" paint-order="stroke">${escaped(words)}</text>`;
+}
+
+/** What a label takes: the width of its characters is a guess, since fonts differ. */
+const LABEL = { character: 6, ascent: 10, line: 13 } as const;
+/** How far down a label may move, in lines: past a box. */
+const MOST_LINES = 6;
+
+interface Area {
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** Moves labels down until they cover neither a box nor an earlier label, where there is room. */
+function apart(labels: readonly Label[], boxes: readonly Corner[]): readonly Label[] {
+  const taken: Area[] = boxes.map(({ x, y }) => ({ left: x, right: x + BOX.width, top: y, bottom: y + BOX.height }));
+  return labels.map((label) => {
+    const tries = Array.from({ length: MOST_LINES }, (_, line) => ({ ...label, y: label.y + line * LABEL.line }));
+    const free = tries.find((one) => !taken.some((area) => overlap(area, areaOf(one)))) ?? label;
+    taken.push(areaOf(free));
+    return free;
+  });
+}
+
+function areaOf({ words, x, y, anchor }: Label): Area {
+  const width = [...words].length * LABEL.character;
+  const left = anchor === "start" ? x : anchor === "end" ? x - width : x - width / 2;
+  return { left, right: left + width, top: y - LABEL.ascent, bottom: y + 2 };
+}
+
+function overlap(one: Area, other: Area): boolean {
+  return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 }
 
 const COLORS: Readonly<Partial<Record<GraphNode["kind"], string>>> = {

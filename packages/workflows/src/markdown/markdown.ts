@@ -16,11 +16,17 @@ import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
 import { type CelGuard, celGuard } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
-import type { FilesBeside, FindingAt, WorkflowCompilation, WorkflowFormat, WorkflowReading } from "../format.ts";
+import {
+  type FilesBeside,
+  type FindingAt,
+  runInput,
+  type WorkflowCompilation,
+  type WorkflowFormat,
+  type WorkflowReading,
+} from "../format.ts";
 import { idFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
-import { runInput } from "../run-input.ts";
 import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
 import { DONE, FAIL, firstMentions, type Mention, RETURN, readStages } from "./folder.ts";
 import { type CompiledStage, compileStage, describesObject, objectSchema } from "./stages.ts";

@@ -9,6 +9,7 @@ import {
   stage,
   type TextPlace,
 } from "@sluice/core";
+import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
 import { type Finding, readShape } from "../read/shape.ts";
@@ -84,11 +85,15 @@ function given<T extends object>(options: T): { [K in keyof T]: Exclude<T[K], un
 /** The envelope. `skills` limits the rule for ReadSkill to the folders of these skills. */
 function envelopeOf({ allowedTools, skills }: StageFields): readonly AllowedTool[] | undefined {
   const names = skills?.filter((name) => SKILL_NAME.test(name)) ?? [];
-  return allowedTools?.map((tool): AllowedTool => {
-    if (typeof tool !== "string") return { tool: tool.tool, optional: true };
+  return allowedTools?.map((entry): AllowedTool => {
+    const tool = entryOf(entry);
     if (tool !== READ_SKILL || names.length === 0) return tool;
     return `${READ_SKILL}(*/skills/${names.length === 1 ? names[0] : `{${names.join(",")}}`}/**)`;
   });
+}
+
+function entryOf(tool: NonNullable<StageFields["allowedTools"]>[number]): AllowedTool {
+  return typeof tool === "string" ? tool : { tool: tool.tool, optional: true };
 }
 
 function findingsOf(name: string, fields: StageFields): readonly Finding[] {
@@ -146,12 +151,19 @@ export function describesObject({ type }: JsonObject): boolean {
 
 function skillFindings({ skills, allowedTools = [] }: StageFields): readonly Finding[] {
   if (skills === undefined) return [];
-  const found = skills.flatMap((name, index): readonly Finding[] => {
+  const found = skills.flatMap((name, index): Finding[] => {
     if (SKILL_NAME.test(name)) return [];
     const message = `${JSON.stringify(name.slice(0, 80))} is not the name of a skill: letters, digits, -, _ and . , at most 64.`;
     return [{ severity: "error", rule: "wrong-name", message, path: ["skills", index] }];
   });
-  if (allowedTools.some((tool) => tool === READ_SKILL)) return found;
+  for (const [index, tool] of allowedTools.entries()) {
+    const reading = readPattern(entryOf(tool));
+    if (tool === READ_SKILL || !reading.ok || !matchesName(reading.value, READ_SKILL)) continue;
+    const message = `skills and ${JSON.stringify(reading.value.text)} both say which skills the stage may read.`;
+    const [rule, suggestion] = ["skills-without-tool", `write ${READ_SKILL}, or remove skills`];
+    found.push({ severity: "error", rule, message, suggestion, path: ["allowedTools", index] });
+  }
+  if (found.length > 0 || allowedTools.some((tool) => tool === READ_SKILL)) return found;
   const message = `The stage names skills, but does not list ${READ_SKILL}, with which it would read them.`;
   const suggestion = `add ${READ_SKILL} to allowedTools`;
   return [

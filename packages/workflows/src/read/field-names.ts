@@ -1,3 +1,4 @@
+import { suggestOneOf } from "@sluice/core/runtime";
 import { z } from "zod";
 
 /** The spellings of the fields of an object. */
@@ -37,6 +38,38 @@ function aliasesOf(field: z.core.$ZodType): readonly string[] {
   if (field instanceof z.ZodOptional) return aliasesOf(field.unwrap());
   const { aliases } = z.globalRegistry.get(field) ?? {};
   return Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === "string") : [];
+}
+
+/** Fields that other formats and habits call otherwise; of several, the first that the object has is meant. */
+const MEANT: ReadonlyMap<string, readonly string[]> = new Map([
+  ["prompt", ["instructions"]],
+  ["system_prompt", ["instructions", "prompt"]],
+  ["instructions", ["prompt"]],
+  ["tools", ["allowed_tools", "allowedTools"]],
+  ["allowed_tools", ["tools"]],
+  ["commands", ["allowed_commands"]],
+  ["events", ["on"]],
+  ["transitions", ["on"]],
+  ["approval", ["requires_approval"]],
+  ["max_tool_calls", ["max_iterations"]],
+  ["max_turns", ["turn_cap", "turnCap"]],
+  ["start", ["initial", "start_state"]],
+  ["start_state", ["initial"]],
+  ["initial_state", ["initial", "start_state"]],
+  ["initial", ["start_state"]],
+  ["condition", ["guard", "when"]],
+  ["cond", ["guard", "when"]],
+  ["when", ["guard"]],
+  ["guard", ["when"]],
+  ["to", ["target"]],
+  ["next", ["target", "to"]],
+  ["target", ["to"]],
+]);
+
+/** A suggestion for a key that is no field: the field that is meant, else those that there are. */
+export function suggestField(key: string, known: readonly string[]): string | undefined {
+  const meant = MEANT.get(snakeCase(key))?.find((name) => known.includes(name));
+  return meant === undefined ? suggestOneOf(key, known) : `did you mean "${meant}"?`;
 }
 
 export function camelCase(word: string): string {

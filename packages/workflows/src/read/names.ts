@@ -22,6 +22,19 @@ export function idsFor(names: Iterable<string>): ReadonlyMap<string, string> {
   return ids;
 }
 
+/** An id for each workflow by what a document writes for it: a name, or of a path the file's name where no other has it. */
+export function workflowIdsFor(written: Iterable<string>): ReadonlyMap<string, string> {
+  const all = [...written];
+  const stems = new Map(all.map((name) => [name, /([^/]+?)(?:\.json|\.ya?ml)?\/*$/u.exec(name)?.[1] ?? name]));
+  const named = Map.groupBy(all, (name) => stems.get(name) ?? name);
+  const nameOf = (name: string): string => {
+    const stem = stems.get(name) ?? name;
+    return named.get(stem)?.length === 1 ? stem : name;
+  };
+  const ids = idsFor(all.map(nameOf));
+  return new Map(all.map((name) => [name, ids.get(nameOf(name)) ?? name]));
+}
+
 /** The id of one name. */
 export function idFor(name: string): string {
   return idsFor([name]).get(name) ?? name;

@@ -1,10 +1,10 @@
 // Checks a document against its schema, field by field, so that every mistake is reported where it is.
 
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
+import { didYouMean } from "@sluice/core/runtime";
 import { z } from "zod";
 import type { DocumentPath } from "../diagnostic.ts";
-import { fieldNames } from "./field-names.ts";
+import { fieldNames, suggestField } from "./field-names.ts";
 import type { SourceFile } from "./source.ts";
 
 /** A mistake of a document, by its path in the document. */
@@ -150,15 +150,25 @@ function checkFields(
     complete = false;
     const at = path.length === 0 ? "The document" : subject(locate(walk, path));
     const message = `${at} has no ${quoted(name)}.`;
-    walk.findings.push({ severity: "error", rule: "missing-field", message, path: locate(walk, path), what: "key" });
+    const meaning = descriptionOf(schema.shape[name]);
+    const hint = meaning === undefined ? {} : { suggestion: `add it: ${meaning}` };
+    const here = locate(walk, path);
+    walk.findings.push({ severity: "error", rule: "missing-field", message, ...hint, path: here, what: "key" });
   }
   return complete || isRoot ? fields : undefined;
+}
+
+/** What a field means, as the end of a sentence. */
+function descriptionOf(field: z.core.$ZodType | undefined): string | undefined {
+  const text = field === undefined ? undefined : z.globalRegistry.get(field)?.description;
+  const [first = ""] = text?.split(/\.(?: |$)/u) ?? [];
+  return first === "" ? undefined : `${first.slice(0, 1).toLowerCase()}${first.slice(1)}`;
 }
 
 function unknownKey(walk: Walk, known: readonly string[], key: string, path: DocumentPath): void {
   const message =
     path.length === 0 ? `The document has no field ${quoted(key)}.` : `${subject(path)} has no field ${quoted(key)}.`;
-  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestOneOf(key, known);
+  const suggestion = key === "<<" ? "merge keys are not supported; write the fields out" : suggestField(key, known);
   const hint = suggestion === undefined ? {} : { suggestion };
   walk.findings.push({
     severity: "error",
@@ -170,19 +180,36 @@ function unknownKey(walk: Walk, known: readonly string[], key: string, path: Doc
   });
 }
 
-function checkEntries(walk: Walk, schema: z.ZodRecord, value: JsonObject, path: DocumentPath): Json {
+function checkEntries(walk: Walk, schema: z.ZodRecord, value: JsonObject, path: DocumentPath): Json | undefined {
   const entries: Record<string, Json> = {};
   for (const [key, member] of Object.entries(value)) {
     const here = [...path, key];
     if (!z.safeParse(schema.keyType, key).success) {
-      const message = `${quoted(key)} cannot be a name here: it is ${expectation(schema.keyType)}.`;
+      const message = `${quoted(key)} cannot be a name here: it has to be ${expectation(schema.keyType)}.`;
       walk.findings.push({ severity: "error", rule: "wrong-name", message, path: locate(walk, here), what: "key" });
       continue;
     }
     const read = check(walk, schema.valueType, member, here);
     if (read !== undefined) entries[key] = read;
   }
-  return entries;
+  return kept(walk, schema, value, path, entries);
+}
+
+/** What fits of a list or of named entries, unless there has to be one and none does. */
+function kept(
+  walk: Walk,
+  schema: z.ZodArray | z.ZodRecord,
+  value: JsonObject | readonly Json[],
+  path: DocumentPath,
+  entries: JsonObject | readonly Json[],
+): Json | undefined {
+  if (Object.keys(entries).length > 0 || takesNone(schema)) return entries;
+  // What was left out was reported.
+  return Object.keys(value).length > 0 ? undefined : wrongType(walk, schema, value, path);
+}
+
+function takesNone(schema: z.ZodArray | z.ZodRecord): boolean {
+  return z.safeParse(schema, schema instanceof z.ZodArray ? [] : {}).success;
 }
 
 function checkList(walk: Walk, schema: z.ZodArray, value: readonly Json[], path: DocumentPath): Json | undefined {
@@ -194,9 +221,7 @@ function checkList(walk: Walk, schema: z.ZodArray, value: readonly Json[], path:
     const read = check(walk, schema.element, member, here);
     if (read !== undefined) entries.push(read);
   }
-  if (entries.length > 0 || z.safeParse(schema, []).success) return entries;
-  // What was left out was reported.
-  return value.length > 0 ? undefined : wrongType(walk, schema, [], path);
+  return kept(walk, schema, value, path, entries);
 }
 
 function wrongType(walk: Walk, schema: z.core.$ZodType, value: Json, path: DocumentPath): undefined {
@@ -218,9 +243,9 @@ function expectation(given: z.core.$ZodType): string {
   }
   if (schema instanceof z.ZodEnum) return `one of ${schema.options.map((option) => quoted(String(option))).join(", ")}`;
   if (schema instanceof z.ZodLiteral) return [...schema.values].map((value) => JSON.stringify(value)).join(" or ");
-  if (schema instanceof z.ZodObject || schema instanceof z.ZodRecord) return "an object";
-  if (schema instanceof z.ZodArray)
-    return z.safeParse(schema, []).success ? "a list" : "a list with at least one entry";
+  if (schema instanceof z.ZodObject) return "an object";
+  if (schema instanceof z.ZodRecord) return takesNone(schema) ? "an object" : "an object with at least one entry";
+  if (schema instanceof z.ZodArray) return takesNone(schema) ? "a list" : "a list with at least one entry";
   if (schema instanceof z.ZodBoolean) return "true or false";
   if (schema instanceof z.ZodString) {
     if (schema.description !== undefined && schema.format !== null) return schema.description;
@@ -243,7 +268,7 @@ function subject(path: DocumentPath): string {
 
 function shown(value: Json): string {
   if (Array.isArray(value)) return value.length === 0 ? "an empty list" : "a list";
-  if (isJsonObject(value)) return "an object";
+  if (isJsonObject(value)) return Object.keys(value).length === 0 ? "an empty object" : "an object";
   const text = JSON.stringify(value);
   return text.length <= 60 ? text : `${text.slice(0, 60)}…`;
 }

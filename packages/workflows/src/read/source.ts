@@ -65,22 +65,48 @@ function compose(tokens: readonly CST.Token[], text: string): ParsedNode | ReadF
   let root: ParsedNode | undefined;
   for (const document of new Composer({ ...options, logLevel: "silent" }).compose(tokens, true, text.length)) {
     const [first] = [...document.errors, ...document.warnings].toSorted((a, b) => a.pos[0] - b.pos[0]);
-    if (first !== undefined) return syntaxFault(first);
+    if (first !== undefined) return syntaxFault(first, text);
     // An empty document is read as null, in no characters.
     if (document.contents !== null && document.contents.range[0] < document.contents.range[1]) root = document.contents;
   }
   return root ?? { rule: "syntax", message: "The file is empty.", start: 0, end: 0 };
 }
 
-function syntaxFault({ code, message, pos: [start, end] }: YAMLError): ReadFault {
+const SYNTAX_HINTS: Readonly<Partial<Record<YAMLError["code"], string>>> = {
+  BAD_INDENT: "indent it as the lines beside it, and close every bracket before it",
+  TAB_AS_INDENT: "indent with spaces",
+  MISSING_CHAR: "close every quote and bracket, and put a text with : or # in quotes",
+};
+
+function syntaxFault({ code, message, pos }: YAMLError, text: string): ReadFault {
+  const [start, end] = withoutBlanks(text, pos);
   if (code === "TAG_RESOLVE_FAILED")
     return { rule: "yaml-tag", message: "This tag is not known.", suggestion: "remove the tag", start, end };
   if (code === "NON_STRING_KEY")
     return { rule: "syntax", message: "A key is a text.", suggestion: "put it in quotes", start, end };
-  return { rule: "syntax", message: `The file is neither YAML nor JSON here: ${message}.`, start, end };
+  const hint = SYNTAX_HINTS[code];
+  const suggestion = hint === undefined ? {} : { suggestion: hint };
+  return { rule: "syntax", message: `The file is neither YAML nor JSON here: ${message}.`, ...suggestion, start, end };
+}
+
+/** The library may name the blank that ends a part: then the line before it is meant. */
+function withoutBlanks(text: string, [start, end]: readonly [number, number]): readonly [number, number] {
+  const before = text.slice(0, start).trimEnd();
+  if (text.slice(start, end).trim() !== "" || before === "" || !/^[\t ]*(?:\r?\n|$)/u.test(text.slice(start)))
+    return [start, end];
+  const line = before.lastIndexOf("\n") + 1;
+  return [line + before.slice(line).search(/\S/u), before.length];
 }
 
 function sourceFile(file: string, text: string, positions: Positions, root: Part): SourceFile {
+  // Made once for each text, since one text may hold thousands of mistakes.
+  const known = new Map<Part, ReturnType<typeof scalarOffsets>>();
+  const offsetsOf = (part: Part): ReturnType<typeof scalarOffsets> => {
+    if (known.has(part) || part.style === undefined || typeof part.value !== "string") return known.get(part);
+    const offsets = scalarOffsets(text.slice(part.start, part.end), part.value, part.style);
+    known.set(part, offsets);
+    return offsets;
+  };
   return {
     file,
     text,
@@ -89,8 +115,7 @@ function sourceFile(file: string, text: string, positions: Positions, root: Part
       const part = closest(root, path);
       const [start, end] = what === "key" || part.start === part.end ? keyRange(part) : [part.start, part.end];
       if (offset === undefined || part.style === undefined || what === "key") return positions.between(start, end);
-      const source = text.slice(part.start, part.end);
-      const offsets = typeof part.value === "string" ? scalarOffsets(source, part.value, part.style) : undefined;
+      const offsets = offsetsOf(part);
       if (offsets === undefined) return positions.between(start, end);
       const from = offsets[Math.min(offset, offsets.length - 1)] ?? 0;
       const to = offsets[Math.min(offset + length, offsets.length - 1)] ?? from + length;

@@ -2,7 +2,7 @@
 export const RULES: Readonly<Record<string, string>> = {
   "file-size": "The file is within the limits of size.",
   "nesting-depth": "The document is within the limit of nesting.",
-  "control-character": "The file has no control characters.",
+  "control-character": "The file has no control characters, and none that hide or reverse text.",
   syntax: "The file is one YAML or JSON document.",
   "duplicate-key": "A key is unique in its object.",
   "prototype-key": "No key has the name of an object's prototype.",
@@ -22,6 +22,7 @@ export const RULES: Readonly<Record<string, string>> = {
   "no-final": "The document has a final state.",
   "template-in-command": "A command holds no template.",
   "bad-template": "A template names something that exists.",
+  "undeclared-field": "A template reads a field that the initial context has.",
   "tool-pattern": "An allowed tool is a valid pattern.",
   "variable-name": "An environment variable has a valid name.",
   "context-key": "The context holds no reserved key.",

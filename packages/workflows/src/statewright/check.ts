@@ -1,17 +1,21 @@
 // What a Statewright document has wrong beyond its shape: names that lead nowhere, operands, outcomes.
 
 import type { Json } from "@sluice/core";
-import { isJsonObject } from "@sluice/core";
-import { didYouMean } from "@sluice/core/runtime";
+import { isJsonObject, field as memberOf } from "@sluice/core";
+import { matchesName, readPattern } from "@sluice/core/gate";
+import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
+import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
-import type { StatewrightDocument, StatewrightGuard, StatewrightState } from "./schema.ts";
+import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
 interface Names {
   readonly states: readonly string[];
   readonly guards: readonly string[];
+  /** Whether a state was written with something in this field, be it mistaken. */
+  has(state: string, field: string): boolean;
 }
 
 /** The target that goes back to the state that an interrupt left. */
@@ -19,7 +23,11 @@ export const RETURN = "$return";
 
 /** The findings, by paths in the schema's spelling. `whole` is the document as it was written. */
 export function checkStatewright(document: StatewrightDocument, whole: Json): readonly Finding[] {
-  const names: Names = { states: keysOf(whole, "states"), guards: keysOf(whole, "guards") };
+  const names: Names = {
+    states: keysOf(whole, "states"),
+    guards: keysOf(whole, "guards"),
+    has: (state, field) => isWritten(memberOf(memberOf(whole, "states"), state), field),
+  };
   const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
   const found: Finding[] = [];
   if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
@@ -29,6 +37,7 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
       found.push(reservedName(["states", name], "it is the target that goes back from an interrupt"));
     if (state.type !== "final") found.push(...stateFindings(name, state, names));
     else found.push(...finalFindings(name, state, terminals.has(name)));
+    found.push(...undeclaredFields(name, state, Object.keys(context)));
   }
   for (const [name, guard] of Object.entries(guards)) found.push(...operandFindings(guard, ["guards", name]));
   for (const [name, { target }] of Object.entries(interrupts))
@@ -41,6 +50,15 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
   return [...found, ...documentFindings(document)];
 }
 
+/** Whether an object has a value that is not an empty object in a field of states, in any spelling. */
+function isWritten(state: Json | undefined, field: string): boolean {
+  if (!isJsonObject(state)) return false;
+  const { fieldOf } = fieldNames(stateSchema);
+  return Object.entries(state).some(
+    ([key, value]) => fieldOf(key) === field && !(isJsonObject(value) && Object.keys(value).length === 0),
+  );
+}
+
 function keysOf(whole: Json, field: string): readonly string[] {
   const member = isJsonObject(whole) ? whole[field] : undefined;
   return isJsonObject(member) ? Object.keys(member) : [];
@@ -49,6 +67,22 @@ function keysOf(whole: Json, field: string): readonly string[] {
 function reservedName(path: DocumentPath, why: string): Finding {
   const message = `${JSON.stringify(path.at(-1))} cannot be a name here: ${why}.`;
   return { severity: "error", rule: "wrong-name", message, suggestion: "rename it", path, what: "key" };
+}
+
+/** Templates that read a field which the initial context lacks: an agent may forget to send it. */
+function undeclaredFields(name: string, { instructions = "" }: StatewrightState, fields: readonly string[]): Finding[] {
+  const reads = [...instructions.matchAll(/(?<!\\)\{\{\s*ctx\.context\.([\w-]+)[^}]*\}\}/gu)];
+  return reads.flatMap(({ 0: template, 1: field = "", index: offset }): readonly Finding[] => {
+    if (fields.includes(field)) return [];
+    const close = didYouMean(field, fields);
+    const message = `The context starts without ${JSON.stringify(field)}: if no event has sent it, the state fails.`;
+    const suggestion =
+      close === undefined ? `add "${field}": null to "context"` : `did you mean ${JSON.stringify(close)}?`;
+    const path = ["states", name, "instructions"];
+    return [
+      { severity: "warning", rule: "undeclared-field", message, suggestion, path, offset, length: template.length },
+    ];
+  });
 }
 
 /** The states that end a branch of a fork. */
@@ -84,24 +118,30 @@ function targetFindings(target: string, path: DocumentPath, { states }: Names, m
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...close(target, states), path }];
+  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
 }
 
-function close(word: string, candidates: readonly string[]): { readonly suggestion?: string } {
-  const best = didYouMean(word, candidates);
-  return best === undefined ? {} : { suggestion: `did you mean ${JSON.stringify(best)}?` };
+function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
+  return suggestion === undefined ? {} : { suggestion };
 }
 
 function stateFindings(name: string, state: StatewrightState, names: Names): readonly Finding[] {
   const path = ["states", name];
-  const found = [...toolFindings(state, path), ...commandFindings(state, path), ...variableFindings(state, path)];
   if (state.outcome !== undefined) {
     const message = `"outcome" is for final states.`;
-    found.push({ severity: "error", rule: "wrong-type", message, path: [...path, "outcome"], what: "key" });
+    const suggestion = 'add "type": "final"';
+    return [{ severity: "error", rule: "wrong-type", message, suggestion, path: [...path, "outcome"], what: "key" }];
   }
-  if (Object.keys(state.on ?? {}).length === 0 && state.safe_next === undefined) {
+  const listsTools = names.has(name, "allowed_tools");
+  const found = [
+    ...(listsTools ? [] : toolFindings(path)),
+    ...(listsTools && state.allowed_tools === undefined ? [] : commandFindings(state, path)),
+    ...variableFindings(state, path),
+  ];
+  if (!names.has(name, "on") && !names.has(name, "safe_next")) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
-    found.push({ severity: "error", rule: "dead-end", message, suggestion: 'add "on"', path, what: "key" });
+    const suggestion = 'add "on", or "type": "final" if the run ends here';
+    found.push({ severity: "error", rule: "dead-end", message, suggestion, path, what: "key" });
   }
   if (state.on !== undefined && Object.hasOwn(state.on, ANY_EVENT))
     found.push(
@@ -111,13 +151,17 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
   return found;
 }
 
+const DEFINE_GUARD = 'define it under "guards", as in { field: tests, op: eq, value: pass }, and write its name here';
+
 function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   const found: Finding[] = [];
   for (const { target, path, mayReturn } of edge.targets) found.push(...targetFindings(target, path, names, mayReturn));
   for (const { name, path } of edge.guards) {
     if (names.guards.includes(name)) continue;
     const message = `There is no guard ${JSON.stringify(name)}.`;
-    found.push({ severity: "error", rule: "unknown-guard", message, ...close(name, names.guards), path });
+    const best = didYouMean(name, names.guards);
+    const suggestion = best === undefined ? DEFINE_GUARD : `did you mean ${JSON.stringify(best)}?`;
+    found.push({ severity: "error", rule: "unknown-guard", message, suggestion, path });
   }
   if (edge.unusedMessage) {
     const message = "The approval message is never shown, since the transition does not ask for approval.";
@@ -128,8 +172,7 @@ function edgeFindings(edge: Edge, names: Names): readonly Finding[] {
   return found;
 }
 
-function toolFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
-  if (state.allowed_tools !== undefined) return [];
+function toolFindings(path: DocumentPath): readonly Finding[] {
   const message = "This state lists no tools, so the session's mode decides about every tool call.";
   const suggestion = 'write "allowed_tools", with [] for none';
   return [{ severity: "warning", rule: "no-envelope", message, suggestion, path, what: "key" }];
@@ -142,6 +185,11 @@ function commandFindings(
   if (allowed_commands === undefined) return [];
   const here = [...path, "allowed_commands"];
   const found = allowed_commands.flatMap((command, index): readonly Finding[] => {
+    if (command.trim() === "") {
+      const message = "A command is blank. As a pattern it would allow every command.";
+      const suggestion = "remove it";
+      return [{ severity: "error", rule: "tool-pattern", message, suggestion, path: [...here, index] }];
+    }
     const offset = command.indexOf("{{");
     if (offset < 0) return [];
     const message = "A command cannot hold a template: its value would be read as shell text.";
@@ -158,15 +206,23 @@ function commandFindings(
       },
     ];
   });
-  if (allowed_tools?.includes("Bash") === true) return found;
-  const scoped = allowed_tools?.some((tool) => tool.startsWith("Bash(")) === true;
-  const message = scoped
-    ? "allowed_commands and a Bash pattern in allowed_tools both say which commands may run."
-    : "allowed_commands limits nothing, since allowed_tools does not list Bash.";
-  const suggestion = scoped ? "use one of the two" : 'add "Bash" to allowed_tools, or remove allowed_commands';
+  const other = allowed_tools?.find((tool) => tool !== "Bash" && allowsBash(tool));
+  if (other === undefined && allowed_tools?.includes("Bash") === true) return found;
+  const message =
+    other === undefined
+      ? "allowed_commands limits nothing, since allowed_tools does not list Bash."
+      : `allowed_commands and ${JSON.stringify(other)} in allowed_tools both say which commands may run.`;
+  const suggestion =
+    other === undefined ? 'add "Bash" to allowed_tools, or remove allowed_commands' : "use one of the two";
   // Without a list of tools the session's mode may allow every command.
-  const severity = allowed_tools === undefined || scoped ? "error" : "warning";
+  const severity = allowed_tools === undefined || other !== undefined ? "error" : "warning";
   return [...found, { severity, rule: "commands-without-tools", message, suggestion, path: here, what: "key" }];
+}
+
+/** Whether a pattern is one for Bash, by its name or by a `*` in it. One that cannot be read is reported elsewhere. */
+function allowsBash(tool: string): boolean {
+  const reading = readPattern(tool);
+  return reading.ok && matchesName(reading.value, "Bash");
 }
 
 function variableFindings({ env_overrides = {} }: StatewrightState, path: DocumentPath): readonly Finding[] {
@@ -182,7 +238,15 @@ function variableFindings({ env_overrides = {} }: StatewrightState, path: Docume
 /** What a final state may have. Everything else would be for a body, which it has not. */
 const FINAL_FIELDS: ReadonlySet<string> = new Set(["type", "outcome"]);
 /** Names that plainly mean success. */
-const SUCCESS: ReadonlySet<string> = new Set(["complete", "completed", "done", "finished", "succeeded", "success"]);
+const SUCCESS: ReadonlySet<string> = new Set([
+  "complete",
+  "completed",
+  "done",
+  "finished",
+  "passed",
+  "succeeded",
+  "success",
+]);
 
 /** How a run ends in a final state. */
 export function outcomeOf(name: string, { outcome }: StatewrightState): "completed" | "failed" | "cancelled" {

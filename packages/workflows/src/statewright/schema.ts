@@ -45,7 +45,11 @@ const parting = z
   .strictObject({
     fork: z
       .strictObject({
-        branches: z.record(text, branch).describe("The branches by key. They run side by side."),
+        branches: z
+          .record(text, branch)
+          .refine((branches) => Object.keys(branches).length > 0)
+          .describe("The branches by key. They run side by side.")
+          .meta({ minProperties: 1 }),
         join: z
           .enum(["all", "any"])
           .describe("`all` fails when a branch fails. `any` completes with the first branch that does. Default: `all`.")
@@ -62,7 +66,8 @@ const transition = z
   .union([text, move, invocation, parting, z.array(z.union([move, invocation, parting])).min(1)])
   .describe("A state, a transition, or a list of transitions of which the first whose guards hold is taken.");
 
-const state = z
+/** What a state may hold. */
+export const stateSchema = z
   .strictObject({
     type: z.literal("final").describe("`final` for a state that ends the run.").optional(),
     outcome: z
@@ -147,7 +152,7 @@ const meta = z
       .optional(),
     capture_output: z
       .boolean()
-      .describe("`false` keeps the contents of messages and results out of reports and exports. The journal has them.")
+      .describe("`false` keeps prompts, texts, arguments and results out of reports. The journal has them.")
       .optional(),
   })
   .describe("Facts about the workflow. Other keys are kept.");
@@ -158,7 +163,7 @@ export const statewrightSchema = z.strictObject({
   id: text.describe("The name of the workflow."),
   initial: stateName.describe("The state in which a run starts."),
   context: z.record(z.string(), json).describe("The initial context. Default: `{}`.").optional(),
-  states: z.record(text, state).describe("The states by name."),
+  states: z.record(text, stateSchema).describe("The states by name."),
   guards: z.record(text, guard).describe("The conditions that transitions name.").optional(),
   interrupts: z.record(text, interrupt).describe("Detours by name.").optional(),
   properties: propertiesField.optional(),
@@ -169,7 +174,7 @@ export const statewrightSchema = z.strictObject({
 export const partialSchema = statewrightSchema.partial();
 
 export type StatewrightDocument = z.output<typeof partialSchema>;
-export type StatewrightState = z.output<typeof state>;
+export type StatewrightState = z.output<typeof stateSchema>;
 export type StatewrightGuard = z.output<typeof guard>;
 export type Move = z.output<typeof move>;
 export type Invocation = z.output<typeof invocation>;

@@ -37,8 +37,8 @@ export function compileState(name: string, id: string, state: StatewrightState):
     ...limitsOf(state),
     ...environmentOf(state),
   });
-  const locate = (problem: Problem): FindingAt =>
-    locateIn(path, state, envelope?.map((entry) => entry.path) ?? [], problem);
+  const tools = envelope?.map((entry) => entry.path) ?? [];
+  const locate = (problem: Problem): FindingAt => locateIn(path, state, tools, problem);
   const broken = templates.map(
     (template): Finding => ({ severity: "error", rule: "bad-template", path: [...path, "instructions"], ...template }),
   );

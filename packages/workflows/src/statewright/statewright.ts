@@ -14,19 +14,19 @@ import {
 } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
-import type {
-  FindingAt,
-  WorkflowCompilation,
-  WorkflowFormat,
-  WorkflowMeta,
-  WorkflowReading,
-  WorkflowReference,
+import {
+  type FindingAt,
+  runInput,
+  type WorkflowCompilation,
+  type WorkflowFormat,
+  type WorkflowMeta,
+  type WorkflowReading,
+  type WorkflowReference,
 } from "../format.ts";
 import { allOf, operatorGuard } from "../guard.ts";
-import { idFor, idsFor } from "../read/names.ts";
+import { idFor, idsFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
-import { runInput } from "../run-input.ts";
 import { checkStatewright, RETURN } from "./check.ts";
 import { type Edge, edgesOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
@@ -96,9 +96,15 @@ function allEdges({ states = {} }: StatewrightDocument): readonly (readonly [sta
 }
 
 function referencesOf(document: StatewrightDocument): readonly WorkflowReference[] {
-  return allEdges(document).flatMap(([, { action, path }]) =>
-    typeof action === "object" && "invoke" in action ? [{ name: action.invoke, path: [...path, "invoke"] }] : [],
-  );
+  return allEdges(document).flatMap(([, edge]) => {
+    const name = invokedBy(edge);
+    return name === undefined ? [] : [{ name, path: [...edge.path, "invoke"] }];
+  });
+}
+
+/** The workflow that a transition runs first, as the document writes it. */
+function invokedBy({ action }: Edge): string | undefined {
+  return typeof action === "object" && "invoke" in action ? action.invoke : undefined;
 }
 
 type States = ReturnType<typeof compileStates>;
@@ -116,7 +122,7 @@ function compile(
       operatorGuard(name, { field, op, ...(value === undefined ? {} : { value }) }),
     ]),
   );
-  const pipelineIds = idsFor(workflows.keys());
+  const pipelineIds = workflowIdsFor(workflows.keys());
   const rows: { readonly row: Row; readonly edge: Edge }[] = [];
   for (const [name, edge] of allEdges(document)) {
     const row = rowOf(states.get(name)?.id ?? name, edge, { states, guards, pipelineIds });
@@ -139,12 +145,14 @@ function compile(
       ]),
     ),
     pipelines: Object.fromEntries([...workflows].map(([name, pipeline]) => [pipelineIds.get(name) ?? name, pipeline])),
+    ...metaOf(document),
   };
   const locate = (problem: Problem): FindingAt =>
     locateProblem(problem, {
       states,
       rows: rows.map(({ edge }) => edge),
       interrupts: new Map([...interruptIds].map(([name, interruptId]) => [interruptId, name])),
+      pipelines: new Map([...pipelineIds].map(([name, pipelineId]) => [pipelineId, name])),
     });
   return { definition, findings: [], locate };
 }
@@ -209,6 +217,7 @@ function locateProblem(
     readonly states: States;
     readonly rows: readonly Edge[];
     readonly interrupts: ReadonlyMap<string, string>;
+    readonly pipelines: ReadonlyMap<string, string>;
   },
 ): FindingAt {
   const { path } = problem;
@@ -223,6 +232,9 @@ function locateProblem(
   const [, interruptId = "", inInterrupt = ""] = /^interrupts\.([\w-]+)(?:\.(.*))?$/su.exec(path) ?? [];
   const interrupt = known.interrupts.get(interruptId);
   if (interrupt !== undefined) return { path: interruptPath(interrupt, inInterrupt) };
+  const [, pipelineId = ""] = /^pipelines\.([\w-]+)$/su.exec(path) ?? [];
+  const invoking = known.rows.find((row) => invokedBy(row) === known.pipelines.get(pipelineId));
+  if (pipelineId !== "" && invoking !== undefined) return { path: [...invoking.path, "invoke"] };
   const [field = ""] = path.split(".");
   return field === "initial" || field === "context" || field === "id"
     ? { path: [field] }

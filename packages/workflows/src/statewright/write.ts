@@ -6,9 +6,9 @@ import { compileSchema, createReport, partChanges, pipelineParts, type Report } 
 import type { PropertySource } from "../check/properties/property.ts";
 import { pathWords } from "../diagnostic.ts";
 import type { WorkflowMeta, WorkflowReading } from "../format.ts";
-import { idsFor } from "../read/names.ts";
+import { runInput } from "../format.ts";
+import { idsFor, workflowIdsFor } from "../read/names.ts";
 import { readSource } from "../read/source.ts";
-import { runInput } from "../run-input.ts";
 import { readStatewright } from "./statewright.ts";
 import { type DocumentNames, writeRows } from "./write-rows.ts";
 import { stateName, writeState } from "./write-state.ts";
@@ -135,7 +135,7 @@ function workflowsOf(
   references: ReadonlyMap<string, string>,
 ): { readonly workflows: ReadonlyMap<string, AnyPipeline>; readonly problems: readonly Problem[] } {
   const written = new Set(reading.references.map(({ name }) => name));
-  const keys = idsFor(written);
+  const keys = workflowIdsFor(written);
   const workflows = new Map<string, AnyPipeline>();
   const problems: Problem[] = [];
   for (const name of written) {

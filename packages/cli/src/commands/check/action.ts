@@ -60,10 +60,17 @@ export async function check(context: CommandContext, names: readonly string[], f
       diagnostics: shown.map((diagnostic) => ({ ...diagnostic })),
       ...jsonOf(examined),
     },
-    text: () => [...checkedLines(checked, here), ...examined.flatMap(({ lines }) => ["", ...lines])],
+    text: () => [
+      ...(checked.length === 0 ? NO_WORKFLOWS : checkedLines(checked, here)),
+      ...examined.flatMap(({ lines }) => ["", ...lines]),
+    ],
   });
   return exitOf(diagnostics, examined);
 }
+
+const NO_WORKFLOWS = [
+  "There are no workflows in .sluice/workflows/. Name a file to check it, or write one to start from: sluice init --workflow",
+];
 
 /** Runs that a trial looks at. */
 const DEFAULT_RUNS = 20;

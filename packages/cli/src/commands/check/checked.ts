@@ -1,11 +1,16 @@
-import { existsSync } from "node:fs";
 import { isAbsolute, relative, resolve } from "node:path";
-import { type PipelineSpec, SluiceError } from "@sluice/core";
+import type { PipelineSpec } from "@sluice/core";
 import { count } from "@sluice/view/words";
 import { checkWorkflow, type Diagnostic, renderText } from "@sluice/workflows";
 import { fileStem } from "../../project/code.ts";
 import { readWorkflowFile } from "../../project/load-workflow.ts";
-import { type Finding, findPipeline, isWorkflowPath, workflowSurroundings } from "../../project/pipelines.ts";
+import {
+  type Finding,
+  findPipeline,
+  isWorkflowPath,
+  requireWorkflow,
+  workflowSurroundings,
+} from "../../project/pipelines.ts";
 import { isWithin, realPath } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
 
@@ -45,12 +50,9 @@ export async function readChecked(
 }
 
 /** The path of a workflow; undefined for the name of a pipeline. */
-function workflowAt(name: string, { code, here }: Finding): string | undefined {
-  if (isWorkflowPath(name, here)) {
-    const path = resolve(here, name);
-    if (existsSync(path)) return path;
-    throw new SluiceError("Validation", "workflow_not_found", `there is no workflow file ${path}`);
-  }
+function workflowAt(name: string, project: Finding): string | undefined {
+  const { code, here } = project;
+  if (isWorkflowPath(name, here)) return requireWorkflow(name, project);
   const [found, ...others] = [...code.workflows, ...code.pipelines].filter((path) => fileStem(path) === name);
   return others.length === 0 && found !== undefined && code.workflows.includes(found) ? found : undefined;
 }

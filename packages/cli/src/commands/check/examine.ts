@@ -33,7 +33,7 @@ export function proveAll(spec: PipelineSpec, properties: readonly string[]): rea
     const reading = readProperty(spec, text);
     if (!reading.ok) {
       const hint = reading.suggestion === undefined ? "" : `; ${reading.suggestion}`;
-      throw usageError(`--property ${JSON.stringify(text)} ${reading.message}${hint}`);
+      throw usageError(`--property ${JSON.stringify(text)} cannot be used: ${reading.message}${hint}`);
     }
     const proof = proveProperty(spec, reading.property);
     const { verdict } = proof;
@@ -55,7 +55,7 @@ export async function simulateFile(spec: PipelineSpec, file: string): Promise<Ex
       const hint = suggestion === undefined ? "" : `; ${suggestion}`;
       return `${path === "" ? "it" : path} ${message}${hint}`;
     });
-    throw usageError(`${file} is not a list of outcomes: ${lines.join(". ")}`);
+    throw usageError(`${file} cannot be simulated: ${lines.join(". ")}`);
   }
   const simulation = await simulate(spec, outcomes);
   const { hops, end, waits, fault, context } = simulation;
@@ -82,7 +82,7 @@ async function jsonIn(file: string) {
     throw usageError(`${file} cannot be read: ${messageOf(cause)}`, { cause });
   }
   const json = parseJson(text);
-  if (!json.ok) throw usageError(`${file} is not JSON: ${json.fault}`);
+  if (!json.ok) throw usageError(`${file} is not JSON: ${json.fault.replaceAll(/\s+/g, " ")}`);
   return json.value;
 }
 

@@ -5,7 +5,7 @@ import { oneLine } from "@sluice/view/words";
 import { asciiGraph, graphOf, mermaidGraph, svgGraph } from "@sluice/workflows";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { isThere, write } from "../../output/output.ts";
+import { isThere, usageError, write } from "../../output/output.ts";
 import { writeWhole } from "../../output/output-file.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -57,7 +57,7 @@ export async function graph(context: CommandContext, name: string, flags: GraphF
     return EXIT.completed;
   }
   const file = resolve(here, output);
-  const bytes = writeWhole(file, [ended], force);
+  const bytes = writeWhole(file, [ended], { force, shared: true });
   if (bytes === undefined) throw isThere(file);
   write(outputFormat, terminal, {
     json: { file, bytes, format },
@@ -66,8 +66,17 @@ export async function graph(context: CommandContext, name: string, flags: GraphF
   return EXIT.completed;
 }
 
-/** The format that the name of a file stands for. */
+const FORMATS: Readonly<Record<string, GraphFormat>> = {
+  "": "ascii",
+  ".txt": "ascii",
+  ".svg": "svg",
+  ".mmd": "mermaid",
+  ".mermaid": "mermaid",
+};
+
+/** The format that the name of a file stands for. Throws Validation `usage` for another kind of file, such as an image. */
 function formatOf(output: string): GraphFormat {
-  const known: Readonly<Record<string, GraphFormat>> = { ".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid" };
-  return known[extname(output)] ?? "ascii";
+  const format = output === "-" ? "ascii" : FORMATS[extname(output).toLowerCase()];
+  if (format !== undefined) return format;
+  throw usageError(`${output} stands for no format: use a name that ends in .svg, .mmd or .txt, or --format`);
 }

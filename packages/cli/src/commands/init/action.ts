@@ -59,7 +59,7 @@ function writeNew(root: string, file: string, text: string): void {
   } catch (cause) {
     throw usageError(`${folder} cannot be made: ${messageOf(cause)}`, { cause });
   }
-  if (writeWhole(file, [text], false) === undefined) throw exists(root, file);
+  if (writeWhole(file, [text], { force: false, shared: true }) === undefined) throw exists(root, file);
 }
 
 function exists(root: string, file: string) {

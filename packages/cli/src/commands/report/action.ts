@@ -37,7 +37,7 @@ export async function report(context: CommandContext, runId: string, flags: Repo
   const path = resolve(here, output);
   if (toStdout) terminal.out(page);
   else {
-    const bytes = writeWhole(path, [page], force);
+    const bytes = writeWhole(path, [page], { force });
     if (bytes === undefined) throw isThere(path);
     write(outputFormat, terminal, {
       json: { runId, file: path, bytes, head, verified: faults.length === 0 },

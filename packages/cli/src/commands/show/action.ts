@@ -22,7 +22,7 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
-import { asRequest, asShown, type RunTotals, shownError, totalsOf } from "../../output/run-report.ts";
+import { asRequest, asShown, type RunTotals, resumeWords, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -69,7 +69,7 @@ type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
 
 function jsonOf({ run, started, totals, requests, route, output, error }: Shown, line: Line): JsonObject {
-  const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
+  const resume = run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0)) } : {};
   return {
     runId: run.runId,
     status: run.status,
@@ -146,7 +146,8 @@ function textOf(
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
   if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
-  if (run.status === "suspended") lines.push("", `resume with: ${visible(line(["resume", run.runId]))}`);
+  if (run.status === "suspended")
+    lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0)))}`);
   return lines;
 }
 

@@ -153,7 +153,8 @@ function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
     const own = toJsonValue(to);
     const target = own.ok ? JSON.stringify(own.value) : "a choice";
     const trigger = typeof on === "string" ? on : `event ${JSON.stringify(on.event)}`;
-    const condition = when === undefined ? "" : ` when ${when.opaque === true ? "…" : JSON.stringify(when.text)}`;
+    const condition =
+      when === undefined ? "" : ` when ${when.opaque === true ? "…" : JSON.stringify(when.source ?? when.text)}`;
     const approved = approval === undefined ? "" : ` approved ${JSON.stringify(approval.message ?? "")}`;
     return `${from} on ${trigger}${condition}${approved}: ${target}`;
   });

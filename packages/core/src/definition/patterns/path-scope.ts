@@ -20,6 +20,21 @@ export function readPathScope(scope: string): ScopeReading<PathScope> {
   }
 }
 
+/** Whether a path below this folder may be in a scope that `readPathScope` accepts. Both are relative to the workspace. */
+export function mayHoldPaths(scope: string): PathScope {
+  const rules = scope.split("/").map((piece) => (piece === TREE ? TREE : compileGlob(piece)));
+  return (folder) => {
+    const pieces = folder === "" ? [] : folder.split("/");
+    const tree = rules.indexOf(TREE);
+    const fixed = rules.slice(0, tree < 0 ? undefined : tree);
+    if (tree < 0 && pieces.length >= fixed.length) return false;
+    return fixed.every((rule, at) => {
+      const piece = pieces[at];
+      return piece === undefined || (rule !== TREE && rule(piece));
+    });
+  };
+}
+
 function refusal(scope: string): { readonly message: string; readonly suggestion?: string } | undefined {
   if (scope.startsWith("!")) {
     return { message: "a scope cannot hold a negation", suggestion: "name the folders that are allowed" };

@@ -11,7 +11,7 @@ import {
   type UnhashedRecord,
   writeEvents,
 } from "../record.ts";
-import type { JournalRecord, RunCopy, RunJournal } from "../seam.ts";
+import type { CopiedPart, JournalRecord, RunCopy, RunJournal } from "../seam.ts";
 import { childKeys, childRunId, isEnd, isLifecycle, LIFECYCLE_STEP, NO_ORDINAL, readEnd } from "../step-id.ts";
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";
 import { readJournal, unknownRun } from "../store/read-runs.ts";
@@ -40,24 +40,31 @@ export async function copyRun({ store, clock, incarnation }: CopyRequest, copy: 
 }
 
 /**
- * The children of a run that belong to its first records: all children of a fan-out that joined, and the completed children of
- * an open one, except those in `again`.
+ * The part of a run that is copied, parents before their children: its first records, all children of a fan-out that joined there,
+ * and the completed children of an open one.
  */
-export function childrenBefore(
-  runId: string,
-  records: readonly JournalRecord[],
-  journals: readonly RunJournal[],
-  again: readonly string[],
-): readonly RunJournal[] {
-  const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
-  const all = new Map(journals.map((journal) => [journal.runId, journal]));
-  return records.flatMap((record) =>
-    (childKeys(record) ?? []).flatMap((key) => {
-      const child = all.get(childRunId(runId, record.stepId, key));
-      const isIncluded = joined.has(record.ordinal) || (child?.end?.status === "completed" && !again.includes(key));
-      return child !== undefined && isIncluded ? [child] : [];
-    }),
-  );
+export function copiedPart(journals: readonly RunJournal[], part: CopiedPart): readonly RunJournal[] {
+  const [root] = journals;
+  if (root === undefined) return [];
+  const below = Map.groupBy(journals, ({ parentId }) => parentId);
+  const whole = (run: RunJournal): readonly RunJournal[] => [run, ...(below.get(run.runId) ?? []).flatMap(whole)];
+  const inPart = (run: RunJournal, { before, again = [], inside }: CopiedPart): readonly RunJournal[] => {
+    const records = run.records.slice(0, before);
+    const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
+    const children = new Map((below.get(run.runId) ?? []).map((child) => [child.runId, child]));
+    const kept = records.flatMap((record) =>
+      (childKeys(record) ?? []).flatMap((key) => {
+        const child = children.get(childRunId(run.runId, record.stepId, key));
+        if (child === undefined) return [];
+        const isOpen = !joined.has(record.ordinal);
+        if (isOpen && inside?.key === key) return inPart(child, inside);
+        return !isOpen || (child.end?.status === "completed" && !again.includes(key)) ? whole(child) : [];
+      }),
+    );
+    const { end: _end, ...begun } = run;
+    return [{ ...begun, records }, ...kept];
+  };
+  return inPart(root, part);
 }
 
 interface Moment {
@@ -70,6 +77,7 @@ class Copier {
   readonly #root: RunJournal;
   readonly #copy: RunCopy;
   readonly #moment: Moment;
+  /** The runs that are copied, with the records that are. */
   readonly #below: ReadonlyMap<string | undefined, readonly RunJournal[]>;
   /** Ids and heads of the copied runs, mapped to those in the copy. */
   readonly #names = new Map<string, string>();
@@ -80,7 +88,7 @@ class Copier {
     this.#root = root;
     this.#copy = copy;
     this.#moment = moment;
-    this.#below = Map.groupBy(journals, ({ parentId }) => parentId);
+    this.#below = Map.groupBy(copiedPart(journals, copy), ({ parentId }) => parentId);
   }
 
   /** Parents before their children. */
@@ -91,9 +99,7 @@ class Copier {
     const [first] = past;
     if (first === undefined) throw this.#misplaced("no record precedes it");
     this.#names.set(of, runId);
-    const { again = [] } = this.#copy;
-    const siblings = this.#below.get(of) ?? [];
-    const children = childrenBefore(of, past, siblings, again).flatMap((child) => this.#whole(child, runId));
+    const children = (this.#below.get(of) ?? []).flatMap((child) => this.#child(child, runId));
     const begun = atOf(of, first) ?? now;
     const drafts = this.#linked(past);
     drafts[0] = { ...first, incarnation, events: writeEvents(started, begun) };
@@ -103,12 +109,18 @@ class Copier {
     return [{ row, ...chained(runId, drafts) }, ...children];
   }
 
-  /** The copied records of the root. Every step in them is done, except a fan-out at the end. */
+  /** The copied records of the root. */
   #past(): readonly JournalRecord[] {
     const { before } = this.#copy;
-    const { runId, records } = this.#root;
-    const past = records.slice(0, before);
-    if (past.length !== before || past.some(isEnd)) throw this.#misplaced("the run has no such record");
+    const past = this.#root.records.slice(0, before);
+    if (past.length !== before) throw this.#misplaced("the run has no such record");
+    this.#refuseOpen(this.#root.runId, past);
+    return past;
+  }
+
+  /** Every step in the first records of a run is done, except a fan-out at the end. */
+  #refuseOpen(runId: string, past: readonly JournalRecord[]): void {
+    if (past.some(isEnd)) throw this.#misplaced("the run has no such record");
     const done = new Set(past.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
     const open = past.find(
       (record) => record.phase === "open" && !done.has(record.ordinal) && childKeys(record) === undefined,
@@ -122,14 +134,14 @@ class Copier {
         else if (CLOSE_KINDS.has(type)) openRequests.delete(requestId);
       }
     for (const requestId of openRequests) throw this.#misplaced(`request ${JSON.stringify(requestId)} is open there`);
-    return past;
   }
 
-  /** A child that is copied whole, with its descendants. */
-  #whole({ runId, records, input, claimed }: RunJournal, parentId: string): readonly WholeRun[] {
+  /** A child that is copied, whole or in part, with its descendants. */
+  #child({ runId, records, input, claimed }: RunJournal, parentId: string): readonly WholeRun[] {
+    if (records.length < claimed.records) this.#refuseOpen(runId, records);
     const own = this.#copy.runId + runId.slice(this.#copy.of.length);
     this.#names.set(runId, own);
-    const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#whole(child, own));
+    const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#child(child, own));
     const chain = chained(own, this.#linked(records));
     const last = chain.records.find(isEnd);
     const end = last === undefined ? undefined : readEnd(last);

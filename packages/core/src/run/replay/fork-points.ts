@@ -1,23 +1,33 @@
-import { childrenBefore } from "../../journal/admin/copy-run.ts";
-import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
+import { copiedPart } from "../../journal/admin/copy-run.ts";
+import type { CopiedPart, JournalRecord, RunJournal } from "../../journal/seam.ts";
 import { childKeys, childRunId, parseStepId } from "../../journal/step-id.ts";
 
 /** A position in a run's record just before an execution, at which a forked run may begin. */
-export interface ForkPoint {
-  /** The execution that begins there, such as `plan#1`. */
+export interface ForkPoint extends CopiedPart {
+  /**
+   * The execution that begins there, such as `plan#1`. The keys of the children that lead to it are behind a colon, `lint#2:style`,
+   * unless a child of the root begins with it; where another execution has that name, fan-outs are named too.
+   */
   readonly executionId: string;
-  /** The execution's run: the root, or a sibling of one of its fan-outs. */
+  /** The execution's run: the root, or a child of one of its fan-outs. */
   readonly runId: string;
-  /** The seq of the root's first record after it. */
-  readonly before: number;
   /** Hash of the root's last record before it. */
   readonly head: string;
   /** Completed siblings that run again: the one whose execution this is. */
   readonly again: readonly string[];
 }
 
+/** An execution that a run of the tree has entered. */
+interface Entered {
+  readonly executionId: string;
+  readonly runId: string;
+  readonly keys: readonly string[];
+  /** Of the root. */
+  readonly part: CopiedPart;
+}
+
 /**
- * All fork points of a run, in order. Those of siblings are at the start of their fan-out: siblings are independent, so the completed
+ * All fork points of a run, in order. Those of children are in the open fan-out: children are independent, so the completed
  * ones are kept whenever they completed.
  */
 export function forkPointsOf(journals: readonly RunJournal[]): readonly ForkPoint[] {
@@ -25,35 +35,59 @@ export function forkPointsOf(journals: readonly RunJournal[]): readonly ForkPoin
   if (root === undefined) return [];
   const { runId, records } = root;
   const byId = new Map(journals.map((journal) => [journal.runId, journal]));
-  return records.flatMap((record, index): readonly ForkPoint[] => {
-    const entered = executionEntered(record);
-    if (entered !== undefined) {
-      const head = records[index - 1]?.hash;
-      return head === undefined ? [] : [{ executionId: entered, runId, before: record.seq, head, again: [] }];
-    }
-    const at = { before: record.seq + 1, head: record.hash };
+  const entered = enteredIn(root, [], byId);
+  const names = new Map<string, number>();
+  return entered.flatMap((each): readonly ForkPoint[] => {
+    const { before, again = [], inside } = each.part;
+    const head = records[before - 1]?.hash;
+    if (head === undefined) return [];
+    const executionId = nameOf(each, runId, names);
+    const point = { executionId, runId: each.runId, before, head, again };
+    return [inside === undefined ? point : { ...point, inside }];
+  });
+}
+
+/** A name that no earlier execution has. The items of a list, which begin at one place, share theirs. */
+function nameOf({ executionId, runId, keys, part }: Entered, root: string, names: Map<string, number>): string {
+  const { before, inside } = part;
+  const isPlain = keys.length === 0 || (keys.length === 1 && inside === undefined);
+  const known = names.get(executionId);
+  const short = `${executionId}:${keys.join("/")}`;
+  const name =
+    isPlain && (known === undefined || known === before)
+      ? executionId
+      : names.has(short)
+        ? `${executionId}:${runId.slice(root.length + 1)}`
+        : short;
+  names.set(name, before);
+  return name;
+}
+
+/** The executions of a run and of its children, with the part of it that stays when it is forked before each. */
+function enteredIn(
+  { runId, records }: RunJournal,
+  keys: readonly string[],
+  byId: ReadonlyMap<string, RunJournal>,
+): readonly Entered[] {
+  return records.flatMap((record): readonly Entered[] => {
+    const executionId = executionEntered(record);
+    if (executionId !== undefined) return [{ executionId, runId, keys, part: { before: record.seq } }];
+    const before = record.seq + 1;
     return (childKeys(record) ?? []).flatMap((key) => {
-      const child = childRunId(runId, record.stepId, key);
-      const enter = byId.get(child)?.records.find((own) => executionEntered(own) !== undefined);
-      const first = enter === undefined ? undefined : executionEntered(enter);
-      return first === undefined ? [] : [{ executionId: first, runId: child, ...at, again: [key] }];
+      const child = byId.get(childRunId(runId, record.stepId, key));
+      if (child === undefined) return [];
+      return enteredIn(child, [...keys, key], byId).map((inner, index): Entered => {
+        // A child that begins with this execution starts over.
+        const part = { before, again: [key], ...(index === 0 ? {} : { inside: { ...inner.part, key } }) };
+        return { ...inner, part };
+      });
     });
   });
 }
 
 /** The records of the root before a fork point, and the journals of the child runs that are kept. */
-export function recordsBefore(journals: readonly RunJournal[], { before, again }: ForkPoint): readonly RunJournal[] {
-  const [root, ...others] = journals;
-  if (root === undefined) return [];
-  const records = root.records.slice(0, before);
-  const kept = new Set(childrenBefore(root.runId, records, journals, again).map(({ runId }) => runId));
-  const children = others.filter(({ runId, parentId }) => {
-    // Journals of descendants come after that of their parent.
-    const isKept = kept.has(runId) || (parentId !== undefined && kept.has(parentId));
-    if (isKept) kept.add(runId);
-    return isKept;
-  });
-  return [{ ...root, records }, ...children];
+export function recordsBefore(journals: readonly RunJournal[], point: ForkPoint): readonly RunJournal[] {
+  return copiedPart(journals, point);
 }
 
 /** The execution whose first record this is. */

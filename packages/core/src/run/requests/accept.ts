@@ -42,7 +42,7 @@ export async function acceptEvent(
     const said =
       rejected === undefined
         ? journal.event("transition.accepted", { ...place, event, to: choiceText(decision.choice) })
-        : journal.event("transition.rejected", { ...place, event, reason: rejected.reason, rows: rejected.rows });
+        : journal.event("transition.rejected", { ...place, event, ...refused(decision), ...reasonsOf(rejected) });
     call.event(said);
   };
   const decision = await finalDecision(
@@ -64,6 +64,15 @@ export async function acceptEvent(
   const output = { event, data };
   const approval = decision.approved === true ? { requestId } : {};
   return { acceptance: { accepted: true, output }, accepted: { decision, output, ...approval } };
+}
+
+/** The row that would have led on if a person had approved it. */
+function refused({ row }: NextDecision): { readonly row?: number } {
+  return row === undefined ? {} : { row };
+}
+
+function reasonsOf({ reason, rows }: Rejection): Pick<Rejection, "reason" | "rows"> {
+  return { reason, rows };
 }
 
 /** An event of an attempt that already leaves by another one. */

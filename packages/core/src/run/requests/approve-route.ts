@@ -26,7 +26,7 @@ export async function approveRoute(
       facts: { executionId, attempt: attempts },
       run: (part, record, options: StepOptions) => of.steps.run(stepId(part), record, options),
       event: (type, data) => journal.event(type, data),
-      decided: (call, decided) => noteRoute(enteredOf(of.view).state, journal, call, decided),
+      decided: (call, next) => noteRoute({ ...of, stateId: enteredOf(of.view).state }, journal, call, { input, next }),
     },
     async () => decision,
   );

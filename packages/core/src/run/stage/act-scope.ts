@@ -106,7 +106,7 @@ interface OpenScope {
   close(): readonly string[];
 }
 
-function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): OpenScope {
+function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
   const { state, stateId, events, pauses, offer, deps, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
@@ -160,7 +160,9 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       events,
       pauses,
       executionId,
-      ctx,
+      get ctx() {
+        return attempt.contextNow(entry);
+      },
       turnsBefore,
       offer,
       budget: limits,
@@ -170,7 +172,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
       secrets: deps.secrets,
       calls: (turn, requests) =>
         during(async () => {
-          calls ??= createCalls(attempt, ctx);
+          calls ??= createCalls(attempt, entry);
           return await calls.run(turn, requests);
         }),
       accept: (candidate) =>
@@ -178,7 +180,7 @@ function openScope(attempt: Attempt, ctx: StageContext, turnsBefore: number): Op
           if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
           const number = candidates;
           candidates += 1;
-          const { acceptance, accepted } = await acceptEvent(attempt, ctx, candidate, number);
+          const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(entry), candidate, number);
           attempt.accepted = accepted;
           return acceptance;
         }),

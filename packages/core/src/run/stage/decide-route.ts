@@ -5,7 +5,7 @@ import { maskSecrets, redactText, type SecretFilter } from "../../journal/redact
 import type { StepCall } from "../../journal/seam.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import type { ResolvedSibling } from "../../machine/resolve-choice.ts";
-import { decide, type MachineInput } from "../../machine/transition.ts";
+import { decide, follow, type MachineInput, recordedChildren } from "../../machine/transition.ts";
 import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import { cancelReason, raceAbort } from "../limits/limits.ts";
@@ -31,44 +31,49 @@ export async function decideRoute(
 ): Promise<NextDecision> {
   call.event(journal.event("stage.next", ENTERED));
   const next = await decideInRun(execution, input);
-  noteNext(execution, journal, call, next);
+  noteNext(execution, journal, call, { input, next });
   return next;
 }
 
 /** The phase Next of an execution that leaves by an accepted event. */
 export function followRoute(
-  execution: Pick<Execution, "stateId">,
+  execution: DecidingExecution,
   journal: AttemptJournal,
   call: StepCall,
-  next: NextDecision,
+  decided: DecidedNext,
 ): NextDecision {
   call.event(journal.event("stage.next", ENTERED));
-  noteNext(execution, journal, call, next);
-  return next;
+  noteNext(execution, journal, call, decided);
+  return decided.next;
+}
+
+type DecidingExecution = Pick<Execution, "spec" | "stateId" | "view">;
+/** A decision, and what it is about. */
+interface DecidedNext {
+  readonly input: MachineInput;
+  readonly next: NextDecision;
 }
 
 /** A move that waits for a person has its events when they have answered. */
-function noteNext(
-  { stateId }: Pick<Execution, "stateId">,
-  journal: AttemptJournal,
-  call: StepCall,
-  next: NextDecision,
-): void {
-  if (next.approval === undefined) noteRoute(stateId, journal, call, next);
+function noteNext(execution: DecidingExecution, journal: AttemptJournal, call: StepCall, decided: DecidedNext): void {
+  const { next } = decided;
+  if (next.approval === undefined) noteRoute(execution, journal, call, decided);
   call.event(journal.event("stage.next", left("choice", next.choice.kind)));
 }
 
-/** The events of a decision that is final. */
-export function noteRoute(stateId: string, journal: AttemptJournal, call: StepCall, next: NextDecision): void {
+/** The events of a decision that is final. The context changes as the machine says, which merges nothing at a cap. */
+export function noteRoute(
+  { spec, stateId, view }: DecidingExecution,
+  journal: AttemptJournal,
+  call: StepCall,
+  { input, next }: DecidedNext,
+): void {
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
-  const { choice, context = contextIn(choice), ...why } = next;
+  const { choice, context: _merged, ...why } = next;
   if (next.rejected !== undefined) note("route.rejected", { from: stateId, reason: next.rejected });
   note("route.decided", { from: stateId, choice: choice.kind, ...targetOf(next), why });
-  if (context !== undefined) note("context.changed", { patch: context });
-}
-
-function contextIn(choice: NextDecision["choice"]): JsonObject | undefined {
-  return choice.kind === "to" ? choice.context : undefined;
+  const { context: patch } = follow(spec, view, input, next).patch;
+  if (patch !== undefined) note("context.changed", { patch });
 }
 
 /**
@@ -94,7 +99,7 @@ function targetOf({ choice }: NextDecision): JsonObject {
       return { to: choice.state };
     case "fanOut":
       return choice.list === undefined
-        ? { to: choice.siblings.map(targetName), join: choice.join }
+        ? { to: choice.siblings.map(targetName), join: choice.join, ...recordedChildren(choice) }
         : { to: [choice.list], join: choice.join, items: choice.siblings.length };
     case "done":
     case "return":

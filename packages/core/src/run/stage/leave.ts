@@ -9,6 +9,7 @@ import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import type { ExecutionLimits } from "../limits/limits.ts";
+import { capOf } from "../run-result.ts";
 import { decideRoute, followRoute } from "./decide-route.ts";
 import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
@@ -36,7 +37,7 @@ const EXIT_MS = 5_000;
 /** Assert and, after the last attempt, Exit and Next, in one record. */
 export function leave(
   attempt: Attempt,
-  ctx: StageContext,
+  entry: StageContext,
   outcome: ActOutcome | "skipped",
   totals: AttemptTotals,
   attemptsLeft: boolean,
@@ -48,6 +49,7 @@ export function leave(
     const before = recordedLeave(call, startedAt);
     const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
     const phases = createPhases(attempt, call);
+    const ctx = attempt.contextNow(entry);
     const leaving: Leaving = { execution, limits, ctx, phases, before, base };
     const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
     if ("retry" in asserted) {
@@ -56,20 +58,39 @@ export function leave(
       expireApproval(attempt, phases);
       return { kind: "retry", feedback };
     }
-    const result = await exitWith(leaving, asserted);
+    const result = await exitWith(leaving, leftForGood(leaving, asserted));
     if (result.status !== "completed") expireApproval(attempt, phases);
     const left = { kind: "left", result, next: null, ...(execution.detours.left && LEFT_BY_INTERRUPT) } as const;
     if (!execution.routed || result.status === "cancelled") return left;
     // An accepted event is not decided about again.
     const accepted = result.status === "completed" ? attempt.accepted?.decision : undefined;
-    if (accepted !== undefined) return { ...left, next: followRoute(execution, journal, call, accepted) };
-    return { ...left, next: await decideRoute(execution, journal, call, { kind: "result", result, ctx }) };
+    const input = { kind: "result", result, ctx } as const;
+    if (accepted !== undefined)
+      return { ...left, next: followRoute(execution, journal, call, { input, next: accepted }) };
+    return { ...left, next: await decideRoute(execution, journal, call, input) };
   };
   return journal.run(stepNames.leave, decide, LEAVING);
 }
 
 /** In the record of an execution that a handler did not return to: its run was not cancelled. */
 const LEFT_BY_INTERRUPT = { interrupted: true } as const;
+
+/** A sibling has no routes, so it has failed when the handler of an interrupt leads elsewhere. */
+function leftForGood({ execution, base }: Leaving, result: StageResult<Json>): StageResult<Json> {
+  const { detours, routed } = execution;
+  if (detours.left === undefined || routed) return result;
+  const { effect, trace } = detours.left;
+  // Not the choice of a route: the run was cancelled meanwhile, or the handler itself ended so.
+  if (effect.kind === "end" && effect.end.status === "cancelled" && trace.by === "default")
+    return { ...base, status: "cancelled", reason: effect.end.reason };
+  const failed = { ...base, status: "failed", code: "interrupted" } as const;
+  const cap = capOf(detours.left);
+  if (cap !== undefined) return { ...failed, message: cap.message, detail: { limit: cap.limit } };
+  return {
+    ...failed,
+    message: "an interrupt's handler did not return, and a parallel state has no other way on",
+  };
+}
 
 /** An approval covers a transition of its attempt, and no other. */
 function expireApproval({ accepted }: Attempt, phases: Phases): void {

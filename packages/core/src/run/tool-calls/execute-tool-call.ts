@@ -12,7 +12,7 @@ import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
-import { type MatchedInterrupt, matchedInterrupts } from "./interrupts.ts";
+import { type MatchedInterrupt, matchedInterrupts, watchedFiles } from "./interrupts.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
@@ -73,6 +73,8 @@ export function toolCall(
   const { atWork } = deps;
   const granted = by === "grant";
   const limited = limitsEdits(state.limits);
+  const { interrupts } = of.attempt.execution;
+  const watched = interrupts.length === 0 ? undefined : watchedFiles(interrupts);
   // In mode allowlist, the session's list is the envelope of stages without one.
   const envelope = policy.envelope ?? (policy.mode === "allowlist" ? policy.allow : undefined);
   const before = { count: atWork.count, started: atWork.started };
@@ -105,7 +107,7 @@ export function toolCall(
       return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
     },
     startsUnwalled,
-    reportsChanges: of.attempt.execution.interrupts.length > 0,
+    ...(watched === undefined ? {} : { watched }),
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged: subjects,
     ...(edits === undefined ? {} : { edits }),

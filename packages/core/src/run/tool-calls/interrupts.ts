@@ -1,8 +1,8 @@
 // A call changed files that an interrupt names: its handler runs while the execution waits.
-import { readPathScope } from "../../definition/patterns/path-scope.ts";
+import { mayHoldPaths, readPathScope } from "../../definition/patterns/path-scope.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
 import { insideRoot } from "../../gate/hard-limits.ts";
-import type { Subject } from "../../gate/subjects.ts";
+import type { Subject, WatchedFiles } from "../../gate/subjects.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
@@ -27,8 +27,18 @@ export function interruptsOf({ interrupts }: PipelineSpec): readonly Interrupt[]
   return interrupts.map(({ name, files }) => {
     const scope = readPathScope(files);
     // A pipeline with another pattern is refused when it is defined.
-    return { name, matches: scope.ok ? scope.value : () => true };
+    return scope.ok
+      ? { name, matches: scope.value, mayHold: mayHoldPaths(files) }
+      : { name, matches: () => true, mayHold: () => true };
   });
+}
+
+/** The files of all interrupts. */
+export function watchedFiles(interrupts: readonly Interrupt[]): WatchedFiles {
+  return {
+    matches: (path) => interrupts.some(({ matches }) => matches(path)),
+    mayHold: (folder) => interrupts.some(({ mayHold }) => mayHold(folder)),
+  };
 }
 
 /** The interrupts that an executed call starts, in declared order. Those that are being handled are not started again. */
@@ -68,7 +78,9 @@ export async function handleInterrupt(
   const decide = async (step: StepCall): Promise<NextDecision> => {
     const decision = await decideInRun(execution, input);
     const { choice } = decision;
-    step.event(journal.event("interrupt.started", { interrupt, files: [...files], to: choiceText(choice) }));
+    // Only a cancel ends the run here, and no handler starts then.
+    if (choice.kind !== "cancel")
+      step.event(journal.event("interrupt.started", { interrupt, files: [...files], to: choiceText(choice) }));
     return decision;
   };
   const decision = await journal.run(stepNames.interrupt(number), decide, { decides: decidesRoute });

@@ -39,12 +39,12 @@ export interface Calls {
   close(): readonly string[];
 }
 
-export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
+export function createCalls(attempt: Attempt, entry: StageContext): Calls {
   const { execution, executionId } = attempt;
   let open = true;
-  const scope: CallScope = { runId: execution.steps.runId, executionId, attempt: ctx.attempt, isOpen: () => open };
+  const scope: CallScope = { runId: execution.steps.runId, executionId, attempt: attempt.number, isOpen: () => open };
   const notes: ToolCallContext["notes"] = {};
-  const of: ToolCallContext = { attempt, policy: policyOf(attempt, ctx, notes), notes, openRequests: new Set() };
+  const of: ToolCallContext = { attempt, policy: policyOf(attempt, entry, notes), notes, openRequests: new Set() };
   const ids = new Set<string>();
   let interrupts = 0;
   // A new transcript: its model has made no call before.
@@ -54,7 +54,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   const seal = (request: CallRequest): SealedCall => {
     // An executor's mistake, not a model's: the verdict on one call must never apply to another.
     if (ids.has(request.id)) {
-      const message = `${executionId}, attempt ${ctx.attempt}: two calls have the id ${request.id}; ids must be unique in an attempt`;
+      const message = `${executionId}, attempt ${attempt.number}: two calls have the id ${request.id}; ids must be unique in an attempt`;
       throw new SluiceError("Host", "call_id_repeated", message);
     }
     ids.add(request.id);
@@ -117,8 +117,8 @@ function usedWith(
   return countResult(allowed, ran.bytes ?? bytesOf(ran.output));
 }
 
-function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallContext["notes"]): Policy {
-  const { deps, envelope, spec, state, offer, events, env, detours } = execution;
+function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext["notes"]): Policy {
+  const { deps, envelope, spec, state, offer, events, env, detours } = attempt.execution;
   const { tools, builtins, mode, allow, workspace, protectedPaths, secrets, clock } = deps;
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -152,7 +152,9 @@ function policyOf({ execution }: Attempt, ctx: StageContext, notes: ToolCallCont
       completionTool: state.completionTool ?? "",
       ...(events.length === 0 ? {} : { events: events.map((event) => secrets.text(eventWords(event))) }),
     },
-    ...(guards.length === 0 ? {} : { hooks: (call) => runGuardHooks(guards, call, ctx, { clock, signal }) }),
+    ...(guards.length === 0
+      ? {}
+      : { hooks: (call) => runGuardHooks(guards, call, attempt.contextNow(entry), { clock, signal }) }),
     mask: secrets.text,
     redact: redactJson,
   };

@@ -1,5 +1,7 @@
 import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
+import { recordedGraph } from "../../definition/graph.ts";
 import type { StageResult } from "../../definition/result.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, RunChildrenOptions, SiblingEnd } from "../../journal/seam.ts";
 import { stepIds } from "../../journal/step-id.ts";
 import { childState, countOf, enteredOf, type MachineState, type MachineView } from "../../machine/machine-state.ts";
@@ -11,6 +13,7 @@ import {
   type Effect,
   fanOutFailure,
   type MachineInput,
+  recordedChildren,
 } from "../../machine/transition.ts";
 import { AttemptJournal } from "../attempt.ts";
 import type { Decided, StartedChild } from "../execution.ts";
@@ -67,7 +70,7 @@ async function childrenToEnd(
   const { join, list, maxParallel, onFailure } = choice;
   const keys = children.map(({ key }) => key);
   const ofList = list === undefined ? {} : { list };
-  const started = { fanOut: id, siblings: keys, join, ...ofList };
+  const started = { fanOut: id, siblings: keys, join, ...ofList, ...recordedChildren(choice) };
   const { slots } = pipeline.deps;
   const own = maxParallel === undefined ? undefined : slotsWithin(slots, createConcurrencySlots(maxParallel));
   const runs = children.map((child) => childRunOf(walk, child, list !== undefined));
@@ -90,8 +93,10 @@ function childRunOf({ pipeline, steps, state: view }: Walk, child: Child, isItem
   const { key } = child;
   const parent = steps.runId;
   if (child.kind === "invoke") {
-    const of = pipeline.spec.pipelines.get(child.pipeline)?.id ?? child.pipeline;
-    return { key, input: child, events: [{ type: "run.started", data: { pipeline: of, parent, key } }] };
+    const of = pipeline.spec.pipelines.get(child.pipeline);
+    const graph = of === undefined ? {} : maskSecrets(recordedGraph(of), pipeline.deps.secrets);
+    const started = { pipeline: of?.id ?? child.pipeline, parent, key, ...graph };
+    return { key, input: child, events: [{ type: "run.started", data: started }] };
   }
   const { state } = child;
   const { visits: visit, turns } = countOf(view, state);
@@ -165,10 +170,10 @@ export async function runChildren(
   slots?: ConcurrencySlots,
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { running } = pipeline;
-  const { run, context, outputs, hops, counts } = state;
+  const { run, context, outputs, hops, counts, forks } = state;
   const at = `${steps.runId}/${stepId}`;
   running.set(at, (child, input) =>
-    pipeline.runChild({ steps: child, input, parent: { run, context, outputs, hops, counts }, slots }),
+    pipeline.runChild({ steps: child, input, parent: { run, context, outputs, hops, counts, forks }, slots }),
   );
   try {
     return await steps.runChildren(stepId, children, options);

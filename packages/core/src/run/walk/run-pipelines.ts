@@ -1,5 +1,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject } from "../../base/json.ts";
+import { recordedGraph } from "../../definition/graph.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
@@ -20,7 +22,12 @@ export async function runPipelines(
       const message = `${state}: the pipeline ${pipeline.spec.id} has no pipeline ${JSON.stringify(name)}; add it to its pipelines`;
       throw new SluiceError("Validation", "pipeline_unknown", message);
     }
-    const started = { pipeline: of.id, parent: steps.runId, key };
+    const started = {
+      pipeline: of.id,
+      parent: steps.runId,
+      key,
+      ...maskSecrets(recordedGraph(of), pipeline.deps.secrets),
+    };
     return {
       key,
       input: { kind: "run", key, pipeline: name, input, ...(context === undefined ? {} : { context }) },
@@ -28,10 +35,13 @@ export async function runPipelines(
     };
   });
   const keys = children.map(({ key }) => key);
+  const named = children.map(({ key, pipeline: name }) => ({ key, pipeline: name }));
   const ends = await runChildren(walk, stepId, runs, {
     onFailure: "settle",
     failed: ({ status }) => status === "failed",
-    open: { events: [{ type: "fanOut.started", data: { fanOut: stepId, siblings: keys, join: state } }] },
+    open: {
+      events: [{ type: "fanOut.started", data: { fanOut: stepId, siblings: keys, join: state, children: named } }],
+    },
     joined: (settled) => [{ type: "fanOut.joined", data: { fanOut: stepId, outcomes: outcomesOf(keys, settled) } }],
   });
   return keys.flatMap((key) => {

@@ -147,7 +147,9 @@ function readCandidate(call: TurnCall, events: readonly LegalEvent[]): Candidate
   const { input } = call;
   if (input === undefined) return unreadable(call);
   if (!isJsonObject(input)) return { ok: false, issues: [{ path: "$", message: "is not an object" }] };
-  const { event, data = {}, ...others } = input;
+  const { event, data: given, ...others } = input;
+  // Models send null for what they leave out.
+  const data = given ?? {};
   const issues = Object.keys(others).map((key) => ({
     path: `$.${key}`,
     message: "is not an argument; put it into data",

@@ -23,7 +23,7 @@ import {
   runProcess,
   SHELLS,
 } from "./process.ts";
-import { type WorkspaceChanges, watchWorkspace } from "./workspace-diff.ts";
+import { reportingChanges, type WorkspaceChanges, watchWorkspace } from "./workspace-diff.ts";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 const MAX_TIMEOUT_MS = 600_000;
@@ -80,7 +80,12 @@ export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
       await proven(options.sandbox);
     },
     // No `recover`: it is unknown how far an interrupted command got.
-    execute: (bash, call) => asResult(() => run(bash, call, options, subjects)),
+    execute: (bash, call) => {
+      const execute = (): Promise<ToolResult> => asResult(() => run(bash, call, options, subjects));
+      // A sandbox that forbids writing needs no comparison.
+      if (isWalledIn(call) && call.reach.writes.length === 0) return execute();
+      return asResult(() => reportingChanges(call, options.clock ?? systemClock, execute));
+    },
   };
 }
 
@@ -96,11 +101,10 @@ async function proven(sandbox: Sandbox | undefined): Promise<void> {
 async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjects: Subjects): Promise<ToolResult> {
   const clock = options.clock ?? systemClock;
   const line = lineToRun(bash, call, subjects);
-  const isWalled = call.judged.some(({ kind }) => kind === "sandboxed");
+  const isWalled = isWalledIn(call);
   // A sandbox that forbids writing needs no comparison.
   const isExpectedToRead = !call.mayWrite && !isWalled;
-  const mayChange = call.reportsChanges && (!isWalled || call.reach.writes.length > 0);
-  const watch = isExpectedToRead || mayChange ? await watchWorkspace(call.workspace, clock, call.signal) : undefined;
+  const watch = isExpectedToRead ? await watchWorkspace(call.workspace, clock, call.signal) : undefined;
   const shown = headTail(SHOWN_HALF);
   const kept = headTail(KEPT_HALF);
   const take = (text: string): boolean => {
@@ -131,15 +135,10 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   });
   // Processes in a sandbox end with it.
   if (!isWalled) await endSurvivors(call.idempotencyKey, clock);
-  const compared = end.by === "abort" ? undefined : await watch?.changes(call.signal);
-  const changes = isExpectedToRead ? compared : undefined;
+  const changes = end.by === "abort" ? undefined : await watch?.changes(call.signal);
   const text = shown.text();
   return {
     ...verdict(bash, call, end, text, changes),
-    // Beside other calls, it is unknown which of them changed a file.
-    ...(mayChange && compared !== undefined && !call.othersAtWork()
-      ? { changed: compared.files.map(({ path }) => path) }
-      : {}),
     ...(shown.cut ? { full: kept.text() } : {}),
     facts: {
       exitCode: end.exitCode,
@@ -154,6 +153,10 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
         : { changed: named(changes), changedFiles: changes.files.length, compared: changes.complete }),
     },
   };
+}
+
+function isWalledIn({ judged }: ToolCall): boolean {
+  return judged.some(({ kind }) => kind === "sandboxed");
 }
 
 /** The line for bash: as given if any line may run, else as rewritten from what was judged. */

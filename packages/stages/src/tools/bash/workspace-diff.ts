@@ -1,6 +1,13 @@
 import { type BigIntStats, lstatSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { type Clock, isSluiceError, type Workspace } from "@sluice/core";
+import {
+  type Clock,
+  isSluiceError,
+  type ToolCall,
+  type ToolResult,
+  type WatchedFiles,
+  type Workspace,
+} from "@sluice/core";
 import { readUpTo, withFile } from "../files/open.ts";
 import { entriesIn } from "../files/paths.ts";
 import { withFallback } from "../files/results.ts";
@@ -34,9 +41,17 @@ interface Entry {
   readonly recent: boolean;
 }
 
-/** Records all files that git does not ignore, and the repository's refs, hooks and settings, without starting a program. */
-export async function watchWorkspace(workspace: Workspace, clock: Clock, signal: AbortSignal): Promise<WorkspaceWatch> {
-  const before = await survey(workspace, clock.now() - RECENT_MS, signal);
+/**
+ * Records all files that git does not ignore, and the repository's refs, hooks and settings, without starting a program. With
+ * `watched`, only what matches, but also where git ignores it: a call could have git ignore a file before it changes it.
+ */
+export async function watchWorkspace(
+  workspace: Workspace,
+  clock: Clock,
+  signal: AbortSignal,
+  watched?: WatchedFiles,
+): Promise<WorkspaceWatch> {
+  const before = await survey({ workspace, watched, recentFrom: clock.now() - RECENT_MS, signal });
   const hashes = new Map<string, string>();
   for (const [name, entry] of before.entries) {
     if (!entry.recent || hashes.size >= MAX_HASHED_FILES) continue;
@@ -45,7 +60,7 @@ export async function watchWorkspace(workspace: Workspace, clock: Clock, signal:
   }
   return {
     async changes(later) {
-      const after = await survey(workspace, clock.now(), later);
+      const after = await survey({ workspace, watched, recentFrom: clock.now(), signal: later });
       const files: WorkspaceChanges["files"][number][] = [];
       for (const [name, entry] of after.entries) {
         const old = before.entries.get(name);
@@ -62,11 +77,32 @@ export async function watchWorkspace(workspace: Workspace, clock: Clock, signal:
   };
 }
 
-async function survey(
-  workspace: Workspace,
-  recentFrom: number,
-  signal: AbortSignal,
-): Promise<{ entries: ReadonlyMap<string, Entry>; complete: boolean }> {
+/** Runs a call that does not know what it changes, and reports which of the watched files changed meanwhile. */
+export async function reportingChanges(
+  { workspace, watched, signal }: Pick<ToolCall, "workspace" | "watched" | "signal">,
+  clock: Clock,
+  act: () => Promise<ToolResult>,
+): Promise<ToolResult> {
+  if (watched === undefined) return await act();
+  const watch = await watchWorkspace(workspace, clock, signal, watched);
+  const result = await act();
+  if (signal.aborted) return result;
+  const { files } = await watch.changes(signal);
+  // Beside other calls, it is unknown which of them changed a file, so each of them counts.
+  return { ...result, changed: files.map(({ path }) => path) };
+}
+
+interface Survey {
+  readonly workspace: Workspace;
+  readonly watched: WatchedFiles | undefined;
+  readonly recentFrom: number;
+  readonly signal: AbortSignal;
+}
+
+async function survey({ workspace, watched, recentFrom, signal }: Survey): Promise<{
+  readonly entries: ReadonlyMap<string, Entry>;
+  readonly complete: boolean;
+}> {
   const entries = new Map<string, Entry>();
   let complete = true;
   const found = walk({
@@ -75,15 +111,23 @@ async function survey(
     nodeModules: true,
     signal,
     unreadable: () => (complete = false),
+    ...(watched === undefined
+      ? {}
+      : { selects: (path, isFolder) => watched.matches(path) || (isFolder && watched.mayHold(path)) }),
   });
+  let seen = 0;
   for await (const { path, names, kind } of found) {
-    if (entries.size >= MAX_ENTRIES) {
+    if (seen >= MAX_ENTRIES) {
       complete = false;
       break;
     }
-    add(entries, names.join("/"), path, kind === "folder", recentFrom);
+    seen += 1;
+    const name = names.join("/");
+    // Patterns are of files, so a folder that matches one does not count.
+    if (watched === undefined || (kind !== "folder" && watched.matches(name)))
+      add(entries, name, path, kind === "folder", recentFrom);
   }
-  return { entries, complete: surveyGit(workspace.root, entries, recentFrom) && complete };
+  return { entries, complete: surveyGit(workspace.root, entries, { watched, recentFrom }) && complete };
 }
 
 function add(entries: Map<string, Entry>, name: string, path: string, isFolder: boolean, recentFrom: number): void {
@@ -100,7 +144,11 @@ function add(entries: Map<string, Entry>, name: string, path: string, isFolder: 
 }
 
 /** Returns false if there are too many entries. */
-function surveyGit(root: string, entries: Map<string, Entry>, recentFrom: number): boolean {
+function surveyGit(
+  root: string,
+  entries: Map<string, Entry>,
+  { watched, recentFrom }: Pick<Survey, "watched" | "recentFrom">,
+): boolean {
   const pending = gitFolders(root).flatMap((folder, index) =>
     GIT_ENTRIES.map((name) => ({ path: join(folder, name), name: `${index === 0 ? ".git" : folder}/${name}` })),
   );
@@ -111,8 +159,9 @@ function surveyGit(root: string, entries: Map<string, Entry>, recentFrom: number
     const { path, name } = next;
     const stats = look(path);
     if (stats === undefined) continue;
-    if (!stats.isDirectory()) add(entries, name, path, false, recentFrom);
-    else
+    if (!stats.isDirectory()) {
+      if (watched?.matches(name) !== false) add(entries, name, path, false, recentFrom);
+    } else
       for (const child of entriesIn(path))
         pending.push({ path: join(path, child.name), name: `${name}/${child.name}` });
   }

@@ -1,8 +1,8 @@
 import { defineTool, type Tool, type ToolCall, type ToolResult } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { reportingChanges } from "../bash/workspace-diff.ts";
 import { asResult, checkAborted, failure, fault } from "../files/results.ts";
 import { callFailure } from "./call-failure.ts";
-import type { McpSettings } from "./config.ts";
 import { readAnswer } from "./content.ts";
 import type { ListedTool } from "./definition.ts";
 import { differences, type OfferedTool, offeredOf } from "./offered.ts";
@@ -46,7 +46,8 @@ export function createServer(options: LinkOptions): McpServer {
 }
 
 /** The tools of a server's first list. They are called only as long as later lists have them unchanged. */
-async function offer({ settings, clock, onFault }: LinkOptions, link: Link): Promise<readonly Tool[]> {
+async function offer(options: LinkOptions, link: Link): Promise<readonly Tool[]> {
+  const { settings, clock, onFault } = options;
   const { name: server, startTimeoutMs, callTimeoutMs } = settings;
   let listedAt = 0;
   const list = async ({ transport, list }: Connection): Promise<readonly ListedTool[]> => {
@@ -122,10 +123,10 @@ async function offer({ settings, clock, onFault }: LinkOptions, link: Link): Pro
     }
     return callFailure(server, tool, transport.ended, answer.thrown);
   };
-  return tools.map((tool) => toolOf(settings, tool, call));
+  return tools.map((tool) => toolOf(options, tool, call));
 }
 
-function toolOf({ config }: McpSettings, tool: OfferedTool, call: Call): Tool {
+function toolOf({ settings: { config }, clock }: LinkOptions, tool: OfferedTool, call: Call): Tool {
   const made = defineTool<Input>({
     name: tool.name,
     description: tool.description,
@@ -133,7 +134,11 @@ function toolOf({ config }: McpSettings, tool: OfferedTool, call: Call): Tool {
     effect: tool.effect,
     subjects: () => ("url" in config ? [{ kind: "host", host: new URL(config.url).host }] : []),
     // No `recover`: it is unknown what the server did with an unanswered call.
-    execute: (input, { signal }: ToolCall) => asResult(() => call(tool, input, signal)),
+    execute: (input, running: ToolCall) => {
+      const execute = (): Promise<ToolResult> => asResult(() => call(tool, input, running.signal));
+      // Nothing says what a server changes.
+      return tool.effect === "read" ? execute() : asResult(() => reportingChanges(running, clock, execute));
+    },
   });
   return Object.freeze({ ...made, inputSchema: tool.shown, schemaDigest: tool.pin });
 }

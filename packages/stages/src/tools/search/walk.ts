@@ -20,6 +20,8 @@ export interface WalkOptions {
   /** Whether to enter folders named node_modules. */
   readonly nodeModules: boolean;
   readonly signal: AbortSignal;
+  /** What is listed, and which folders are entered, instead of what git does not ignore. `path` is relative to the workspace. */
+  readonly selects?: (path: string, isFolder: boolean) => boolean;
   /** Called for a folder that cannot be read. */
   readonly unreadable?: (folder: string) => void;
 }
@@ -36,8 +38,8 @@ interface Pending extends WalkEntry {
 }
 
 /**
- * Everything below a folder in path order, without what git ignores, `.git` and the run store. Links are listed, never
- * followed. The start folder is entered even if it is ignored, since the caller named it.
+ * Everything below a folder in path order, without what git ignores or `selects` leaves out, `.git` and the run store. Links are
+ * listed, never followed. The start folder is entered even if it is ignored, since the caller named it.
  */
 export async function* walk(options: WalkOptions): AsyncGenerator<WalkEntry> {
   const { workspace, start } = options;
@@ -70,8 +72,11 @@ async function entriesOf(folder: Pending, options: WalkOptions, turns: Turns): P
     const kind = kindOf(entry);
     if (entry.name === ".git" || (entry.name === "node_modules" && !options.nodeModules)) continue;
     if (options.workspace.store !== undefined && contains(options.workspace.store, path)) continue;
-    if (await isIgnored(folder.ignores, [...outside, entry.name], kind === "folder", turns)) continue;
-    kept.push({ path, names: [...folder.names, entry.name], kind, ignores: folder.ignores });
+    const names = [...folder.names, entry.name];
+    if (options.selects === undefined) {
+      if (await isIgnored(folder.ignores, [...outside, entry.name], kind === "folder", turns)) continue;
+    } else if (!options.selects(names.join("/"), kind === "folder")) continue;
+    kept.push({ path, names, kind, ignores: folder.ignores });
   }
   return kept;
 }

@@ -1,5 +1,5 @@
+import { type ListItems, listStatus } from "../../projection/graph/stations.ts";
 import type { RunView } from "../../projection/run-view.ts";
-import { type ListItems, listStatus } from "../../projection/stations.ts";
 import { type ExecutionStatus, symbolOf } from "../../words/symbols.ts";
 import { grouped } from "../../words/words.ts";
 import { html, type Markup } from "./markup.ts";

@@ -65,6 +65,8 @@ th { color: var(--faint); font-weight: 600; font-size: 0.8rem; }
 .n { text-align: right; font-variant-numeric: tabular-nums; min-width: 3rem; overflow-wrap: normal; white-space: nowrap; }
 th.n { font-family: inherit; }
 .digest { font-size: 0.72rem; display: inline-block; min-width: 9rem; word-break: break-all; }
+tr.above td { border-bottom: 0; }
+table.rows { font-size: 0.95em; margin: 0.2rem 0; } table.rows td { min-width: 4rem; }
 #decisions td:nth-child(3) { min-width: 14rem; }
 dl.values { border-left: 2px solid var(--rule); padding-left: 0.7rem; }
 dl.values > div { margin: 0.2rem 0; } dl.values dt { display: inline; color: var(--faint); font-size: 0.88em; } dl.values dt::after { content: ": "; }
@@ -106,6 +108,8 @@ del { background: var(--removed-word); text-decoration: none; }
 .box.unreached rect { fill: none; stroke-dasharray: 5 4; } .box.unreached .name { fill: var(--faint); font-weight: 400; }
 .box.skipped rect, .box.cancelled rect { stroke-dasharray: 2 3; }
 .way { fill: none; stroke: var(--accent); stroke-width: 2.4; } .way.open { stroke: var(--faint); stroke-width: 1.3; stroke-dasharray: 5 4; }
+.way.aside { stroke: var(--notice); stroke-width: 1.8; stroke-dasharray: 1 4; stroke-linecap: round; } .head.aside { fill: var(--notice); }
+.box.pipeline rect { stroke: var(--accent); stroke-dasharray: 9 3; }
 .head.taken { fill: var(--accent); } .head.open { fill: var(--faint); }
 .patterns { position: absolute; }
 .lane { display: grid; grid-template-columns: minmax(9rem, 15rem) minmax(0, 1fr); gap: 0 0.8rem; align-items: center; margin: 0.15rem 0; }
@@ -113,7 +117,7 @@ del { background: var(--removed-word); text-decoration: none; }
 .lane > svg { display: block; width: 100%; height: 28px; }
 .grid { stroke: var(--rule); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .ticks { display: flex; justify-content: space-between; font-size: 0.75rem; color: var(--faint); border-top: 1px solid var(--rule); padding-top: 0.2rem; }
-rect.stage { fill: var(--stage); } rect.model { fill: var(--model); } rect.tool { fill: var(--tool); } rect.pause { fill: none; stroke: var(--notice); stroke-dasharray: 2 2; }
+rect.stage { fill: var(--stage); } rect.model { fill: var(--model); } rect.tool { fill: var(--tool); } rect.interrupted { fill: none; stroke: var(--notice); stroke-dasharray: 1 4; stroke-linecap: round; } rect.pause { fill: none; stroke: var(--notice); stroke-dasharray: 2 2; }
 rect.person { fill: url(#hatch-person); } rect.suspended { fill: url(#hatch-suspended); }
 #hatch-person rect { fill: var(--stage); } #hatch-person path { stroke: var(--person); stroke-width: 5; }
 #hatch-suspended rect { fill: var(--card); } #hatch-suspended path { stroke: var(--faint); stroke-width: 2; }

@@ -74,15 +74,38 @@ function unreviewed(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
 
 /** Whether a run may complete from here through writing states alone. */
 function completesUnreviewed(spec: PipelineSpec, flow: Flow, start: string): boolean {
-  const waiting = new Set([start]);
-  for (const state of waiting) {
+  const waiting = new Map<string, BranchState>();
+  const add = (found: readonly BranchState[]): void => {
+    for (const one of found) waiting.set(`${one.terminal ?? ""} ${one.state}`, one);
+  };
+  const stopsOf = (state: string): readonly BranchState[] => flow.stops.filter((stop) => stop.state === state);
+  add(stopsOf(start));
+  for (const { state, terminal } of waiting.values()) {
     for (const move of flow.moves(state)) {
       if (move.row.approval !== undefined || move.shape.kind === "return" || reviewsOnTheWay(spec, move)) continue;
-      if (completes(spec, move)) return true;
-      for (const next of entersOf(move.shape)) if (mayWrite(statesAt(spec, next))) waiting.add(next);
+      // In a branch, only its terminal completes, and the fork's next state follows.
+      if (terminal === undefined && move.shape.kind === "done") return true;
+      for (const next of entersOf(move.shape)) {
+        const joins = next === terminal ? joinsOf(flow, next) : [next];
+        const isEnd = (one: string): boolean => spec.states.get(one)?.final?.outcome === "completed";
+        if ((terminal === undefined || next === terminal) && joins.some(isEnd)) return true;
+        for (const one of joins.filter((join) => mayWrite(statesAt(spec, join))))
+          add(next === terminal ? stopsOf(one) : [{ state: one, terminal }]);
+      }
     }
   }
   return false;
+}
+
+/** A state in the run, or in a branch that a terminal ends. */
+type BranchState = Pick<Flow["stops"][number], "state" | "terminal">;
+
+/** Where the forks continue that have a branch with this terminal. */
+function joinsOf(flow: Flow, terminal: string): readonly string[] {
+  const moves = [...flow.reached].flatMap((state) => flow.moves(state));
+  return moves.flatMap(({ shape }) =>
+    shape.kind === "fork" && shape.branches.some((branch) => branch.terminal === terminal) ? [shape.onComplete] : [],
+  );
 }
 
 /** Whether a child of a fan-out only looks at the changes. */
@@ -97,8 +120,4 @@ function reviewsOnTheWay(spec: PipelineSpec, { shape }: Move): boolean {
     default:
       return false;
   }
-}
-
-function completes(spec: PipelineSpec, { shape }: Move): boolean {
-  return shape.kind === "done" || entersOf(shape).some((to) => spec.states.get(to)?.final?.outcome === "completed");
 }

@@ -45,7 +45,15 @@ export function propertyFindings(
     if (!reading.ok) {
       const { message, suggestion } = reading;
       const hint = suggestion === undefined ? {} : { suggestion };
-      return [{ severity: "error", rule: "property-invalid", path, message: `The property ${message}.`, ...hint }];
+      return [
+        {
+          severity: "error",
+          rule: "property-invalid",
+          path,
+          message: `The property cannot be used: ${message}.`,
+          ...hint,
+        },
+      ];
     }
     const { text } = reading.property;
     const proof = proveProperty(spec, reading.property, { maxSituations: Math.max(1, left) });

@@ -44,7 +44,7 @@ export function readProperty(
   { tools = [] }: { readonly tools?: readonly string[] } = {},
 ): PropertyReading {
   const given = kindAndText(source);
-  if (given === undefined) return { ok: false, message: "is not a property", suggestion: FORMS };
+  if (given === undefined) return { ok: false, message: "it is not a property", suggestion: FORMS };
   const { kind } = given;
   const text = given.text.trim();
   const [first, order, last, ...more] = tokensOf(text);
@@ -61,7 +61,7 @@ export function readProperty(
   if ("ok" in of) return of;
   const property: Property = { ...read, order: { is: order, of } };
   if (sameWord(what, of) && !(kind === "never" && order === "after"))
-    return { ok: false, message: `names ${last} twice`, suggestion: "name two things, or write never: A after A" };
+    return { ok: false, message: `it names ${last} twice`, suggestion: "name two things, or write never: A after A" };
   if (kind === "always") return required(what, property);
   return order === "before" ? required(of, property) : { ok: true, property };
 }

@@ -1,7 +1,7 @@
 // What happens in a simulated run, as a file lists it.
 
 import { type FailureCode, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { suggestOneOf } from "@sluice/core/runtime";
+import { jsonFault, suggestOneOf } from "@sluice/core/runtime";
 
 /** What happens next in a simulated run. With `state`, only in that state. */
 export type Outcome = { readonly state?: string } & (
@@ -70,11 +70,14 @@ export function readOutcomes(value: Json): {
   readonly faults: readonly OutcomeFault[];
 } {
   if (!Array.isArray(value)) {
-    const message = "is not a list of outcomes";
-    return { outcomes: [], faults: [{ path: "", message, suggestion: '[{ "event": "READY" }]' }] };
+    const message = "is not a list";
+    return { outcomes: [], faults: [{ path: "", message, suggestion: 'write [{ "event": "READY" }]' }] };
   }
   if (value.length > MOST_OUTCOMES)
     return { outcomes: [], faults: [{ path: "", message: `has more than ${MOST_OUTCOMES} outcomes` }] };
+  // What is nested too deep could not be printed either.
+  const deep = value.findIndex((entry) => jsonFault(entry) !== undefined);
+  if (deep >= 0) return { outcomes: [], faults: [{ path: `[${deep}]`, message: "is nested too deep" }] };
   const faults: OutcomeFault[] = [];
   const outcomes = value.flatMap((entry: Json, index): readonly Outcome[] => {
     const read = readOutcome(entry, `[${index}]`);
@@ -92,7 +95,7 @@ function readOutcome(value: Json, path: string): Outcome | OutcomeFault {
   if (kind === undefined) {
     const [key = ""] = Object.keys(value).filter((name) => name !== "state");
     const suggestion = suggestOneOf(key, KINDS) ?? `write one of ${KINDS.join(", ")}`;
-    return { path, message: "says nothing that happens", suggestion };
+    return { path, message: "has no outcome", suggestion };
   }
   if (other !== undefined) return { path, message: `has both ${kind} and ${other}`, suggestion: "write two outcomes" };
   const known = ["state", kind, ...BESIDE[kind]];

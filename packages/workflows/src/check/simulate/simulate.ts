@@ -293,10 +293,14 @@ async function step(
 ): Promise<MachineEnd | undefined> {
   const { spec, machine, hops } = walk;
   const { effect, patch, trace } = await transition(spec, machine, input);
+  const rows = rowsOf(walk.moves, about.state, input, trace);
+  // The rows say why already.
+  const isExplained = rows.length > 0 && rows.every(({ verdict }) => verdict === "did not fire");
+  const stays = effect.kind === "stay" && isExplained ? `stays in ${nameOf(spec, about.state ?? "")}` : undefined;
   hops.push({
     ...about,
-    rows: rowsOf(walk.moves, about.state, input, trace),
-    follows: followsOf(spec, machine, effect),
+    rows,
+    follows: stays ?? followsOf(spec, machine, effect),
     trace,
   });
   apply(machine, patch);
