@@ -127,11 +127,6 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
         break;
       }
       case "interrupt.started": {
-        // A run that is being cancelled starts no handler.
-        if (String(data.to).startsWith("a cancelled end")) {
-          due = { kind: "end", status: "cancelled" };
-          break;
-        }
         const name = Object.keys(record(document.interrupts)).find((key) => idOf(key) === data.interrupt) ?? "";
         const { trigger, target } = record(record(document.interrupts)[name]);
         const pattern = String(record(trigger).file_pattern);
@@ -224,12 +219,7 @@ function judgeRun(scene: Scene, runId: string, task: Task): void {
           fault(`it completed, and was to ${JSON.stringify(due)}`);
         if (due.kind === "end" && data.status !== due.status && data.status !== "cancelled")
           fault(`it ended as ${String(data.status)}, and was to end as ${due.status}`);
-        // A run that is being cancelled may not have entered its first state.
-        if (
-          due.kind === "enter" &&
-          data.status === "failed" &&
-          !/^(?:limit_\w+ |\w+ cancelled because )/u.test(errorOf(data))
-        )
+        if (due.kind === "enter" && data.status === "failed" && !/^limit_\w+ /u.test(errorOf(data)))
           fault(`it failed instead of ${JSON.stringify(due)}`);
         count(`run ${String(data.status)}`);
         break;
