@@ -407,6 +407,37 @@ describe("properties of a document", () => {
     ]);
   });
 
+  test("of an invoked workflow hold with the input that it gets, too", async () => {
+    const child = documentOf(
+      {
+        a: { allowed_tools: [], on: { GO: [{ target: "b", guard: "risky" }, { target: "done" }], FAIL: "failed" } },
+        b: { allowed_tools: [], on: { OK: "done" } },
+        ...END,
+      },
+      {
+        id: "c",
+        context: { risky: false },
+        guards: { risky: { field: "risky", op: "eq", value: true } },
+        properties: ["never: b"],
+      },
+    );
+    const loadedWith = async (risky: boolean) => {
+      const invocation = { invoke: "./c.json", on_complete: "done", on_fail: "failed", input: { risky } };
+      const parent = documentOf({ a: { allowed_tools: [], on: { GO: invocation } }, ...END });
+      return await loadTexts("w.json", { "w.json": JSON.stringify(parent), "c.json": JSON.stringify(child) });
+    };
+    expect((await loadedWith(false)).diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
+    const { pipeline: none, diagnostics } = await loadedWith(true);
+    expect(none).toBeUndefined();
+    expect(diagnostics.filter(({ severity }) => severity === "error")).toMatchObject([
+      {
+        rule: "property-broken",
+        path: "states.a.on.GO.invoke",
+        message: 'In "./c.json" with this input: The property "never: b" does not hold: start in a, then GO[0] to b.',
+      },
+    ]);
+  });
+
   test("that cannot be read are errors where they are", async () => {
     const wrong = [{ never: "exceute" }, { sometimes: "plan" }, 3, "never plan"];
     const { pipeline: loaded, diagnostics } = await loadDocument(documentOf(STATES, { properties: wrong }));

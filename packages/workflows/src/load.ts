@@ -1,7 +1,7 @@
 // The one way from a workflow file to a pipeline, whatever its format.
 
 import { dirname, extname, isAbsolute, join, normalize } from "node:path";
-import type { AnyPipeline, Pipeline, Problem } from "@sluice/core";
+import type { AnyPipeline, Pipeline, PipelineSpec, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
@@ -141,7 +141,11 @@ async function readWorkflow(loading: Loading, path: string, above: readonly stri
   for (const problem of tail?.problems ?? []) found.push(problemFinding(problem, compilation.locate(problem)));
   let broken = false;
   if (tail?.problems.length === 0) {
-    const unproven = propertyFindings(tail.pipeline.spec, reading.properties ?? [], loading.options.tools);
+    const { tools } = loading.options;
+    const unproven = [
+      ...propertyFindings(tail.pipeline.spec, reading.properties ?? [], tools),
+      ...invokedFindings(tail.pipeline.spec, workflows.loaded, tools),
+    ];
     broken = unproven.some(({ severity }) => severity === "error");
     found.push(...unproven);
     for (const { path: at, ...finding } of checkWorkflow(tail.pipeline.spec))
@@ -206,8 +210,13 @@ async function loadReferences(
   path: string,
   above: readonly string[],
   found: Finding[],
-): Promise<{ readonly pipelines: ReadonlyMap<string, AnyPipeline>; readonly broken: boolean }> {
+): Promise<{
+  readonly pipelines: ReadonlyMap<string, AnyPipeline>;
+  readonly loaded: readonly LoadedReference[];
+  readonly broken: boolean;
+}> {
   const pipelines = new Map<string, AnyPipeline>();
+  const loaded: LoadedReference[] = [];
   const chain = [...above, path];
   let broken = false;
   for (const reference of references) {
@@ -215,11 +224,43 @@ async function loadReferences(
     const fault = target === undefined ? unknownReference(reference, path) : await chainFault(loading, target, chain);
     if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...fault });
     if (target === undefined || fault !== undefined) continue;
-    const { pipeline } = await loadFile(loading, target, chain);
+    const { pipeline, properties = [] } = await loadFile(loading, target, chain);
     if (pipeline === undefined) broken = true;
-    else pipelines.set(reference.name, pipeline);
+    else {
+      pipelines.set(reference.name, pipeline);
+      loaded.push({ reference, pipeline, properties });
+    }
   }
-  return { pipelines, broken };
+  return { pipelines, loaded, broken };
+}
+
+/** A workflow that a document invokes. */
+interface LoadedReference {
+  readonly reference: WorkflowReference;
+  readonly pipeline: AnyPipeline;
+  readonly properties: readonly PropertySource[];
+}
+
+/** The properties of invoked workflows that do not hold with the input that they get: it is merged into their first context. */
+function invokedFindings(
+  { routes, pipelines }: PipelineSpec,
+  loaded: readonly LoadedReference[],
+  tools: readonly string[] | undefined,
+): readonly Finding[] {
+  if (routes.kind !== "table") return [];
+  return routes.rows.flatMap(({ to }): readonly Finding[] => {
+    if (!("kind" in to) || to.kind !== "invoke" || to.input === undefined) return [];
+    const invoked = pipelines.get(to.pipeline);
+    const found = loaded.find(({ pipeline }) => pipeline.spec === invoked);
+    if (invoked === undefined || found === undefined) return [];
+    const { reference, properties } = found;
+    const spec = { ...invoked, context: { ...invoked.context, ...to.input } };
+    const named = properties.map((source) => ({ source, path: reference.path }));
+    return propertyFindings(spec, named, tools).map((finding) => ({
+      ...finding,
+      message: `In ${JSON.stringify(reference.name)} with this input: ${finding.message}`,
+    }));
+  });
 }
 
 type Fault = Pick<Finding, "rule" | "message" | "suggestion">;
