@@ -113,6 +113,20 @@ test("an interrupt is handled and the work goes on; several of one change are ha
   });
 });
 
+test("the files of an interrupt are matched as in a run, with any characters in their names", async () => {
+  const spec = await specIn({
+    id: "w",
+    initial: "work",
+    states: {
+      work: { allowed_tools: ["Edit"], on: { DONE: "done" } },
+      audit: { allowed_tools: ["Read"], on: { OK: "$return" } },
+      done: { type: "final" },
+    },
+    interrupts: { odd: { trigger: { file_pattern: "app/a).ts" }, target: "audit" } },
+  });
+  expect((await simulate(spec, [{ interrupt: "app/a).ts" }])).waits).toMatchObject({ state: "audit" });
+});
+
 describe("pipelines with outputs", () => {
   const o = z.object({ ok: z.boolean() });
   const agent = () =>

@@ -1,7 +1,6 @@
 // A walk of a pipeline with given outcomes: no model, no tool, no journal. Where it goes is decided by the machine alone.
 
 import type { InterruptSpec, Issue, Json, JsonObject, PipelineSpec, RowSpec, StageResult } from "@sluice/core";
-import { matchesPath, parsePattern } from "@sluice/core/gate";
 import {
   apply,
   type Child,
@@ -16,6 +15,7 @@ import {
   type NextDecision,
   transition,
 } from "@sluice/core/machine";
+import { readPathScope } from "@sluice/core/runtime";
 import { nameOf } from "../finding.ts";
 import { type MoveTable, moveTable, triggerKey } from "../moves.ts";
 import type { ChildOutcome, Outcome } from "./outcomes.ts";
@@ -268,7 +268,9 @@ async function change(walk: Walk, path: string, index: number, state: string): P
 }
 
 function matches({ files }: InterruptSpec, path: string): boolean {
-  return matchesPath(parsePattern(`Write(${files})`), path.replace(/^\.\//u, ""));
+  const scope = readPathScope(files);
+  // A pipeline with another pattern is refused when it is defined.
+  return !scope.ok || scope.value(path.replace(/^\.\//u, ""));
 }
 
 async function nextInterrupt(
