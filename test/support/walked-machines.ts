@@ -212,14 +212,18 @@ function performed(
 function childLine(parent: MachineState, child: Child): Line {
   if (child.kind === "invoke") throw new Error("there are no other pipelines here");
   const { state } = child;
+  const isBranch = child.kind === "branch";
   const machine: MachineState = {
     ...copyOf(parent),
-    hops: 0,
-    counts: new Map([[state, { visits: parent.counts.get(state)?.visits ?? 1, turns: 0 }]]),
+    hops: isBranch ? parent.hops : 0,
+    counts: new Map([
+      ...(isBranch ? parent.counts : []),
+      [state, { visits: parent.counts.get(state)?.visits ?? 1, turns: 0 }],
+    ]),
     at: { state, input: null, visit: 1 },
     pending: undefined,
     suspended: [],
-    terminal: child.kind === "branch" ? child.terminal : undefined,
+    terminal: isBranch ? child.terminal : undefined,
   };
   return { machine, begun: false, sibling: child.kind === "sibling" };
 }

@@ -394,6 +394,21 @@ describe("values are hostile", () => {
   ])("an object with many fields is like any other: %s", async (expression) => {
     expect(await verdictOf(expression, null, inside)).toEqual({ fires: true, why: "its condition is true" });
   });
+  test.each<[string, boolean]>([
+    ['!("k5" in context.deep.large || "k6" in context.deep.large)', false],
+    ['"k500" in context.deep.large || "k5" in context.deep.large', true],
+    ["size(context.deep.large) == 1 || size(context.deep.large) == 0", false],
+    ["size(context.deep.large) == 1 || context.deep.large.k7 == 7", true],
+  ])("an object with many fields is the same whenever a condition reads it: %s", async (expression, fires) => {
+    expect(await verdictOf(expression, null, inside)).toMatchObject({ fires });
+  });
+  test("the fields of a context with many of them can all be read in one condition", async () => {
+    const all = { ...large, flags: large };
+    expect(await verdictOf("context.k1 == 0 || context.k2 == 2", null, all)).toMatchObject({ fires: true });
+    expect(await verdictOf("!(has(context.k500) || has(context.k1))", null, all)).toMatchObject({ fires: false });
+    expect(await verdictOf("context.k1 == 0 || context.flags.k2 == 2", null, all)).toMatchObject({ fires: true });
+    expect(await verdictOf("context.k1 == 0 || size(context.flags) == 500", null, all)).toMatchObject({ fires: true });
+  });
   test.each(["size", "get", "has", "entries", "constructor", "__proto__"])(
     "an object with many fields has no field %s of its own",
     async (key) => {

@@ -1,4 +1,5 @@
 import { type Answer, callbackInteractor, final, type Json, type PersonRequest, pipeline } from "@sluice/core";
+import { parseStepId } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { type KilledRun, killedEverywhere } from "../support/killed-runs.ts";
 import {
@@ -212,4 +213,10 @@ describe("a pause", () => {
       for (const facts of killed) expect(facts).toEqual(whole);
     },
   );
+});
+
+test("a question may be called answer, and its steps are read as those of a question", () => {
+  const of = { executionId: "only#1", state: "only", visit: 1, attempt: 1, kind: "ask", name: "answer" };
+  expect(parseStepId("only#1/a1/ask/answer")).toEqual({ ...of, part: "open" });
+  expect(parseStepId("only#1/a1/ask/answer/answer")).toEqual({ ...of, part: "answer" });
 });

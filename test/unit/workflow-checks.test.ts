@@ -1,5 +1,5 @@
-import { backToInterrupted, done, fail, final, fork, pipeline, route, stage, to } from "@sluice/core";
-import { checkWorkflow, type OperatorCondition, operatorGuard } from "@sluice/workflows";
+import { backToInterrupted, done, fail, final, fork, type Guard, pipeline, route, stage, to } from "@sluice/core";
+import { allOf, checkWorkflow, type OperatorCondition, operatorGuard } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
@@ -355,6 +355,43 @@ test("pipelines in TypeScript are checked, and a bare function may lead anywhere
     ["never-entered", "stages.b"],
     ["write-without-review", "stages.a"],
   ]);
+});
+
+test("a handler that is routed by a function may return", () => {
+  const o = z.object({ ok: z.boolean() });
+  const agent = stage({ prompt: "A", completionTool: "submit", completionSchema: o, turnCap: 1, allowedTools: [] });
+  const { spec } = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { a: agent, audit: agent },
+    initial: "a",
+    interrupts: { changed: { files: "**", target: "audit" } },
+    next: { a: route([], () => done(1)), audit: route([], () => backToInterrupted()) },
+  });
+  expect(checkWorkflow(spec)).toEqual([]);
+});
+
+test("guards whose texts are cut alike are different guards", () => {
+  const work = stage({ prompt: "A", turnCap: 1, allowedTools: ["Read"] });
+  const isRight: Guard = { text: "right", evaluate: () => ({ fires: true, why: "" }) };
+  const asking = (end: string) =>
+    allOf([operatorGuard("long", { field: "x", op: "eq", value: "a".repeat(100) + end }), isRight]);
+  const rulesOf = (one: string, other: string) =>
+    checkWorkflow(
+      pipeline({
+        id: "p",
+        input: z.object({}),
+        stages: { a: work, b: work, end: final("completed") },
+        initial: "a",
+        transitions: [
+          { from: "a", on: { event: "GO" }, to: "b" },
+          { from: "b", on: { event: "X" }, when: asking(one), to: "end" },
+          { from: "b", on: { event: "X" }, when: asking(other), to: "end" },
+        ],
+      }).spec,
+    ).map(({ rule }) => rule);
+  expect(rulesOf("1", "2")).toEqual([]);
+  expect(rulesOf("1", "1")).toEqual(["shadowed-row"]);
 });
 
 test("what a state of another kind adds when it completes counts as set", () => {

@@ -1,4 +1,4 @@
-import { type Diagnostic, type LoadedWorkflow, loadWorkflow } from "@sluice/workflows";
+import { type Diagnostic, type LoadedWorkflow, loadWorkflow, simulate } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 
 type Files = Readonly<Record<string, string>>;
@@ -382,6 +382,26 @@ transitions:
     expect(loaded.diagnostics).toEqual([]);
     expect(state(loaded, "one").completesByEvents).toBe(true);
     expect(rows(loaded).map(({ on }) => on)).toEqual([{ event: "READY" }, { event: "*" }, "success"]);
+  });
+
+  test("the condition of an event row reads the name of the event and its data", async () => {
+    const transitions = `id: demo
+initial: one
+transitions:
+  - { from: one, on: { event: "*" }, when: event == "SKIP" && output.data.sure == true, to: done }
+`;
+    const { pipeline, diagnostics } = await load({
+      "pipeline.yaml": transitions,
+      "one.md": "---\nallowedTools: []\n---\nWork.",
+    });
+    if (pipeline === undefined) throw new Error(JSON.stringify(diagnostics));
+    const outcomes = [
+      { event: "OTHER", data: { sure: true } },
+      { event: "SKIP", data: { sure: true } },
+    ];
+    const { hops, end } = await simulate(pipeline.spec, outcomes);
+    expect(hops.map(({ trace: { choice } }) => choice.kind)).toEqual(["to", "stay", "done"]);
+    expect(end?.status).toBe("completed");
   });
 
   test("a success row of a stage that ends by events, and an event row of one that does not, are errors", async () => {

@@ -1,5 +1,5 @@
 import { backToInterrupted, done, final, fork, pipeline, type Row, route, stage, to } from "@sluice/core";
-import { loadWorkflow, pathText, proveProperty, readProperty, verdictLines } from "@sluice/workflows";
+import { loadWorkflow, operatorGuard, pathText, proveProperty, readProperty, verdictLines } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
@@ -197,6 +197,94 @@ describe("functions", () => {
     expect(why(spec, "never: c after b")).toBe("the function that routes a may lead to several states side by side");
     expect(why(spec, "never: a after b")).toBe("proven");
   });
+});
+
+describe("handlers that are routed by functions", () => {
+  const o = z.object({ ok: z.boolean() });
+  const agent = (allowedTools: readonly string[]) =>
+    stage({ prompt: "A", completionTool: "submit", completionSchema: o, turnCap: 1, allowedTools: [...allowedTools] });
+
+  test("may return, so what they interrupt may go on", () => {
+    const { spec } = pipeline({
+      id: "p",
+      input: z.object({}),
+      stages: { a: agent(["Bash"]), audit: agent([]) },
+      initial: "a",
+      interrupts: { changed: { files: "**", target: "audit" } },
+      next: { a: route([], () => done(1)), audit: route([], () => backToInterrupted()) },
+    });
+    const reading = readProperty(spec, "never: Bash after audit");
+    if (!reading.ok) throw new Error(reading.message);
+    expect(proveProperty(spec, reading.property)).toMatchObject({
+      verdict: "unknown",
+      why: "the function that routes audit may lead to a, which continues",
+    });
+  });
+});
+
+test("a path that a cap cuts does not hide another one that a function may take", () => {
+  const o = z.object({ ok: z.boolean() });
+  const agent = (allowedTools: readonly string[]) =>
+    stage({ prompt: "A", completionTool: "submit", completionSchema: o, turnCap: 1, allowedTools: [...allowedTools] });
+  const { spec } = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { a: agent(["Bash"]), c: agent([]) },
+    initial: "a",
+    limits: { maxVisits: 1 },
+    interrupts: { changed: { files: "**", target: "c" } },
+    next: { a: route(["c"], () => to("c")), c: route(["a"], () => to("a")) },
+  });
+  const reading = readProperty(spec, "never: Bash after c");
+  if (!reading.ok) throw new Error(reading.message);
+  expect(proveProperty(spec, reading.property)).toMatchObject({
+    verdict: "unknown",
+    why: "the function that routes c may lead to a, which continues",
+  });
+});
+
+test("a failure row sees the data that led to the children that failed", () => {
+  const work = () => stage({ prompt: "A", turnCap: 1, allowedTools: [] });
+  const { spec } = pipeline({
+    id: "p",
+    input: z.object({}),
+    stages: { a: work(), b: work(), c: work(), end: final("completed") },
+    initial: "a",
+    transitions: [
+      { from: "a", on: { event: "GO" }, to: fork({ one: { initial: "b", terminal: "end" } }, { onComplete: "end" }) },
+      { from: "a", on: "failure", when: operatorGuard("risky", { field: "risky", op: "eq", value: true }), to: "c" },
+      { from: "b", on: { event: "OK" }, to: "end" },
+      { from: "c", on: { event: "OK" }, to: "end" },
+    ],
+  });
+  const reading = readProperty(spec, "never: c");
+  if (!reading.ok) throw new Error(reading.message);
+  expect(proveProperty(spec, reading.property).verdict).toBe("violated");
+});
+
+test("a branch continues the counts of the run that forked", () => {
+  const work = () => stage({ prompt: "A", turnCap: 1, allowedTools: [] });
+  const verdict = (maxVisits: number): string => {
+    const { spec } = pipeline({
+      id: "p",
+      input: z.object({}),
+      stages: { a: work(), b: work(), b_end: final("completed"), end: final("completed") },
+      initial: "a",
+      limits: { maxVisits },
+      transitions: [
+        {
+          from: "a",
+          on: { event: "GO" },
+          to: fork({ one: { initial: "b", terminal: "b_end" } }, { onComplete: "end" }),
+        },
+        { from: "b", on: { event: "BACK" }, to: "a" },
+        { from: "b", on: { event: "OK" }, to: "b_end" },
+      ],
+    });
+    const reading = readProperty(spec, "never: a after b");
+    return reading.ok ? proveProperty(spec, reading.property).verdict : reading.message;
+  };
+  expect([verdict(1), verdict(2)]).toEqual(["proven", "violated"]);
 });
 
 test("a cap that cuts the shortest path leaves a longer one, or none", () => {

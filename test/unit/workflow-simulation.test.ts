@@ -1,4 +1,4 @@
-import { type AnyPipeline, done, fanOut, field, invoke, isJson, pipeline, stage, to } from "@sluice/core";
+import { type AnyPipeline, done, fanOut, field, forEach, invoke, isJson, pipeline, stage, to } from "@sluice/core";
 import { loadWorkflow, type Outcome, readOutcomes, simulate, simulationLines } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -165,6 +165,32 @@ describe("pipelines with outputs", () => {
       ["not asked", "an earlier row fired"],
       ["not asked", "an earlier row fired"],
     ]);
+  });
+
+  test("the items of a list may have any keys", async () => {
+    const keys = ["constructor", "__proto__"];
+    const { spec: listed } = pipeline({
+      id: "p",
+      input: z.object({}),
+      stages: { a: agent(), b: agent(), d: agent() },
+      initial: "a",
+      transitions: [
+        {
+          from: "a",
+          on: "success",
+          to: forEach("b", [undefined, undefined], { key: (_item, index) => keys[index] ?? "", join: "d" }),
+        },
+        { from: "b", on: "success", to: done(1) },
+        { from: "d", on: "success", to: done(1) },
+      ],
+    });
+    const ok = { output: { ok: true } };
+    const { fault } = await simulate(listed, [ok, { children: {} }]);
+    expect(fault?.message).toBe("it does not say how the child constructor ends");
+    const children: unknown = JSON.parse('{ "constructor": { "output": 1 }, "__proto__": { "output": 2 } }');
+    const { outcomes, faults } = readOutcomes(isJson(children) ? [ok, { children }] : null);
+    expect(faults).toEqual([]);
+    expect((await simulate(listed, outcomes)).waits).toMatchObject({ for: "outcome", state: "d" });
   });
 
   test("a pause leads to its row, with the answer as the input", async () => {

@@ -238,3 +238,11 @@ test("a document with names that are not ids is written with these names", async
     states: { "in progress": { on: { "all done": "the end" } } },
   });
 });
+
+test("the facts of a pipeline for reports are written, and those that are given stand in their place", () => {
+  const spec = specOf({ meta: { dangerLevel: "moderate", captureOutput: false } });
+  const metaOf = (options?: Parameters<typeof writeStatewright>[1]): unknown =>
+    JSON.parse(textOf(writeStatewright({ id: spec.id, spec }, options))).meta;
+  expect(metaOf()).toEqual({ danger_level: "moderate", capture_output: false });
+  expect(metaOf({ meta: { dangerLevel: "safe" } })).toEqual({ danger_level: "safe", capture_output: false });
+});

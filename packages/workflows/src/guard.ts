@@ -91,6 +91,7 @@ export function allOf(guards: readonly Guard[]): Guard {
   const known = guards.map(conditionsOf);
   return {
     text: guards.map(({ text }) => text).join(" and "),
+    ...(guards.some(({ opaque }) => opaque === true) ? { opaque: true as const } : {}),
     ...(guards.every(({ source }) => source === undefined)
       ? {}
       : { source: JSON.stringify(guards.map(({ text, source }) => source ?? text)) }),

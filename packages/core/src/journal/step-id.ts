@@ -147,13 +147,13 @@ function parseStepName(name: string): StepNameRef {
       return number === undefined ? { kind: "custom", name } : { kind: "interrupt", number: Number(number) };
     }
     case "approval": {
-      const { part, opened } = requestPart(name);
-      return opened === stepNames.approval() ? { kind: "approval", part } : { kind: "custom", name };
+      const part = (["open", "answer"] as const).find((known) => stepNames.approval(known) === name);
+      return part === undefined ? { kind: "custom", name } : { kind: "approval", part };
     }
     case "ask": {
-      const { part, opened } = requestPart(name);
-      const [, asked] = ASK.exec(opened) ?? [];
-      return asked === undefined ? { kind: "custom", name } : { kind: "ask", name: decodeKey(asked), part };
+      const [, asked, answer] = ASK.exec(name) ?? [];
+      if (asked === undefined) return { kind: "custom", name };
+      return { kind: "ask", name: decodeKey(asked), part: answer === undefined ? "open" : "answer" };
     }
     default:
       return { kind: "custom", name };
@@ -174,12 +174,6 @@ function parseTurnStep(name: string): StepNameRef | undefined {
   return part === undefined ? undefined : { kind: "calls", turn: Number(turn), group: Number(group), part };
 }
 
-/** Whether a step opens a request or records its answer, and the name of the one that opens it. */
-function requestPart(name: string): { readonly part: RequestStepPart; readonly opened: string } {
-  const part = name.endsWith(ENDING.answer) ? "answer" : "open";
-  return { part, opened: name.slice(0, name.length - ENDING[part].length) };
-}
-
 /** Whether a state's executor may give a step this name in its attempt: none of the run's own steps has it. */
 export function isKindStepName(name: string): boolean {
   return name !== "" && parseStepName(name).kind === "custom";
@@ -190,7 +184,7 @@ const CHILDREN_STEP = /^(([A-Za-z][\w-]*)#(\d+)):a(\d+):([^/:]+)$/;
 const IN_ATTEMPT = /^(([A-Za-z][\w-]*)#(\d+))\/a(\d+)\/(.+)$/s;
 const PRECONDITION = /^precondition\/(\d+)(?:\/now|\/sleep)?$/;
 const IN_TURN = /^turn\/(\d+)\/(?:(\d+)\/(\w+)|accept\/(\d+)(\/answer)?)$/;
-const ASK = /^ask\/([^/]+)$/;
+const ASK = /^ask\/([^/]+)(\/answer)?$/;
 const INTERRUPT = /^interrupt\/(\d+)$/;
 const CALL_PARTS: readonly CallStepPart[] = ["verdicts", "approvals", "call", "question", "answer"];
 

@@ -180,9 +180,14 @@ function overlap(one: Range, other: Range): boolean {
 export function isImpliedBy(guard: Guard, other: Guard): boolean {
   const [own, others] = [conditionsOf(guard), conditionsOf(other)];
   if (own === undefined || others === undefined)
-    return guard.opaque !== true && other.opaque !== true && guard.text === other.text;
-  if (own.asksMore === true) return guard.text === other.text;
+    return guard.opaque !== true && other.opaque !== true && sourceOf(guard) === sourceOf(other);
+  if (own.asksMore === true) return guard.opaque !== true && sourceOf(guard) === sourceOf(other);
   return own.conditions.every((condition) => others.conditions.some((one) => sameCondition(one, condition)));
+}
+
+/** All that a guard decides by: its text may be cut. */
+function sourceOf({ source, text }: Guard): string {
+  return source ?? text;
 }
 
 function sameCondition(one: OperatorCondition, other: OperatorCondition): boolean {

@@ -190,6 +190,10 @@ function contextAfter(spec: PipelineSpec, state: string, { row, shape }: Move, b
 function follow(walk: Walk, from: Stop, shape: ChoiceShape, context: KnownContext): void {
   const { terminal } = from;
   const enter = (state: string): void => arrive(walk, { state, terminal, isSibling: false, context });
+  // The failure rows of a state decide about its failed children, with the context as the move to them left it.
+  const fail = (): void => {
+    if (walk.table.of(from.state).some(({ row: { on } }) => on === "failure")) arrive(walk, { ...from, context });
+  };
   switch (shape.kind) {
     case "to":
       enter(shape.state);
@@ -197,16 +201,19 @@ function follow(walk: Walk, from: Stop, shape: ChoiceShape, context: KnownContex
     case "fanOut":
       for (const { state } of shape.siblings) arrive(walk, { state, terminal, isSibling: true, context });
       enter(shape.join);
+      if (shape.onFailure === "cancel") fail();
       break;
     case "fork":
       for (const branch of shape.branches)
         arrive(walk, { state: branch.initial, terminal: branch.terminal, isSibling: false, context });
       enter(shape.onComplete);
-      if (shape.onFail !== undefined) enter(shape.onFail);
+      if (shape.onFail === undefined) fail();
+      else enter(shape.onFail);
       break;
     case "invoke":
       enter(shape.onComplete);
-      if (shape.onFail !== undefined) enter(shape.onFail);
+      if (shape.onFail === undefined) fail();
+      else enter(shape.onFail);
       break;
     case "return":
       // The state that was interrupted continues with what its handler has added.

@@ -88,18 +88,20 @@ export function createCompiler(): Compiler {
     isSpent: () => left < 0,
     compile: (condition) => {
       const paths: (readonly string[])[] = [];
-      const reads: (readonly string[])[] = [];
+      const reads = new Map<string, readonly string[]>();
       const text = printToEvaluate(condition, {
         presenceOf: (path) => {
           const name = `${PRESENT}_${paths.push(path) - 1}`;
           if (!environment.hasVariable(name)) environment.registerVariable(name, "bool");
           return name;
         },
-        reads: (path) => reads.push(path),
+        reads: (path) => reads.set(JSON.stringify(path), path),
       });
       const parsed = environment.parse(text);
+      // The longest first, since nothing can be placed inside a map any more.
+      const operands = [...reads.values()].toSorted((a, b) => b.length - a.length);
       return (variables) => {
-        const prepared = withMaps(variables, reads, membersOf);
+        const prepared = withMaps(variables, operands, membersOf);
         if (paths.length === 0) return parsed(prepared);
         const all: Record<string, unknown> = { ...prepared };
         for (const [index, path] of paths.entries()) all[`${PRESENT}_${index}`] = isPresent(valueAt(variables, path));
@@ -114,15 +116,15 @@ const FEW_MEMBERS = 128;
 
 /**
  * The variables, with a map in place of each large object that is read: the library lists the members of an object whenever it is
- * an operand, and those of a map never.
+ * an operand, and those of a map never. `operands` are different paths, the longest first.
  */
 function withMaps(
   variables: Readonly<Record<string, unknown>>,
-  reads: readonly (readonly string[])[],
+  operands: readonly (readonly string[])[],
   membersOf: (value: unknown) => number,
 ): Readonly<Record<string, unknown>> {
   let all = variables;
-  for (const path of reads) {
+  for (const path of operands) {
     const value = valueAt(all, path);
     if (isObject(value) && !Array.isArray(value) && membersOf(value) > FEW_MEMBERS)
       all = placed(all, path, new Map(Object.entries(value)));

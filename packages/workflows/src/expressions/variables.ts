@@ -1,4 +1,5 @@
 import type { GuardScope, Json, JsonObject } from "@sluice/core";
+import { isObject } from "@sluice/core/runtime";
 
 /** What a condition reads. Its own names are those that `names` lists. */
 export interface CelVariables {
@@ -57,7 +58,7 @@ const EVENTS = {
   cancelled: "cancelled",
 } as const;
 
-/** The variables of a state that is one step. */
+/** The variables of a state that is one step, for a row that is not for an event. */
 export function celVariable(name: CelVariable, { result, ctx }: GuardScope): unknown {
   switch (name) {
     case "context": {
@@ -79,6 +80,13 @@ export function celVariable(name: CelVariable, { result, ctx }: GuardScope): unk
       return lastStep(nameOf(result.executionId), result);
   }
 }
+
+/** The variables of a row for an event, whose output is `{ event, data }`. */
+export const eventVariable: CelRead = (name, scope) => {
+  const { result } = scope;
+  if (name !== "event" || result.status !== "completed" || !isObject(result.output)) return celVariable(name, scope);
+  return result.output.event;
+};
 
 /** `output.last_step` for a result. */
 export function lastStep(name: string, result: GuardScope["result"]): Json {

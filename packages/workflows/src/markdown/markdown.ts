@@ -15,7 +15,7 @@ import {
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
 import { type CelGuard, celGuard } from "../expressions/cel-guard.ts";
-import type { CelTypes } from "../expressions/variables.ts";
+import { type CelTypes, celVariable, eventVariable } from "../expressions/variables.ts";
 import {
   type FilesBeside,
   type FindingAt,
@@ -124,7 +124,10 @@ function definedLimits({ maxTokens, maxCostUsd, timeoutMs, maxVisits, maxHops }:
 function compileRow(fields: RowFields, index: number, stages: Stages, finals: readonly string[]): CompiledRow {
   const { from, on = "success", when, approval, label } = fields;
   const path = ["transitions", index];
-  const guard = when === undefined ? undefined : celGuard(when, typesOf(fields, stages));
+  const guard =
+    when === undefined
+      ? undefined
+      : celGuard(when, typesOf(fields, stages), typeof on === "string" ? celVariable : eventVariable);
   const findings = [...guardFindings(guard, [...path, "when"]), ...eventFindings(fields, path, stages)];
   const choice = choiceOf(fields, { stages, finals });
   const isKnown = from === "*" || stages.has(from);

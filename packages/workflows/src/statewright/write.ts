@@ -19,7 +19,7 @@ export interface WriteStatewrightOptions {
    * Default: the key.
    */
   readonly references?: Readonly<Record<string, string>>;
-  /** Facts that a document has beside its pipeline. */
+  /** Facts for people and reports, in place of those of the pipeline. */
   readonly meta?: WorkflowMeta;
   /** What has to hold on every path. It is proven when the document is loaded, not here. */
   readonly properties?: readonly PropertySource[];
@@ -60,7 +60,7 @@ export function writeStatewright(pipeline: AnyPipeline, options: WriteStatewrigh
     ...(guards.size === 0 ? {} : { guards: Object.fromEntries(guards) }),
     ...(interrupts.length === 0 ? {} : { interrupts: Object.fromEntries(interrupts) }),
     ...writeProperties(options.properties),
-    ...writeMeta(options.meta),
+    ...writeMeta({ ...spec.meta, ...options.meta }),
   };
   const text = `${JSON.stringify(document, null, 2)}\n`;
   const problems = readAgain(text, spec, names.references);
@@ -101,8 +101,7 @@ function writeProperties(properties: readonly PropertySource[] = []): JsonObject
   return written.length === 0 ? {} : { properties: written };
 }
 
-function writeMeta(meta: WorkflowMeta | undefined): JsonObject {
-  const { dangerLevel, captureOutput } = meta ?? {};
+function writeMeta({ dangerLevel, captureOutput }: WorkflowMeta): JsonObject {
   const fields = {
     ...(dangerLevel === undefined ? {} : { danger_level: dangerLevel }),
     ...(captureOutput === undefined ? {} : { capture_output: captureOutput }),

@@ -1,7 +1,7 @@
 import type { PipelineSpec } from "@sluice/core";
 import { type CheckFinding, nameOf } from "../finding.ts";
 import { type Flow, handlesInterrupt } from "../flow.ts";
-import { moveWords } from "../moves.ts";
+import { functionsOf, moveWords } from "../moves.ts";
 
 /** Returns that have nothing to return to, and handlers that never return. */
 export function interruptRules(spec: PipelineSpec, flow: Flow): readonly CheckFinding[] {
@@ -24,6 +24,8 @@ export function interruptRules(spec: PipelineSpec, flow: Flow): readonly CheckFi
     });
   });
   const handlers = spec.interrupts.flatMap(({ name, target }): readonly CheckFinding[] => {
+    // A function does not declare that it returns.
+    if (functionsOf(spec, target) !== undefined) return [];
     if (flow.moves(target).some(({ shape }) => shape.kind === "return")) return [];
     const message = `${nameOf(spec, target)} handles the interrupt ${name} and never returns, so the work that it interrupts is always cancelled.`;
     return [{ severity: "warning", rule: "interrupt-without-return", path: `interrupts.${name}.target`, message }];

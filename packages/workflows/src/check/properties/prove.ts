@@ -45,13 +45,15 @@ export function proveProperty(spec: PipelineSpec, property: Property, options: P
   const watch = watchOf(property);
   const most = options.maxSituations ?? MOST_SITUATIONS;
   const scene = sceneOf(spec, watch.words);
-  const search = { watch, most };
-  const found = [searched({ ...search, scene }, false)];
+  let search: Search = { scene, watch, most };
+  const found = [searched(search, false)];
   // A cap may cut the shortest path, and not another one.
-  if (found[0]?.kind === "broken" && !surelyFitsCaps(spec, found[0].steps))
-    found.push(searched({ ...search, scene: { ...scene, counted: true } }, false));
+  if (found[0]?.kind === "broken" && !surelyFitsCaps(spec, found[0].steps)) {
+    search = { ...search, scene: { ...scene, counted: true } };
+    found.push(searched(search, false));
+  }
   const certain = found.at(-1);
-  if (certain?.kind === "holds") found.push(searched({ ...search, scene }, true));
+  if (certain?.kind === "holds") found.push(searched(search, true));
   const situations = found.reduce((sum, one) => sum + one.situations, 0);
   const last = found.at(-1);
   if (last === undefined || last.kind === "tooMany")
@@ -63,9 +65,8 @@ export function proveProperty(spec: PipelineSpec, property: Property, options: P
     const why = `a function decides what follows ${bare.join(", ")}; declare its targets with route()`;
     return { situations, verdict: "unknown", why };
   }
-  const assumed = last.kind === "broken" ? last.steps.find((step) => step.assumed === true) : undefined;
-  if (assumed === undefined) return { situations, verdict: "proven" };
-  const { from = "", to } = assumed.path;
+  if (last.kind === "holds") return { situations, verdict: "proven" };
+  const { from = "", to = "any state" } = last.steps.find(({ assumed }) => assumed === true)?.path ?? {};
   return { situations, verdict: "unknown", why: `the function that routes ${from} may lead to ${to}` };
 }
 

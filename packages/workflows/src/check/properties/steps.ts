@@ -138,12 +138,13 @@ export function isWithinCaps({ limits, states }: PipelineSpec, { visits = [] }: 
   return counts.hops <= maxHops && visits.every((state) => (counts.visits[state] ?? 0) <= maxVisits);
 }
 
-/** A child counts from the visit that its parent has counted. */
+/** A branch continues the counts of its parent; any other child counts from the visit that its parent has counted. */
 function withCounts(thread: Thread, counts: Counts): Thread {
   if (thread.is === "working") return { ...thread, counts };
   if (thread.is !== "forked") return thread;
   const children = thread.children.map(({ key, thread: child }): NamedThread => {
     if (child.is !== "ready") return { key, thread: child };
+    if (child.terminal !== undefined) return { key, thread: { ...child, counts } };
     return {
       key,
       thread: { ...child, counts: { visits: { [child.state]: counts.visits[child.state] ?? 1 }, hops: 0 } },
@@ -405,11 +406,16 @@ function failedFork(scene: Scene, at: Forked, branch: readonly string[]): readon
 /** The steps of routes that are functions, as far as they declare where they lead. */
 function functionSteps(scene: Scene, at: Working, branch: readonly string[]): readonly Step[] {
   const { spec } = scene;
-  const functions = at.isSibling === true ? undefined : functionsOf(spec, at.state);
+  const functions = at.isSibling === true && at.suspended.length === 0 ? undefined : functionsOf(spec, at.state);
   if (functions?.targets === undefined) return [];
   const { targets } = functions;
   const from = nameOf(spec, at.state);
   const base = { branch, from, on: "its route" };
+  // A function does not declare that it returns.
+  const back = led(scene, at, { kind: "return" }, undefined).map(
+    (step): Step => ({ ...step, path: { ...base, ...step.path }, isHop: true, assumed: true }),
+  );
+  if (at.isSibling === true) return back;
   const moves = targets.map((target): Step => {
     const step = arrival(scene, at, target);
     return { ...step, path: { ...base, ...step.path }, isHop: true };
@@ -421,7 +427,7 @@ function functionSteps(scene: Scene, at: Working, branch: readonly string[]): re
     isHop: true,
     ...(targets.length === 0 ? {} : { assumed: true as const }),
   };
-  return [...moves, ends, ...assumedForks(scene, at, targets, branch)];
+  return [...back, ...moves, ends, ...assumedForks(scene, at, targets, branch)];
 }
 
 /** A function with several targets may run some of them side by side, in any way, before it continues with one. */

@@ -172,7 +172,8 @@ function isCode(code: string): code is FailureCode {
 
 function readChildren(value: Json | undefined, path: string): Outcome | OutcomeFault {
   if (!isJsonObject(value)) return { path, message: "is an object of outcomes by key" };
-  const children: Record<string, ChildOutcome> = {};
+  // By entries, since an item of a list may be called __proto__.
+  const children: (readonly [string, ChildOutcome])[] = [];
   for (const [key, entry] of Object.entries(value)) {
     const at = `${path}.${key}`;
     if (!isJsonObject(entry))
@@ -180,9 +181,9 @@ function readChildren(value: Json | undefined, path: string): Outcome | OutcomeF
     if (Object.hasOwn(entry, "failure")) {
       const read = readFailure(entry, at);
       if ("path" in read) return read;
-      children[key] = read;
-    } else if (entry.skipped === true) children[key] = { skipped: true };
-    else if (Object.hasOwn(entry, "output")) children[key] = { output: entry.output ?? null };
+      children.push([key, read]);
+    } else if (entry.skipped === true) children.push([key, { skipped: true }]);
+    else if (Object.hasOwn(entry, "output")) children.push([key, { output: entry.output ?? null }]);
     else
       return {
         path: at,
@@ -190,5 +191,5 @@ function readChildren(value: Json | undefined, path: string): Outcome | OutcomeF
         suggestion: '{ "output": … }, { "failure": "tool" } or { "skipped": true }',
       };
   }
-  return { children };
+  return { children: Object.fromEntries(children) };
 }

@@ -237,7 +237,7 @@ async function join(
     };
   const ended: ChildEnd[] = [];
   for (const { key } of children) {
-    const outcome = given[key];
+    const outcome = Object.hasOwn(given, key) ? given[key] : undefined;
     if (outcome === undefined) return { message: `it does not say how the child ${key} ends` };
     ended.push(childEnd(key, outcome));
   }
