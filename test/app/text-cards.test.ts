@@ -24,7 +24,7 @@ const bash = (command: string, more: Partial<CallView> = {}): CallView => call("
 
 describe("the head of a call", () => {
   test.each([
-    ["proposed", "○ Bash ls  proposed"],
+    ["proposed", "○ Bash ls  pending"],
     ["asking", "◆ Bash ls  waiting for you"],
     ["running", "▶ Bash ls  running"],
     ["ok", "✔ Bash ls  done"],

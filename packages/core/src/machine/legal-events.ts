@@ -3,19 +3,19 @@ import { isRowOf } from "../definition/graph.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { ResolvedChoice, ResolvedSibling } from "./resolve-choice.ts";
 
-/** An event that a state may send, with where each of its rows leads. JSON, because a model reads it. */
+/** An event that a state may send, with the target of each of its rows. JSON, because a model reads it. */
 export type LegalEvent = {
-  /** `*`: any event that no other one names. */
+  /** `*`: any event that no other row of the state names. */
   readonly event: string;
   /** In the order of the rows; the first whose condition holds decides. */
   readonly targets: readonly LegalTarget[];
 };
 export type LegalTarget = {
-  /** A state, or several in words. */
+  /** A state, or a description of several. */
   readonly to: string;
   /** The condition in words; absent if there is none. */
   readonly when?: string;
-  /** Whether a person has to approve the move. */
+  /** Whether a person has to approve the transition. */
   readonly approval: boolean;
 };
 

@@ -7,7 +7,7 @@ import type { CallState } from "./symbols.ts";
 const LONGEST_WORD = 300;
 const LONGEST_NAME = 80;
 
-/** What the words of a call are made of: a tool call of a transcript has it. */
+/** What a description of a call needs: a tool call of a transcript has it. */
 interface CallFacts {
   readonly tool: string;
   readonly input: Json | undefined;
@@ -55,7 +55,7 @@ function summary(input: JsonObject): Line {
     );
 }
 
-/** Why a call requires approval or failed: the gate's reason, or else the model's result. */
+/** Why a call requires approval or failed: the gate's reason, or else the result that the model read. */
 export function reasonOf({ state, why, output }: Pick<CallFacts, "state" | "why" | "output">): string {
   if (state === "ok" || state === "proposed" || state === "running") return "";
   if (why !== undefined && why !== "") return why;

@@ -1,4 +1,4 @@
-// The rows that a decision looked at, from what a run recorded of its table and of the decision.
+// The rows that a decision considered, from what a run recorded of its table and of the decision.
 import { field, type Json } from "@sluice/core";
 import { numberAt, textAt } from "./fields.ts";
 
@@ -6,7 +6,7 @@ import { numberAt, textAt } from "./fields.ts";
 export interface TableRow {
   /** A state, or `*` for every state. */
   readonly from: string;
-  /** What it waits for: `success`, or `event READY`. */
+  /** Its trigger: `success`, or `event READY`. */
   readonly on: string;
   /** The name of its event; undefined for a row after a result. */
   readonly event?: string;
@@ -48,7 +48,7 @@ function tableRow(row: Json): TableRow {
   };
 }
 
-/** What a decision recorded, and the state that it was about. */
+/** What a decision recorded, and its state. */
 interface Decision {
   readonly from: string;
   readonly by: string;
@@ -131,7 +131,7 @@ function isByTable({ by, rejected }: Decision): boolean {
   return by === "table" || by === "event" || by === "safe_next" || rejected.length > 0;
 }
 
-/** Whether a row was looked at: rows of `*` decide only about an event that no other row of the state names. */
+/** Whether a decision considered a row: rows of `*` decide only about an event that no other row of the state names. */
 function isCandidate(row: TableRow, rows: readonly TableRow[], { from, event }: Decision): boolean {
   const isOf = (one: TableRow): boolean => one.from === from || one.from === "*";
   if (!isOf(row)) return false;

@@ -9,7 +9,7 @@ export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "n
 /** Whether an event approves or refuses something. */
 export type Verdict = "approved" | "refused";
 
-/** What an audit can be filtered by. */
+/** The filters of an audit. */
 export interface AuditFilter {
   /** The state; absent for what happens to a run as a whole. */
   readonly stage?: string;
@@ -25,7 +25,7 @@ export interface EventLine extends AuditFilter {
   readonly who: string;
   readonly what: string;
   readonly more: string;
-  /** Who or what decided; empty if the event is no decision. */
+  /** Who or what decided; empty if the event is not a decision. */
   readonly by: string;
   /** The reason of the decision or failure; empty if there is none. */
   readonly why: string;
@@ -34,13 +34,13 @@ export interface EventLine extends AuditFilter {
   readonly isDetail: boolean;
 }
 
-/** What earlier events said about the subject of this one. */
+/** What earlier events recorded about the subject of this one. */
 export interface EventContext {
   /** The call with its arguments. */
   readonly call?: string;
   readonly turns?: number;
   readonly usage?: Usage;
-  /** The interrupt that the execution waits for. */
+  /** The interrupt whose handler the execution waits for. */
   readonly interrupt?: string;
 }
 
@@ -51,7 +51,7 @@ const MOST_NAMED = 5;
 /** Causes of a denial that follows a request: the request's line shows the call. */
 const REQUESTED: ReadonlySet<string> = new Set(["denied", "deferred", "timeout", "no_interactor"]);
 
-/** The only place where events have words: the log, the audit, transcripts and the report all show these. */
+/** The only place that describes events in words. The log, the audit, transcripts and the report use it. */
 export function describeEvent(event: SluiceEvent, context: EventContext = {}): EventLine {
   const { executionId, runId, data } = event;
   const { what, more, tone = "plain", isDetail = false, by = "", why = "", verdict } = wordsOf(event, context);
@@ -131,7 +131,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     }
     case "run.forked": {
       const origin = `${text("from")} before ${text("execution")}`;
-      const more = `continues on its own; its earlier records are from ${origin}`;
+      const more = `continues independently; its earlier records are from ${origin}`;
       return words("forked", more, { ...NOTICE, ...changedBy(data) });
     }
     case "run.suspended":

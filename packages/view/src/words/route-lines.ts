@@ -1,4 +1,4 @@
-// The decisions of a run as lines of text, each with the rows that it looked at.
+// The decisions of a run as lines of text, each with the rows that it considered.
 import { clean, headOf, revealed, spanOf } from "../text/clean.ts";
 import type { Line } from "../text/line.ts";
 import type { DecidedRow } from "./decision-table.ts";
@@ -12,7 +12,7 @@ export type ForkChild =
   /** Another pipeline. */
   | { readonly kind: "pipeline"; readonly key: string; readonly pipeline: string };
 
-/** A transition that was taken. */
+/** A transition that the run made. */
 export interface Hop {
   readonly runId: string;
   readonly from: string;
@@ -50,7 +50,7 @@ export interface RouteView {
   readonly approved: boolean;
   readonly by: string;
   readonly why: string;
-  /** The rows that it looked at. */
+  /** The rows that it considered. */
   readonly rows: readonly DecidedRow[];
 }
 
@@ -105,7 +105,7 @@ function headWords({ outcome, hop, event, approved }: RouteView): string {
 }
 
 /**
- * Every decision about a route, oldest first: from where, by which event, to where and why, and the rows that it looked at with
+ * Every decision about a route, oldest first: from where, by which event, to where and why, and the rows that it considered with
  * their conditions, whether each fired, and why not. Longer lines have to be wrapped or cut.
  */
 export function routeLines({ routes }: { readonly routes: readonly RouteView[] }): readonly Line[] {
@@ -151,7 +151,7 @@ function rowLines(rows: readonly DecidedRow[]): readonly Line[] {
   return [...lines, ...more];
 }
 
-/** Why a row did not fire, or what a person answered; anything else follows from the line of the row. */
+/** Why a row did not fire, or what a person answered. The line of the row shows the rest. */
 function whyLines(row: DecidedRow | undefined): readonly Line[] {
   if (row === undefined || row.why === "" || row.verdict === "not asked") return [];
   if (row.verdict === "fired" && !row.approval) return [];

@@ -49,7 +49,7 @@ const EXECUTION_SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
 };
 
 export const CALL_SYMBOLS: Readonly<Record<CallState, StatusSymbol>> = {
-  proposed: { sign: "○", word: "proposed", style: "dim" },
+  proposed: { sign: "○", word: "pending", style: "dim" },
   asking: { sign: "◆", word: "waiting for you", style: "notice" },
   running: { sign: "▶", word: "running", style: "accent" },
   ok: { sign: "✔", word: "done", style: "good" },

@@ -144,62 +144,64 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     return Promise.reject(new SluiceError("Host", "step_name_reserved", message));
   };
 
-  return {
-    scope: {
-      steps: {
-        incarnation: journal.incarnation,
-        run: (stepId, fn, options) =>
-          step(stepId, () => journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options))),
-        now: (stepId) => step(stepId, () => journal.now(stepId)),
-        sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
-        emit: (channel, chunk) => journal.emit(channel, chunk),
-        heard: () => journal.heard(),
-      },
-      state,
-      stateId,
-      events,
-      pauses,
-      executionId,
-      get ctx() {
-        return attempt.contextNow(entry);
-      },
-      turnsBefore,
-      offer,
-      budget: limits,
-      deadline: limits,
-      signal: detours.signal,
-      used: () => attempt.used.calls,
-      secrets: deps.secrets,
-      calls: (turn, requests) =>
-        during(async () => {
-          calls ??= createCalls(attempt, entry);
-          return await calls.run(turn, requests);
-        }),
-      accept: (candidate) =>
-        during(async () => {
-          if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
-          const number = candidates;
-          candidates += 1;
-          const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(entry), candidate, number);
-          attempt.accepted = accepted;
-          return acceptance;
-        }),
-      ask: ({ name, question }) =>
-        during(async () => {
-          refuseRepeated(asked, executionId, name);
-          return await askPerson(attempt, { name, question });
-        }),
-      runChildren: (name, children) =>
-        during(() => {
-          const stepId = stepIds.children(executionId, attempt.number, name);
-          return slot.withSlotReleased(() => execution.runChildren(stepId, children));
-        }),
-      wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
-      note: (draft) => {
-        const { type, data } = eventOfKind(draft);
-        journal.note(type, data);
-      },
+  const scope: ActScope & { ctx: StageContext } = {
+    steps: {
+      incarnation: journal.incarnation,
+      run: (stepId, fn, options) =>
+        step(stepId, () => journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options))),
+      now: (stepId) => step(stepId, () => journal.now(stepId)),
+      sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
+      emit: (channel, chunk) => journal.emit(channel, chunk),
+      heard: () => journal.heard(),
     },
+    state,
+    stateId,
+    events,
+    pauses,
+    executionId,
+    ctx: entry,
+    turnsBefore,
+    offer,
+    budget: limits,
+    deadline: limits,
+    signal: detours.signal,
+    used: () => attempt.used.calls,
+    secrets: deps.secrets,
+    calls: (turn, requests) =>
+      during(async () => {
+        calls ??= createCalls(attempt, entry);
+        const outcomes = await calls.run(turn, requests);
+        // The handler of an interrupt may have changed it. A getter would make every attempt's scope slower.
+        scope.ctx = attempt.contextNow(entry);
+        return outcomes;
+      }),
+    accept: (candidate) =>
+      during(async () => {
+        if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
+        const number = candidates;
+        candidates += 1;
+        const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(entry), candidate, number);
+        attempt.accepted = accepted;
+        return acceptance;
+      }),
+    ask: ({ name, question }) =>
+      during(async () => {
+        refuseRepeated(asked, executionId, name);
+        return await askPerson(attempt, { name, question });
+      }),
+    runChildren: (name, children) =>
+      during(() => {
+        const stepId = stepIds.children(executionId, attempt.number, name);
+        return slot.withSlotReleased(() => execution.runChildren(stepId, children));
+      }),
+    wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
+    note: (draft) => {
+      const { type, data } = eventOfKind(draft);
+      journal.note(type, data);
+    },
+  };
+  return {
+    scope,
     busy: () => inFlight > 0,
     onBusy: (listener) => {
       busyChanged = listener;

@@ -24,9 +24,9 @@ import {
   unreadable,
 } from "./completion.ts";
 
-/** The tool with which an agent asks the machine to move. */
+/** The tool with which an agent sends an event. */
 const TRANSITION = "transition";
-/** The tool with which it reads where it is. */
+/** The tool with which it reads the current state. */
 const GET_STATE = "get_state";
 /** Characters of an event's name. */
 const LONGEST_EVENT = 200;
@@ -34,11 +34,11 @@ const LONGEST_EVENT = 200;
 /** A state without a completion tool: it ends when the machine accepts an event. */
 export function completionByEvents({ turnCap }: AgentSpec, { stateId, events }: StatePlace): Completion {
   return {
-    tool: functionTool(TRANSITION, "Asks to leave this phase with an event.", transitionSchema(events)),
+    tool: functionTool(TRANSITION, "Requests to leave this phase by an event.", transitionSchema(events)),
     besides: [
       functionTool(
         GET_STATE,
-        "Returns the phase, the events that leave it with their conditions, the limits left and the context. Changes nothing.",
+        "Returns the phase, its events with their conditions, the remaining limits and the context. Changes nothing.",
         { type: "object", properties: {}, additionalProperties: false },
       ),
     ],
@@ -72,7 +72,7 @@ function transitionSchema(events: readonly LegalEvent[]): JsonObject {
   const data = {
     type: "object",
     description:
-      "Joins the context when the transition is accepted; its own conditions read the context before. Your reason is data.rationale.",
+      "Merged into the context if the transition is accepted. The conditions of this event read the context without it. Put your reason into data.rationale.",
   };
   return {
     type: "object",
@@ -90,7 +90,7 @@ function anyEvent(names: readonly string[]): JsonObject {
   return { description: names.length === 0 ? "Any name." : `${listed}, or any other name.` };
 }
 
-/** What the system message says of this entry into the phase. */
+/** The part of the system message about this entry into the phase. */
 function aboutPhase(stateId: string, events: readonly LegalEvent[], ctx: StageContext): string {
   const { visit, task, context } = ctx;
   const parts = [
@@ -110,7 +110,7 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
   return [`The event ${visibleJson(event)} led here.${reason}`];
 }
 
-/** What get_state returns. Nothing in it depends on the clock, so that a resumed run shows its model the same. */
+/** The result of get_state. It does not depend on the clock, so that a resumed run shows its model the same. */
 function stateNow({ stateId, events, ctx, state, used, secrets }: CheckScope, turnsLeft: number): Json {
   const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used()) };
   return secrets.json({ state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context });
@@ -129,7 +129,7 @@ function callLimitsLeft(limits: StateLimits = {}, used: CallUsage): JsonObject {
   };
 }
 
-/** The check of a call that needs no decision of the machine; none for a transition that can be asked for. */
+/** The check of a call that needs no decision of the machine; none for a valid transition call. */
 function checksOf(call: TurnCall, events: readonly LegalEvent[], now: () => Json): readonly CompletionCheck[] {
   const { index, tool } = call;
   if (tool === GET_STATE) return [{ index, ok: true, output: now() }];
@@ -142,7 +142,7 @@ type Candidate =
   | { readonly ok: true; readonly event: string; readonly data: JsonObject }
   | { readonly ok: false; readonly issues: readonly Issue[] };
 
-/** The event and the data of a call. Whether the event is legal is up to the machine. */
+/** The event and the data of a call. The machine decides whether the event is legal. */
 function readCandidate(call: TurnCall, events: readonly LegalEvent[]): Candidate {
   const { input } = call;
   if (input === undefined) return unreadable(call);
