@@ -160,7 +160,7 @@ test("/runs shows the status of a run in its colour", async () => {
   expect([styleOf("running in"), styleOf("Z"), styleOf("anything")]).toEqual(["accent", "dim", undefined]);
 });
 
-test("a folder that is gone by then keeps nobody from leaving, and what ran can be resumed", async () => {
+test("a folder that is gone by then keeps no one from leaving, and what ran can be resumed", async () => {
   const place = desk();
   const gone = join(place.folder, "..", "gone");
   mkdirSync(gone);

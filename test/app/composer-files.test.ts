@@ -72,7 +72,7 @@ test("without a letter the files nearest to the root come first", async () => {
   expect((await finder.find("", 0)).files).toEqual(["z.md", "a/d.ts", "a/b/c.ts"]);
 });
 
-test("the workspace is listed once for many questions, and anew when the listing is old", async () => {
+test("the workspace is listed once for many questions, and again when the listing is old", async () => {
   const { list, calls } = counted(["a.ts"]);
   const finder = createFileFinder({ list, staleMs: 1_000 });
   await Promise.all([finder.find("a", 0), finder.find("", 0), finder.find("b", 1)]);

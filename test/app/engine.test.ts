@@ -112,7 +112,7 @@ test("a request waits for somebody, a closed app suspends its run, and another o
   expect(await again.handle).toMatchObject({ status: "completed", denied: [{ tool: "Write", cause: "denied" }] });
 });
 
-test("what a project says is said once, and again after it was read anew", async () => {
+test("what a project says is said once, and again after it was read again", async () => {
   const folder = emptyFolder();
   writeFileSync(join(folder, "sluice.config.mjs"), "export default {};\n");
   const { engine, said } = engineIn(folder, {});

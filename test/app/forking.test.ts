@@ -22,7 +22,7 @@ const changedSince =
     return runId;
   };
 
-test("/fork goes on in a new run from before an execution, and says what it takes along", async () => {
+test("/fork continues in a new run from before an execution, and says what it takes along", async () => {
   const { place, runId, app, said, saidSo, until } = await appOverRun();
   app.submit(`/fork join#1 ${runId}`);
   await saidSo(`forks ${runId} before join#1`);
@@ -52,7 +52,7 @@ test("/fork without an execution, or with one that is not there, says which ther
   expect(printed(await place.sluice(["runs", "--output-format", "json"]))).toMatchObject({ runs: [{ runId }] });
 });
 
-test("/fork goes on with a changed pipeline only when --allow-changed is said", async () => {
+test("/fork continues with a changed pipeline only when --allow-changed is said", async () => {
   const { place, runId, app, saidSo, until } = await appOverRun(changedSince(), { trust: true });
   app.submit(`/fork work#1 ${runId}`);
   await saidSo("state work: allowedTools changed from Read to Read, Grep");
@@ -65,7 +65,7 @@ test("/fork goes on with a changed pipeline only when --allow-changed is said", 
   );
 });
 
-test("/resume goes on with a changed pipeline only when --allow-changed is said", async () => {
+test("/resume continues with a changed pipeline only when --allow-changed is said", async () => {
   const { place, runId, app, saidSo, until } = await appOverRun(changedSince("--wait=1ms"), { trust: true });
   app.submit("/resume");
   await saidSo("state work: allowedTools changed from Read to Read, Grep");

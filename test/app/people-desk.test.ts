@@ -277,7 +277,7 @@ describe("several cards", () => {
     expect([at.up?.open.focused, at.selected]).toEqual([false, "deny"]);
   });
 
-  test("one that is asked anew comes up although others were put off", () => {
+  test("one that is asked again comes up although others were put off", () => {
     const at = deskOf(rm);
     at.press(TAB);
     at.press(DOWN);

@@ -30,7 +30,7 @@ test("a key that was typed for something else answers nothing: 400 ms without an
   expect(answers).toEqual(["trust 1"]);
 });
 
-test("questions come one after another, and the next one is armed anew", () => {
+test("questions come one after another, and the next one is armed again", () => {
   const { ask, press, wait, answers, questions } = asking();
   ask("one");
   ask("two");

@@ -212,7 +212,7 @@ test("what a person said to a run stands where its model heard it", async () => 
   await handle.cancel("enough");
 });
 
-test("a request that was answered and is not taken up yet is nobody's to answer any more", async () => {
+test("a request that was answered and is not taken up yet is no one's to answer any more", async () => {
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
@@ -238,7 +238,7 @@ test("a run that is cancelled while it asks leaves nothing open, and says what w
   expect(calls.map(({ tool, state }) => `${tool} ${state}`)).toEqual(["look ok", "change refused", "look abandoned"]);
 });
 
-test("a run nobody owned is cancelled as it stands: its executions are cut off", async () => {
+test("a run no one owned is cancelled as it stands: its executions are cut off", async () => {
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
@@ -255,7 +255,7 @@ test("a run nobody owned is cancelled as it stands: its executions are cut off",
   );
 });
 
-test("a run goes on in its view where it was suspended", async () => {
+test("a run continues in its view where it was suspended", async () => {
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);

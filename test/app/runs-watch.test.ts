@@ -168,7 +168,7 @@ test("an answer from elsewhere takes the request away", async () => {
   expect(watching.view().requests).toEqual([]);
 });
 
-test("a run goes on to be followed through suspension and resumption, and is heard again", async () => {
+test("a run continues to be followed through suspension and resumption, and is heard again", async () => {
   const { live, handle, clock } = begin(ASKING);
   const { runId } = handle;
   const { watching, until } = watch(live.host, runId, { handle });
@@ -194,7 +194,7 @@ test("a run goes on to be followed through suspension and resumption, and is hea
   );
 });
 
-test("a run whose process is gone is seen to be suspended, though nobody said so", async () => {
+test("a run whose process is gone is seen to be suspended, though no one said so", async () => {
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   let alive = true;
@@ -257,7 +257,7 @@ test("a record whose events cannot be read is told, and the rest is shown", asyn
   await handle.cancel("enough");
 });
 
-test("what is closed tells nobody anything and leaves no timer behind", async () => {
+test("what is closed tells no one anything and leaves no timer behind", async () => {
   const { live, handle } = begin(ASKING);
   const { watching, clock, until } = watch(live.host, handle.runId, { handle });
   await until(({ view }) => view().status === "waiting");

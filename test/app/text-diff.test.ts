@@ -100,7 +100,7 @@ describe("a diff", () => {
     expect(shown(before, after)).toEqual(expected);
   });
 
-  test("long lines go on below, and very long ones say how much is missing", () => {
+  test("long lines continue below, and very long ones say how much is missing", () => {
     const rows = plainRows(written("a.ts", `${"word ".repeat(40)}\n`));
     expect(rows.length).toBe(4);
     expect(rows.slice(2).every((row) => row.startsWith("    "))).toBe(true);
@@ -193,7 +193,7 @@ describe("a diff", () => {
 });
 
 describe("the change a call would make", () => {
-  test("of Edit: no line numbers, since nobody looked where in the file it is", () => {
+  test("of Edit: no line numbers, since no one looked where in the file it is", () => {
     const input = { file_path: "src/a.ts", old_string: "foo(1)", new_string: "foo(1, 2)", replace_all: true };
     expect(plainRows(editDiff("Edit", input, { width }) ?? [])).toEqual([
       "src/a.ts  +1 −1 · every occurrence",

@@ -66,7 +66,7 @@ describe("markdown", () => {
     expect(rows(text, 80)).toEqual([expected]);
   });
 
-  test("a table fits its columns, wide cells go on below", () => {
+  test("a table fits its columns, wide cells continue below", () => {
     const table = "| Name | What it is |\n|:--|--:|\n| a | one two three |\n| `bb` | x \\| y |";
     expect(rows(table, 40)).toEqual([
       "Name │    What it is",
@@ -100,7 +100,7 @@ describe("markdown", () => {
     ]);
   });
 
-  test("long code goes on behind another bar", () => {
+  test("long code continues behind another bar", () => {
     expect(rows("```\naaaa bbbb cccc\n```", 12)).toEqual(["│ aaaa bbbb", "┊ cccc"]);
   });
 

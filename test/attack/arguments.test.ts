@@ -408,7 +408,7 @@ describe("the same arguments, written otherwise", () => {
   });
 });
 
-test("a command that is longer than can be looked at: never runs, and nobody is asked", async () => {
+test("a command that is longer than can be looked at: never runs, and no one is asked", async () => {
   const after = await attack(scene(), {
     ...ALL,
     interactors: [approving()],

@@ -21,7 +21,7 @@ import { eventsOf, session, tool } from "../support/run-kit.ts";
 import { calling, failingAt, working } from "../support/stopped-runs.ts";
 import { hasWall } from "../support/walls.ts";
 
-// A stage with hard limits that count, whose model tries to do more. Somebody approves every request: none may be made for a call
+// A stage with hard limits that count, whose model tries to do more. A person approves every request: none may be made for a call
 // beyond a limit.
 
 const WRITING = ["Read", "Edit", "Write", "Bash"];
@@ -88,7 +88,7 @@ describe("a limit on edited lines", () => {
     const { outcomes } = await attack(
       place,
       limited({ maxEditLines: 5 }, [
-        // Nobody has read it.
+        // No call has read it.
         write("a.txt", lines(5)),
         read("a.txt"),
         edit("a.txt", "nowhere", lines(9)),
@@ -159,7 +159,7 @@ describe("in a stage that limits edits", () => {
   ];
   const reads = ["ls", "cat a.txt | head -3", "grep -rn alpha . | wc -l", "echo done > /dev/null"];
 
-  test("a command without a sandbox runs only if it is known to only read; nobody is asked", async () => {
+  test("a command without a sandbox runs only if it is known to only read; no one is asked", async () => {
     const place = scene();
     for (const rules of [WRITING, ["Read", "Edit", "Bash(npm test *)", "Bash(sed *)", "Bash(node *)"]]) {
       const { outcomes, events } = await attack(
@@ -357,7 +357,7 @@ describe("after a kill", () => {
   const calls: readonly Call[] = [write("a/1", lines(2)), write("a/2", lines(2)), write("a/3", lines(2)), read("a/1")];
   const limits: StateLimits = { maxEditLines: 5, maxToolCalls: 3, maxResultBytes: 50 };
 
-  /** Runs until this record would be written, and goes on with it in another process. */
+  /** Runs until this record would be written, and resumes it in another process. */
   async function resumed(stopsAt: RegExp | undefined) {
     const place = scene();
     const memory = createMemoryJournals();

@@ -33,7 +33,7 @@ const huge =
     closeSync(fd);
   };
 
-describe("a named pipe in the workspace, with nobody at its other end", () => {
+describe("a named pipe in the workspace, with no one at its other end", () => {
   attacks(FILES, [
     {
       name: "read, searched, edited or written",
@@ -159,7 +159,7 @@ describe("other things that are no files", () => {
   ]);
 });
 
-describe("a command's own devices, with nobody there", () => {
+describe("a command's own devices, with no one there", () => {
   const none = { allowedTools: ["Bash"] } as const;
   attacks(none, [
     {
@@ -220,7 +220,7 @@ describe("a command's own devices, with nobody there", () => {
       outcomes: ["timeout", "timeout"],
     },
   ]);
-  test("a pipe nobody writes to: never holds a command beyond its time", async () => {
+  test("a pipe no one writes to: never holds a command beyond its time", async () => {
     const here = scene();
     pipeAt("pipe")(here);
     const after = await attack(here, { ...none, calls: [["Bash", { command: "cat pipe", timeout: 300 }]] });

@@ -297,7 +297,7 @@ describe("settings of a submodule", () => {
     const after = await attack(here, { ...READING, calls: [bash("git status"), bash("git diff")] });
     expect(after.outcomes).toEqual(["ok", "ok"]);
   });
-  test("the settings of a submodule whose programs nobody asked about, under a grant that was denied: never run", async () => {
+  test("the settings of a submodule whose programs no one asked about, under a grant that was denied: never run", async () => {
     const here = scene();
     submodule(here);
     setting(here, programs(here), `${modules}/config`);

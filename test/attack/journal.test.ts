@@ -165,7 +165,7 @@ describe("a known key", () => {
   });
 });
 
-describe("text that looks like a key nobody named", () => {
+describe("text that looks like a key no one named", () => {
   const looks: Readonly<Record<string, string>> = {
     "a provider's key": `sk-ant-${"a1B2c3D4e5".repeat(4)}`,
     "a token of a forge": `ghp_${"a1B2c3D4e5".repeat(4)}`,

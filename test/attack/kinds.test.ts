@@ -214,7 +214,7 @@ describe("a state cannot pretend", () => {
     expect("polluted" in {}).toBe(false);
   });
 
-  test("with a kind that nobody executes", async () => {
+  test("with a kind that no one executes", async () => {
     const live = session({ model: noModel });
     await expect(live.run(one(), task)).rejects.toMatchObject({ code: "session_invalid" });
   });

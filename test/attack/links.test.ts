@@ -195,7 +195,7 @@ describe("a symbolic link in the workspace, where everything asked is approved",
   ]);
 });
 
-describe("a symbolic link under a command that reads, with nobody there", () => {
+describe("a symbolic link under a command that reads, with no one there", () => {
   const READING = { allowedTools: ["Bash"] } as const;
   const links = (here: Scene): void => {
     link("links/leak", outside)(here);

@@ -69,7 +69,7 @@ describe("an approval from another process, once the run has started a process w
     expect((await answersIn(live, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
   });
 
-  test("never counts in a question: the model is told that nobody answered", async () => {
+  test("never counts in a question: the model is told that no one answered", async () => {
     const made = office();
     const model = saying(calls("Escape"), calls(["AskUser", { question: "Which?" }]));
     const { live, handle, elsewhere } = begun({ ...made, model });
@@ -108,7 +108,7 @@ describe("an approval counts", () => {
     ]);
   });
 
-  test("from anywhere, in a run that was started so; its record keeps that, and nobody can add it later", async () => {
+  test("from anywhere, in a run that was started so; its record keeps that, and no one can add it later", async () => {
     const made = office({ answers: "any" });
     const { live, handle, elsewhere } = begun(made);
     await sent(elsewhere, await open(elsewhere));

@@ -58,13 +58,13 @@ async function overtaken(meanwhile: string, limit?: number) {
   return { resumed, events: () => eventsOf(own, handle.runId), runId: handle.runId };
 }
 
-test("a run that went on with another pipeline meanwhile: never goes on unasked with the one it was compared with", async () => {
+test("a run that went on with another pipeline meanwhile: never continues unasked with the one it was compared with", async () => {
   const { resumed, events } = await overtaken("Two.");
   await expect(resumed).rejects.toMatchObject({ code: "pipeline_changed" });
   expect(dataOf(await events(), "run.resumed")).toHaveLength(1);
 });
 
-test("a run that went on with the same pipeline meanwhile is read again and goes on", async () => {
+test("a run that went on with the same pipeline meanwhile is read again and continues", async () => {
   const { resumed, events } = await overtaken("One.");
   expect((await resumed).status).toBe("completed");
   expect(dataOf(await events(), "run.resumed")).toHaveLength(2);

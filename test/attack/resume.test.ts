@@ -107,7 +107,7 @@ test("an approval for another digest, put straight into the store: never mints a
   expect([ran(events, "Write"), denied]).toEqual([0, ["denied"]]);
 });
 
-test("a model that says other arguments when the run goes on: never gets what was granted for the recorded ones", async () => {
+test("a model that says other arguments when the run continues: never gets what was granted for the recorded ones", async () => {
   const here = scene();
   const runId = await suspended(here, [write("new.txt", "asked")]);
   await answer(here, runId, "approve");
@@ -116,7 +116,7 @@ test("a model that says other arguments when the run goes on: never gets what wa
   expect(here.text("new.txt")).toBe("asked");
 });
 
-test("a wider envelope: never lets a recorded run go on unasked, nor turns its verdicts when accepted", async () => {
+test("a wider envelope: never lets a recorded run continue unasked, nor turns its verdicts when accepted", async () => {
   const here = scene();
   const runId = await suspended(here, [write("new.txt"), write("two.txt")]);
   await answer(here, runId, "deny");

@@ -101,7 +101,7 @@ test.each([
   ["reverses", "\u202e", "U+202E"],
   ["isolates", "\u2066", "U+2066"],
   ["tags", "\u{e0041}", "U+E0041"],
-])("text that nobody sees is not in a file that somebody trusts: %s", async (_, hidden, code) => {
+])("invisible text is refused in a file that a user trusts: %s", async (_, hidden, code) => {
   const yaml = `id: w\ninitial: working\nstates:\n  working: { allowed_tools: [], on: { DONE: complete } } # ${hidden}\n  complete: { type: final }\n`;
   const stage = `---\nallowedTools: []\ncompletionTool: finish\ncompletionSchema: {}\n---\nWork${hidden}.\n`;
   const folder = { "w/pipeline.yaml": "id: w\ninitial: working\ntransitions: [{ from: working, to: done }]\n" };

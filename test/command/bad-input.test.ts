@@ -61,7 +61,7 @@ describe("nothing is written, and one message says what to fix, for", () => {
     expect(said.message).toContain(single);
   });
 
-  test("options of a run that goes on, for an answer after which none does here: exit 2", async () => {
+  test("options of a run that continues, for an answer after which none does here: exit 2", async () => {
     const at = deskHere();
     const said = await refused(at, ["answer", "r0", "x", "deny", "--allow-changed", "--mode", "yolo"]);
     expect(said).toMatchObject({ code: 2, error: "usage" });

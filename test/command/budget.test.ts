@@ -41,7 +41,7 @@ describe("money in what the command prints", () => {
     expect(stdout).not.toContain("$");
   });
 
-  test("a price that nobody knows is said not to be known, and how many calls it concerns", async () => {
+  test("a price that no one knows is said not to be known, and how many calls it concerns", async () => {
     const done = { calls: [{ id: "c1", name: "finish", input: { text: "done" } }] };
     await using server = await startChatServer(() => done, COMPATIBLE_CHAT);
     const env = { OPENAI_COMPATIBLE_BASE_URL: server.url };

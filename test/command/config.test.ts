@@ -66,7 +66,7 @@ describe("a config is loaded", () => {
     expect([printed(again).output, again.stderr]).toEqual(["ours", ""]);
   });
 
-  test("as it was trusted: once it is changed a run stops, unless it is to go on without it", async () => {
+  test("as it was trusted: once it is changed a run stops, unless it is to continue without it", async () => {
     const here = desk();
     const model = script(here);
     here.write("sluice.config.ts", "export default {};\n");
@@ -344,7 +344,7 @@ describe("a run", () => {
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
-  test("is resumed under the config it was started with, or not at all; one that was started without goes on without", async () => {
+  test("is resumed under the config it was started with, or not at all; one that was started without continues without", async () => {
     const here = desk();
     const text = configOf(
       here,

@@ -115,7 +115,7 @@ test("a model that cannot be used blocks: its provider is unknown, its key is mi
   }
 });
 
-test("a local Ollama that answers is asked what it has, and nobody else is", async () => {
+test("a local Ollama that answers is asked what it has, and no one else is", async () => {
   const here = desk();
   const asked: string[] = [];
   const server = createServer((request, response) => {

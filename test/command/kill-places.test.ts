@@ -99,7 +99,7 @@ test("a run killed in the middle of an answer makes that call again and no other
   expect(await place.run(["audit", run.runId, "--verify"])).toMatchObject({ code: 0 });
 });
 
-test("a run goes on with what its script says now, and with what it said before", async () => {
+test("a run continues with what its script says now, and with what it said before", async () => {
   const place = createPlace("http://127.0.0.1:9");
   const script = join(place.workspace, "script.json");
   const turn = (tool: string, input: Json, more: Readonly<Record<string, Json>> = {}) => ({
@@ -195,7 +195,7 @@ async function requestsIn(place: Place, runId: string): Promise<number> {
   return count;
 }
 
-test("a request answered while nobody works on the run is not asked again", async () => {
+test("a request answered while no one works on the run is not asked again", async () => {
   await using model = await startLoopbackModel(ASKING);
   const { place, runId, requestId } = await killedWaiting(model);
   const answered = await place.run(["answer", runId, requestId, "approve"]);
@@ -229,7 +229,7 @@ test("a request that was open when its run was killed is open again, and is answ
   await expectVerified(place);
 });
 
-test("a request that was open when its run was killed is denied when the run goes on with nobody there", async () => {
+test("a request that was open when its run was killed is denied when the run continues with no one there", async () => {
   await using model = await startLoopbackModel(ASKING);
   const { place, runId } = await killedWaiting(model);
   const resumed = await place.run(["resume", runId, "--output-format", "json"]);

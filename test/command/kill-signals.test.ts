@@ -100,7 +100,7 @@ test("a command that ends within five seconds of a signal is finished, recorded 
   expect(model.asked(place.key).flatMap(lastResults)).toEqual(["(no output)"]);
 });
 
-test("a command that goes on for longer is ended with the process, and its outcome is unknown", async () => {
+test("a command that continues for longer is ended with the process, and its outcome is unknown", async () => {
   await using model = await startLoopbackModel(
     bash("echo ran >> log.txt; echo $$ > pid.txt; sleep 600; echo late >> log.txt"),
   );
@@ -256,7 +256,7 @@ test("a run at work, even in a process that was stopped, is not taken up by anot
   expect(turnsOf(model, place)).toEqual(["submit_work 0"]);
 });
 
-test("of two processes that take up a killed run one goes on with it, and the other says so", async () => {
+test("of two processes that take up a killed run one continues with it, and the other says so", async () => {
   await using model = await startLoopbackModel({ submit_work: [DONE] });
   const place = createPlace(model.url);
   await killedIn(model, place);
@@ -274,7 +274,7 @@ test("of two processes that take up a killed run one goes on with it, and the ot
   expect(textOf(place, "hooks.log")).toBe("exit completed\nnext\n");
 });
 
-test("a run nobody knows is not taken up, and one that is meant is suggested", async () => {
+test("a run no one knows is not taken up, and one that is meant is suggested", async () => {
   await using model = await startLoopbackModel({ submit_work: [DONE] });
   const place = createPlace(model.url);
   await killedIn(model, place);

@@ -75,7 +75,7 @@ test("an Edit in the plan is asked about, the person denies it, and the run goes
   expect((await here.sluice(["audit", runId, "--verify"])).code).toBe(0);
 });
 
-test("without a person the Edit is denied as well, and the plan goes on", async () => {
+test("without a person the Edit is denied as well, and the plan continues", async () => {
   const here = project();
   const ended = await start(here, TRACE, ...JSON_OUT);
   expect([ended.code, printed(ended)]).toMatchObject([
@@ -85,7 +85,7 @@ test("without a person the Edit is denied as well, and the plan goes on", async 
   expect(auth(here)).toBe(EDITED);
 });
 
-test("a grant in the middle of a stage covers one call: another one with other arguments is asked about anew", async () => {
+test("a grant in the middle of a stage covers one call: another one with other arguments needs a request of its own", async () => {
   const here = project();
   const bash = (command: string) => turn(call("Bash", { command }));
   const turns = { ...TRACE, plan: [PLAN], execute: [bash("pwd"), bash("ls src"), DIFF] };

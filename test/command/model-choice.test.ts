@@ -87,7 +87,7 @@ test("SLUICE_MODEL comes before every key, --model before SLUICE_MODEL, and what
   expect(server.asked.map((line) => line.split(" ")[0])).toEqual(["/v1/chat/completions"]);
 });
 
-test("nothing set and nobody there: exit 4 with the variables of all providers, and no store", async () => {
+test("nothing set and no one there: exit 4 with the variables of all providers, and no store", async () => {
   const ended = await desk().sluice(RUN);
   expect(ended.code).toBe(4);
   const error = at(printed(ended), "error");

@@ -114,7 +114,7 @@ describe("each outcome in each format", () => {
     expect(at(report, "usage", "inputTokens")).toBeGreaterThan(0);
   });
 
-  test("a suspended run reports its stages so far, the open request and the command that goes on", async () => {
+  test("a suspended run reports its stages so far, the open request and the command that continues", async () => {
     const { sluice, script } = desk();
     const model = script({ work: [writesOutside, finishes()] });
     const ended = await sluice(["run", single, "x", "--model", model, "--wait=1ms", "--output-format", "json"]);
@@ -217,7 +217,7 @@ describe("input", () => {
 });
 
 describe("the reader of stdout", () => {
-  test("may go away: the run goes on to its end", async () => {
+  test("may go away: the run continues to its end", async () => {
     const { start, script, folder } = desk();
     const model = script({
       first: [turn(call("Write", { file_path: "one.txt", content: "1" })), { delayMs: 150, ...finishes() }],

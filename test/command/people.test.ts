@@ -42,7 +42,7 @@ async function waiting(of: Pick<Desk, "start">, model: string, pipeline = single
 }
 
 describe("a run that waits, seen from another process", () => {
-  test("is listed as running, shown with its open request and the line that answers it, and goes on when that is run", async () => {
+  test("is listed as running, shown with its open request and the line that answers it, and continues when that is run", async () => {
     const here = deskOfTwo();
     const { runId, running, announced } = await waiting(here, here.script(writesThenEnds));
     const [runs, show, shown] = await Promise.all([
@@ -91,7 +91,7 @@ describe("a run that waits, seen from another process", () => {
     expect((await here.sluice(["audit", runId])).stdout).toContain("not today");
   });
 
-  test("deferred, it goes on without the call", async () => {
+  test("deferred, it continues without the call", async () => {
     const here = deskOfTwo();
     const { runId, running } = await waiting(here, here.script(writesThenEnds));
     expect((await here.sluice(["answer", runId, "t1.c0", "defer"])).stdout).toContain("deferred");
@@ -183,7 +183,7 @@ describe("sluice answer", () => {
     expect([existsSync(join(here.folder, "l.txt")), existsSync(join(here.folder, "r.txt"))]).toEqual([true, false]);
   });
 
-  test("of a run that nobody works on says so; it cannot be answered twice; --resume goes on with it", async () => {
+  test("of a run that no one works on says so; it cannot be answered twice; --resume continues with it", async () => {
     const here = desk();
     const script = { work: [turn(writes("one.txt")), turn(writes("two.txt")), finishes("end")] };
     const args = ["run", single, "x", "--model", here.script(script), "--wait=1ms", "--output-format", "json"];

@@ -90,7 +90,7 @@ describe("sluice resume finds the pipeline again", () => {
     return textAt(printed(await here.sluice(args)), "runId");
   };
 
-  test("by its file, and goes on with the model, the mode and the workspace it was started with", async () => {
+  test("by its file, and continues with the model, the mode and the workspace it was started with", async () => {
     const here = desk();
     const runId = await suspended(here, `${here.write("p.ts", source)}#single`);
     const elsewhere = here.write("elsewhere/file", "");

@@ -72,7 +72,7 @@ test("a file that is there is not recorded over, and what cannot be replayed is 
   expect(printed(none)).toMatchObject({ error: { code: "cassette_not_found" } });
 });
 
-test("a run that is suspended and resumed goes on in its cassette, which replays it whole", async () => {
+test("a run that is suspended and resumed continues in its cassette, which replays it whole", async () => {
   const at = desk();
   const ask = { calls: [{ tool: "AskUser", input: { question: "Which?" } }] };
   const script = at.script({ asker: [ask, finishes("blue")] });

@@ -30,7 +30,7 @@ test.each([
   expect((await here.sluice(["runs"])).stdout).toMatch(new RegExp(`^${runId} +suspended`, "m"));
 });
 
-test("what was stopped goes on with the line that was printed: finished calls are not repeated", async () => {
+test("what was stopped continues with the line that was printed: finished calls are not repeated", async () => {
   const here = desk();
   const script = { first: [turn(call("Write", { file_path: "a.txt", content: "1" })), slow], second: [finishes()] };
   const model = here.script(script);

@@ -192,7 +192,7 @@ test("a follower of a tree that takes long to look over rests in between", async
   expect(await following).toHaveLength(52);
 });
 
-test("nobody listens to the store once no run works and nobody waits", async () => {
+test("no one listens to the store once no run works and no one waits", async () => {
   const store = createMemoryJournals().connect();
   let listening = 0;
   const host = createHost(
@@ -221,7 +221,7 @@ test("nobody listens to the store once no run works and nobody waits", async () 
   expect(listening).toBe(0);
 });
 
-test("a listener that throws is reported and told no more; the run and the other listeners go on", async () => {
+test("a listener that throws is reported and told no more; the run and the other listeners continue", async () => {
   const faults: unknown[] = [];
   const host = createHost(createMemoryJournals().connect(), { onFault: (fault) => faults.push(fault) });
   const [broken, whole] = [

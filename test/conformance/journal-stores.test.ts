@@ -109,7 +109,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.run("r1")).toEqual({ ...row, cancel: { reason: "why", by: "me", at: 9 } });
   });
 
-  test("a child may be added by the owner of its tree as it is, and a request closed that nobody opened", async () => {
+  test("a child may be added by the owner of its tree as it is, and a request closed that no one opened", async () => {
     const { store, other } = opened();
     const next = chainOf("r1");
     const epoch = await startRun(store, "r1", next);
@@ -119,7 +119,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.run("r1")).toMatchObject({ records: 2 });
   });
 
-  test("a run's row is nobody's to change", async () => {
+  test("a run's row is no one's to change", async () => {
     const { store } = opened();
     const input = { list: [1] };
     await store.create({ runId: "r1", rootId: "r1", createdAt: 1, input }, begun("r1"));
@@ -165,7 +165,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     ]);
   });
 
-  test("a root is claimed by one owner at a time, each time anew, and given up by its owner alone", async () => {
+  test("a root is claimed by one owner at a time, each time again, and given up by its owner alone", async () => {
     const { store, other } = opened();
     const epoch = await startRun(store, "r1");
     expect(await refusal(() => other.claim("r1"))).toBe("Host run_owned");
@@ -200,7 +200,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect((await store.runs("r1")).map(({ runId }) => runId)).toEqual(["r1", "r1/fan/a"]);
   });
 
-  test("whole runs are added together or not at all, and belong to nobody", async () => {
+  test("whole runs are added together or not at all, and belong to no one", async () => {
     const { store, other } = opened();
     const end = { status: "failed", value: { why: 1 } } as const;
     const runOf = (runId: string) => {
@@ -309,7 +309,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect([await ids("r1"), await ids()]).toEqual([["c1"], ["z", "c1"]]);
   });
 
-  test("only what is over as a whole, and held by nobody, is removed, with all of it", async () => {
+  test("only what is over as a whole, and held by no one, is removed, with all of it", async () => {
     const { store, other, owner } = opened();
     const end = { status: "completed", value: null } as const;
     const over = async (by: JournalStore, root: string, keys: readonly string[], done: readonly string[]) => {
@@ -344,7 +344,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.run("gone")).toMatchObject({ records: 1 });
   });
 
-  test("a handle that is closed refuses every call, tells nobody, and its roots can be claimed", async () => {
+  test("a handle that is closed refuses every call, tells no one, and its roots can be claimed", async () => {
     const { store, other } = opened();
     const epoch = await startRun(store, "r1");
     const { record } = begun("r2");

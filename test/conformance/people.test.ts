@@ -155,7 +155,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(live);
   });
 
-  test("when all have crashed nobody is there: denied, and the run goes on", async () => {
+  test("when all have crashed no one is there: denied, and the run continues", async () => {
     const broken = ["a", "b"].map((name) => callbackInteractor(name, () => Promise.reject(new Error("crashed"))));
     const { live, ran, handle, model } = asking({ interactors: broken });
     expect(await handle).toMatchObject({ status: "completed", denied: [{ cause: "no_interactor" }] });
@@ -163,7 +163,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(live);
   });
 
-  test("a request that nobody answers in time is denied with cause timeout; later answers are refused, here and elsewhere", async () => {
+  test("a request that no one answers in time is denied with cause timeout; later answers are refused, here and elsewhere", async () => {
     const me = person("me");
     const { live, ran, handle, model, stores } = asking({ interactors: [me], requestTimeoutMs: 60_000 });
     await soon(() => me.seen.length === 1);
@@ -219,7 +219,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(live);
   });
 
-  test("with nobody there a grant is denied and a question says no_interactor; the run goes on", async () => {
+  test("with no one there a grant is denied and a question says no_interactor; the run continues", async () => {
     const model = saying(calls("Deploy", ["AskUser", { question: "Which?" }]));
     const { live, ran } = office(make().host(), { model });
     const result = await live.run(one(worker({ allowedTools: ["AskUser"] })), task);
@@ -231,7 +231,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(live);
   });
 
-  test("a run that waits only so long is suspended, and an answer that comes later lets another host go on", async () => {
+  test("a run that waits only so long is suspended, and an answer that comes later lets another host continue", async () => {
     const stores = make();
     const pipe = one(worker());
     const here = office(stores.host(), { model: saying(deploy()), wait: 30_000 });

@@ -55,7 +55,7 @@ function fill(folder: string, leave: number): string {
 }
 
 describe.skipIf(!mayMount())("a full disk", () => {
-  test("refuses the record, keeps everything before it, and goes on when there is room again", async () => {
+  test("refuses the record, keeps everything before it, and continues when there is room again", async () => {
     const disk = mountSmall(4096);
     const store = open(join(disk, "store"));
     const next = chainOf("r1");

@@ -290,7 +290,7 @@ describe("a lock that another process holds while a run is at work", () => {
     expect(await run).toMatchObject({ status: "completed" });
   });
 
-  test("stops the run when it is long, which says so and goes on when it is gone", async () => {
+  test("stops the run when it is long, which says so and continues when it is gone", async () => {
     const { outside, locker, live, run } = await locked();
     const { code, mend } = FAULTS.locked;
     await expect(run).rejects.toMatchObject({ class: "Host", code, message: expect.stringMatching(mend) });
@@ -319,7 +319,7 @@ async function meetAt(
   return came;
 }
 
-test("a disk that fails from any commit on stops the run before its next effect, says why, and the run goes on once it works", async () => {
+test("a disk that fails from any commit on stops the run before its next effect, says why, and the run continues once it works", async () => {
   const fault = (at: number): PlannedFault => ({ kind: KINDS[at % KINDS.length] ?? "write", at, lasts: true });
   const commits = await commitsOfWhole();
   expect(commits).toHaveLength(44);

@@ -117,7 +117,7 @@ describe.each([
     );
   });
 
-  test("a cut tail and a journal that was hashed anew are found with the head that was kept", () => {
+  test("a cut tail and a journal that was hashed again are found with the head that was kept", () => {
     const journals = journalsOf();
     const [top, ...below] = journals;
     assert(

@@ -262,7 +262,7 @@ export function stateMaker(playOf: (runId: string) => Play): (node: StateNode) =
   };
 }
 
-/** Changes a file of the workspace, as far as anybody can tell. */
+/** Reports a changed file of the workspace to the run. */
 const TOUCH = "touch";
 const touch = tool(TOUCH, {
   subjects: (input, { root }) => [{ kind: "path", real: join(root, String(field(input, "path"))), access: "write" }],

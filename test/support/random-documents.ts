@@ -38,7 +38,7 @@ function merged(...parts: readonly fc.Arbitrary<Record<string, Json>>[]): fc.Arb
   return fc.tuple(...parts).map((all): JsonObject => Object.assign({}, ...all));
 }
 
-/** Whichever way a person has to approve it, or nobody. */
+/** How a person has to approve it, if one has to. */
 const asks = fc.oneof(
   { weight: 4, arbitrary: fc.constant({}) },
   {

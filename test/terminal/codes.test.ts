@@ -198,7 +198,7 @@ test("without a terminal no code is shown, which is said once; with --answers an
   ]);
 });
 
-test("a run that nobody works on is answered by whoever goes on with it in a terminal, and by nobody else", async () => {
+test("a run that no one works on is answered by whoever continues with it in a terminal, and by no one else", async () => {
   const at = project("command");
   const first = at.sluice(at.run.replace("--wait", "--wait=1s").split(" "));
   expect(first.status).toBe(3);

@@ -61,7 +61,7 @@ test("a run through deny, approve, which counts for one call only, and decide la
   }
 });
 
-test("Esc denies only the card that has the keys, and the run goes on", async () => {
+test("Esc denies only the card that has the keys, and the run continues", async () => {
   const place = appPlace();
   place.write("a.txt", "one\n");
   place.script({ plan: [READ, edit("one", "two"), PLANNED], execute: [CHANGED], review: [REVIEWED] });

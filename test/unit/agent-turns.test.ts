@@ -165,7 +165,7 @@ const noHeard: Heard = { stage: "", turn: 0, attempt: 0, messages: [], tools: []
 describe("calls that repeat", () => {
   const turnsOf = (calls: readonly ScriptedTurn[]) => talker(({ turn }) => calls[turn] ?? finish());
 
-  test("the third identical call in a row does not run and is told so; another call in between starts anew", async () => {
+  test("the third identical call in a row does not run and is told so; another call in between starts again", async () => {
     let ran = 0;
     const counted = tool("Look", { effect: "read", execute: async () => ({ ok: true, output: `run ${++ran}` }) });
     const model = turnsOf([look(), look(), look(), look("b"), look(), look()]);
@@ -263,7 +263,7 @@ describe("the completion", () => {
     expect(types.indexOf("call.finished")).toBeLessThan(types.indexOf("completion.accepted"));
   });
 
-  test("that a schema throws on, or makes something else of than JSON, is refused and the stage goes on", async () => {
+  test("that a schema throws on, or makes something else of than JSON, is refused and the stage continues", async () => {
     const broken = z.object({ summary: z.string() }).transform(({ summary }) => {
       if (summary === "throw") throw new Error("a bug in a schema");
       return summary === "date" ? { at: new Date(0) } : { summary };
@@ -393,7 +393,7 @@ describe("a model that fails", () => {
     expect(await waiting).toMatchObject({ status: "completed" });
   });
 
-  test("while it waits to be asked again, a run that is resumed goes on with that wait, and counts its tries on", async () => {
+  test("while it waits to be asked again, a run that is resumed continues with that wait, and counts its tries on", async () => {
     const { clock, first, second } = twoHosts();
     const model = talker(({ attempt }) => (attempt < 3 ? { errors: [overloaded, overloaded] } : finish()));
     const pipe = one(worker());
@@ -442,7 +442,7 @@ test("a resumed stage sends the transcript it had: no finished turn or call is a
   expect(ran).toBe(2);
 });
 
-test("a script goes on over the visits and attempts of its stage", async () => {
+test("a script continues over the visits and attempts of its stage", async () => {
   const model = talker(({ turn }) => finish(String(turn)));
   const state = worker({
     assert: (_result, ctx) => (ctx.visit === 1 && ctx.attempt === 1 ? { retry: "once more" } : "ok"),

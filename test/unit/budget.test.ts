@@ -149,7 +149,7 @@ describe("a cap on money", () => {
     expect(reached[0]?.requested).toBeGreaterThan(1);
   });
 
-  test("sets a prompt aside at the dearest of its prices, since nobody knows what a cache will do with it", async () => {
+  test("sets a prompt aside at the dearest of its prices, since no one knows what a cache will do with it", async () => {
     const run = async (cacheWrite: number) => {
       const model = billedModel(() => finishes({ input: 10, output: 1 }));
       const own = { "billed/model": { ...PRICE, cacheWrite } };
@@ -419,7 +419,7 @@ describe("when a run is resumed", () => {
     expect(after.asked).toEqual([]);
   });
 
-  test("a cap that was added over calls without a price is refused, since nobody knows what is left of it", async () => {
+  test("a cap that was added over calls without a price is refused, since no one knows what is left of it", async () => {
     const { clock, first, second } = twoHosts();
     const model = billedModel(({ turn }) => (turn === 0 ? looks({ input: 5, output: 1 }) : { kind: "hang" }));
     const handle = session({ model, tools, clock, host: first }).start(one(state()), task);
@@ -488,7 +488,7 @@ describe("the context window", () => {
     });
   });
 
-  test("that is large enough, or that nobody knows, is not spoken of", async () => {
+  test("that is large enough, or that no one knows, is not spoken of", async () => {
     for (const window of [1_250, undefined]) {
       const { live, pipe } = filling(window);
       const result = await live.run(pipe, task);

@@ -230,7 +230,7 @@ describe("a call that is stopped", () => {
     await expect(next).rejects.toMatchObject({ name: "AbortError" });
   });
 
-  test("that nobody stops in the replay fails five seconds later than it was stopped, and says why", async () => {
+  test("that no one stops in the replay fails five seconds later than it was stopped, and says why", async () => {
     const { file } = await stopped();
     const clock = handClock();
     const parts = partsOf((await replaying(file, { clock })).at(at)).catch((error: unknown) => error);
@@ -272,7 +272,7 @@ test("a caller that reads no further is recorded as far as it read", async () =>
 });
 
 describe("the pace", () => {
-  test("is at once when nobody asks for one, and as recorded, or faster, by the clock", async () => {
+  test("is at once when no one asks for one, and as recorded, or faster, by the clock", async () => {
     const { file, exchange } = tape();
     const clock = handClock();
     const slow = modelFrom(async () => {
@@ -533,7 +533,7 @@ describe("strict replay", () => {
     for (const text of ["one", "two", "one"]) expect(await partsOf(replay.at(at))).toEqual(said(text));
   });
 
-  test("goes on where the lines of failed tries were removed", async () => {
+  test("continues where the lines of failed tries were removed", async () => {
     const { file, lines } = tape();
     const script = scriptedModel({ stages: { plan: [{ text: "ok", errors: [{ status: 529 }] }] } });
     const model = await recordModel(script, file, { env, cwd: "/" });

@@ -131,7 +131,7 @@ test("a changed pipeline is refused with a list of everything that is other", as
   });
 });
 
-test("one that is allowed goes on with the new pipeline over the recorded past, and the record says who allowed what", async () => {
+test("one that is allowed continues with the new pipeline over the recorded past, and the record says who allowed what", async () => {
   const { runId, after, host } = await left();
   const result = await after.resume(second(), runId, { allowChanged: true, by: "ann" });
   expect(result).toMatchObject({ status: "completed", output: "good" });
@@ -205,7 +205,7 @@ test("a fork of a fork is compared with the pipeline that recorded the past it t
   expect(await forkOf(on.runId, "review#1", second())).toMatchObject({ status: "completed" });
 });
 
-test("a run that was in a state which is gone, or whose steps are others now, is refused and goes on with the old one", async () => {
+test("a run that was in a state which is gone, or whose steps are others now, is refused and continues with the old one", async () => {
   const { runId, after, host } = await left();
   const gone = pipeline({
     id: "changing",

@@ -250,7 +250,7 @@ test("an input that does not fit in two places is refused with both", async () =
   expect(reading).toEqual({ ok: false, reason: expect.stringMatching(/\$\.a [^;]+; \$\.b [^;]+$/) });
 });
 
-test("a check that breaks down is no choice that does not fit: the fault goes on to the caller", async () => {
+test("a check that breaks down is no choice that does not fit: the fault continues to the caller", async () => {
   const review = spec.states.get("review");
   const inputSchema = review?.inputSchema;
   if (review === undefined || inputSchema === undefined) throw new Error("review has an inputSchema");

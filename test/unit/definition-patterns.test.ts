@@ -109,7 +109,7 @@ test("quoted words of a rule may hold spaces", () => {
   expect(matchesArgv(pattern, ["git", "commit", "-m", "a", "b"], [false, false, false, false, false])).toBe(false);
 });
 
-test("a word nobody called known counts as unknown, and no command falls under no rule", () => {
+test("a word no one called known counts as unknown, and no command falls under no rule", () => {
   expect(matchesArgv(parsePattern("Bash(npm test)"), ["npm", "test"], [false])).toBe(false);
   expect(matchesArgv(parsePattern("Bash(*)"), [], [])).toBe(false);
 });

@@ -14,7 +14,7 @@ describe("the order of the machine's word", () => {
     expect(verdict).toEqual({ kind: "deny", cause: "unknown_tool", reason: "no live tool has this name" });
   });
 
-  test("arguments that could not be read are invalid input, and nobody is asked", () => {
+  test("arguments that could not be read are invalid input, and no one is asked", () => {
     const tool = { effect: "write", builtin: true } as const;
     const state = { mode: "ask", allow: compileEnvelope([]), workspace, tool } as const;
     expect(decide({ tool: "Edit", inputFault: "not JSON" }, compileEnvelope([]), state)).toMatchObject({

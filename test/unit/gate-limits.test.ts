@@ -109,7 +109,7 @@ test("a subject of a kind the gate does not know is beyond a limit", () => {
   expect(judged(nowhere)).toBe("limit");
 });
 
-describe("nobody approves himself", () => {
+describe("no one approves himself", () => {
   test.each([
     "sluice answer r1 plan#1/a1/t1.c0 approve",
     "sluice cancel r1",

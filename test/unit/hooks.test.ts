@@ -45,7 +45,7 @@ test("without a veto the call goes through, each hook having been asked once, in
   expect(clock.waiting()).toBe(0);
 });
 
-test("the first veto stands, with whose it is, and nobody further is asked", async () => {
+test("the first veto stands, with whose it is, and no one further is asked", async () => {
   const asked: string[] = [];
   const last: GuardHook = () => {
     asked.push("last");

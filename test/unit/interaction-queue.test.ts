@@ -216,7 +216,7 @@ test("one that is sent away by another's answer is not asked any more", async ()
   expect(bob.seen).toEqual([]);
 });
 
-describe("nobody there", () => {
+describe("no one there", () => {
   const none = { kind: "none", cause: "no_interactor" };
 
   test("without interactors a request is resolved with no_interactor, unless it may wait", async () => {
@@ -235,7 +235,7 @@ describe("nobody there", () => {
     expect(ids(queue.pending())).toEqual(["q2"]);
   });
 
-  test("when all have declined or crashed the request falls to nobody", async () => {
+  test("when all have declined or crashed the request falls to no one", async () => {
     const rules = [
       callbackInteractor("a", () => undefined),
       callbackInteractor("b", () => Promise.reject(new Error("x"))),
@@ -246,7 +246,7 @@ describe("nobody there", () => {
     expect(submitted).toMatchObject([{ requestId: "q1", resolution: none }]);
   });
 
-  test("a request nobody here answers is left open and keeps none of the others waiting", async () => {
+  test("a request no one here answers is left open and keeps none of the others waiting", async () => {
     const rule = callbackInteractor("rule", ({ requestId }) => (requestId === "q1" ? undefined : approve));
     const { queue, submitted, leftOpen } = bench({ interactors: [rule], whenNobody: () => "wait" });
     for (const id of ["q1", "q2", "q3"]) queue.add(request(id));
@@ -304,7 +304,7 @@ describe("coming and going", () => {
     expect(ann.seen[0]?.signal.aborted).toBe(true);
   });
 
-  test("when the last one leaves, what was shown falls to nobody, and their answer is dropped", async () => {
+  test("when the last one leaves, what was shown falls to no one, and their answer is dropped", async () => {
     const ann = person("ann");
     const { queue, submitted } = bench();
     const leave = queue.attach(ann);

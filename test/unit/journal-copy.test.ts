@@ -160,7 +160,7 @@ describe("of a fork that is open", () => {
     return made.map(({ runId }) => runId);
   };
 
-  test("come along those that completed, unless they are to begin anew", async () => {
+  test("come along those that completed, unless they are to begin again", async () => {
     expect(await copied({})).toEqual(["r2", "r2/fan/done"]);
     expect(await copied({ again: [] })).toEqual(["r2", "r2/fan/done"]);
     expect(await copied({ again: ["failed", "none"] })).toEqual(["r2", "r2/fan/done"]);
@@ -279,7 +279,7 @@ test("what a step says of heads stays as it was said, also where no run comes al
   await host.close();
 });
 
-test("a run that is at work can be copied, and goes on", async () => {
+test("a run that is at work can be copied, and continues", async () => {
   const clock = handClock();
   const host = createHost(createMemoryJournals().connect(), { clock });
   const task = await start(host, async (steps) => {

@@ -111,7 +111,7 @@ describe("an export that is read", () => {
     },
   );
 
-  test("of a run at work has no end, nor has one whose end nobody could have written", () => {
+  test("of a run at work has no end, nor has one whose end no one could have written", () => {
     const open = journal("r1", [started, step(0, "end", "done", { ...DONE })]);
     const { end: _end, ...atWork } = open;
     const read = (each: RunJournal): RunJournal | undefined =>
@@ -391,7 +391,7 @@ describe("an export that is verified", () => {
       expect(faultsOf([closed(children), childA])).toEqual(["r1/fan/a: its parent r1 ended without it"]);
   });
 
-  test("finds a journal that was hashed anew, though it fits itself", () => {
+  test("finds a journal that was hashed again, though it fits itself", () => {
     const records: readonly JournalRecord[] = childB.records.map((one) => ({ ...one, incarnation: "i2" }));
     expect(faultsOf([parent, childA, rehashed({ ...childB, records })])).toEqual([
       "r1/fan/b: this is not the journal that its parent recorded",

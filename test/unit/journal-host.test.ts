@@ -35,7 +35,7 @@ test("a run that cannot be taken up says why; a lock that cannot be given back t
   expect(faults).toEqual([stuck]);
 });
 
-test("faults that concern no caller are warnings of the process where nobody takes them", async () => {
+test("faults that concern no caller are warnings of the process where no one takes them", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   onTestFinished(() => warned.mockRestore());
   const host = createHost(createMemoryJournals().connect(), { clock });

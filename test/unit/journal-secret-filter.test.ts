@@ -130,7 +130,7 @@ describe("of a stream is held back", () => {
       expect([text, begun(text)]).toEqual([text, held]);
   });
 
-  test("nothing for values that are too short, and only what can go on", () => {
+  test("nothing for values that are too short, and only what can continue", () => {
     expect(filterOf(["short", "A"]).begun("shor")).toBe(0);
     const alike = filterOf(["abcdefgh", "A"], ["abcxyz-12", "B"]);
     expect([alike.begun("abcd"), alike.begun("abcx"), alike.begun("abc")]).toEqual([4, 4, 3]);

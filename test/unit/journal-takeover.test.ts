@@ -45,7 +45,7 @@ describe("a run that is ended without its code", () => {
     return host;
   }
 
-  test("says of each request that nobody answered that it expired, by what it was, and why", async () => {
+  test("says of each request that no one answered that it expired, by what it was, and why", async () => {
     const host = await abandoned();
     expect(await host.cancel("r1", "enough", "me")).toBe("cancelled");
     const expired = (await eventsOf(host)).filter(({ type }) => type.endsWith(".expired"));

@@ -39,7 +39,7 @@ function forking(keys: readonly string[], child: (steps: StepRunner, key: string
 }
 
 describe("whoever listens to a run's live output", () => {
-  test("and throws is reported and told no more, while others hear on; with nobody there nothing is said", async () => {
+  test("and throws is reported and told no more, while others hear on; with no one there nothing is said", async () => {
     const { host, faults } = newHost();
     const heard: unknown[] = [];
     const told: unknown[] = [];

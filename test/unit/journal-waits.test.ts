@@ -66,7 +66,7 @@ function callStep<T extends Json>(
   return made instanceof Promise ? made.then(ended).finally(() => call.close()) : ended(made);
 }
 
-describe("whether a run may go on", () => {
+describe("whether a run may continue", () => {
   test("its signal aborts with the first reason, cancelled or stopped, and each keeps its own first reason", () => {
     const control = new Cancellation();
     expect([control.signal.aborted, control.cancelled, control.stopped]).toEqual([false, undefined, undefined]);

@@ -56,7 +56,7 @@ test("a row with an approval asks first, and nothing has changed yet", async () 
   expect({ ...state, outputs: state.outputs.object }).toEqual(before);
 });
 
-test("an approved event moves as if nobody had been asked, and says that somebody was", async () => {
+test("an approved event moves as if no one had been asked, and says that somebody was", async () => {
   const { step, state } = await machine([{ from: "a", on: { event: "DEPLOY" }, to: "b", approval: {} }]);
   const asked = event("DEPLOY", { n: 1 });
   const next = await step(answer(asked, await step(asked), true));
@@ -156,7 +156,7 @@ test("every kind of edge can need one: the end of a run, too", async () => {
   expect(effectOf(await step(failed("broke")), "approve").to).toBe("the end of the run");
 });
 
-test("no answer follows from a decision that asked nobody", async () => {
+test("no answer follows from a decision that asked no one", async () => {
   const { spec, state } = await machine();
   const of = event("B");
   const decision = await decide(spec, state, of);

@@ -257,7 +257,7 @@ describe("a row", () => {
     expect(trace.rejectedRows).toEqual([{ row: 0, why: "it is for the event END, this was failure" }]);
   });
 
-  test("whose choice cannot be followed fails the run at once, and asks nobody", async () => {
+  test("whose choice cannot be followed fails the run at once, and asks no one", async () => {
     const strict = work({ inputSchema: { type: "object", required: ["n"] } });
     const { step } = await started({
       stages: { a: work(), b: strict, ok: final("completed") },

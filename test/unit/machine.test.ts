@@ -344,7 +344,7 @@ describe("fan-outs", () => {
     });
   });
 
-  test("a failure route may go on to any state, which joins nothing", async () => {
+  test("a failure route may continue to any state, which joins nothing", async () => {
     const failing = { completed: () => fanOut(["b", "c"], { join: "d" }), failed: () => to("d", "instead") };
     const { state, step } = await started({ next: { a: failing } });
     await step(completed("a"));

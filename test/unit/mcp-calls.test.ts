@@ -107,7 +107,7 @@ describe("what a server sends besides answers", () => {
 });
 
 describe("an answer that is none", () => {
-  test("of another shape is a failed call of which nobody knows whether it happened", async () => {
+  test("of another shape is a failed call of which no one knows whether it happened", async () => {
     const { output } = await useServers({ bad: misbehaving("wrong-shape").config }, once);
     expect(output).toMatchObject({ code: "bad_answer", message: expect.stringContaining("It is unknown whether") });
   });

@@ -213,7 +213,7 @@ describe("what a session knows of its tools holds", () => {
     expect(bad.noted().filter((line) => line.startsWith("call act"))).toHaveLength(1);
   });
 
-  test("and when it was started anew", async () => {
+  test("and when it was started again", async () => {
     const bad = misbehaving("changes-between-starts");
     const { output } = await useServers({ bad: bad.config }, async (call) => [
       await call(act),

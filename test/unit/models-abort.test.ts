@@ -69,7 +69,7 @@ describe("when the signal aborts, a model call returns at once", () => {
     await cancelled;
   });
 
-  test("while a deaf provider has not answered yet; a failure that comes later is nobody's", async () => {
+  test("while a deaf provider has not answered yet; a failure that comes later is no one's", async () => {
     let fail: (reason: Error) => void = () => undefined;
     const model = modelFrom(
       () =>

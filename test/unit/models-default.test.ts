@@ -117,7 +117,7 @@ describe("a local Ollama", () => {
     expect(isSluiceError(thrown) && thrown.code).toBe("invalid_base_url");
   });
 
-  test("gets its key, and follows nobody elsewhere with it", async () => {
+  test("gets its key, and follows no one elsewhere with it", async () => {
     const seen: RequestInit[] = [];
     const fetch: typeof globalThis.fetch = (_url, init) => {
       seen.push(init ?? {});

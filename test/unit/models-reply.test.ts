@@ -120,7 +120,7 @@ describe("a whole stream becomes one value", () => {
     );
   });
 
-  test("tokens nobody counted are 0 and marked unknown", async () => {
+  test("tokens no one counted are 0 and marked unknown", async () => {
     const none = { total: undefined };
     const reply = await good([finish("stop", { inputTokens: none, outputTokens: none })]);
     expect(reply.usage).toMatchObject({ inputTokens: 0, outputTokens: 0, known: false });
@@ -369,7 +369,7 @@ describe("streams that make no sense", () => {
     expect(cancelled).toBe(true);
   });
 
-  test("a finish reason nobody knows is other", async () => {
+  test("a finish reason no one knows is other", async () => {
     expect((await good([part({ type: "text-delta", id: "0", delta: "a" }), finish("daydreaming")])).finishReason).toBe(
       "other",
     );

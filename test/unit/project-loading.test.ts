@@ -86,7 +86,7 @@ test("on a terminal trust is asked for once, with the names of the files, and is
   expect(third.asked[0]).toMatch(/has changed since you trusted it:\n {2}sluice\.config\.mjs {2}\(changed or new\)/);
 });
 
-test("whoever says no goes on without the config, where the folder was never trusted", async () => {
+test("whoever says no continues without the config, where the folder was never trusted", async () => {
   const root = withConfig("globalThis.evaluated = true;\n");
   const { projects, asked, said } = atTerminal(folder(), false);
   const project = await projects.open(root);

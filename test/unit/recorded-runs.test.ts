@@ -99,7 +99,7 @@ test("SLUICE_RECORD writes a cassette, and without it the cassette answers: the 
   expect(readdirSync(join(cassette, ".."))).toEqual(["notes.jsonl"]);
 });
 
-test("recording anew takes the place of the old cassette only when the run could start", async () => {
+test("recording again takes the place of the old cassette only when the run could start", async () => {
   const { cassette } = await recorded();
   const old = readFileSync(cassette, "utf8");
   const keyless = { cassette, files, env: RECORD, model: "anthropic/some-model" };

@@ -216,7 +216,7 @@ describe("a state that was left", () => {
     expect(took.slice(2)).toEqual(live);
   });
 
-  test("is asserted and routed anew: another answer is a difference", async () => {
+  test("is asserted and routed again: another answer is a difference", async () => {
     const journals = await recorded(one({ assert: () => "ok" }));
     const { divergence } = await replayed(one({ assert: () => ({ fail: "no" }) }), journals);
     expect(divergence).toMatchObject({ stepId: "a#1/a1/leave", path: "$.result.status", recorded: "completed" });
@@ -366,7 +366,7 @@ describe("a state that was left", () => {
     }
   });
 
-  test("is routed anew where its route cancels or fails the run itself", async () => {
+  test("is routed again where its route cancels or fails the run itself", async () => {
     for (const [next, kind, status] of [
       [() => cancel("enough"), "cancel", "cancelled"],
       [() => fail("no"), "fail", "failed"],

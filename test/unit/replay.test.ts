@@ -141,7 +141,7 @@ describe("a recorded run is replayed as it was recorded", () => {
     expect(divergence?.executionId).toBe("one#1");
   });
 
-  test("through several processes: a call that nobody knows the outcome of, a model call that was lost, a resume", async () => {
+  test("through several processes: a call that no one knows the outcome of, a model call that was lost, a resume", async () => {
     const clock = handClock();
     const memory = createMemoryJournals();
     const pipe = single({}, { maxTokens: 1_000_000 });

@@ -120,7 +120,7 @@ describe("an event whose row needs an approval", () => {
     expect(answered).toMatchObject([{ answer: "none", cause: "no_interactor", by: "headless" }]);
   });
 
-  test("asks anew for each try: an approval covers one", async () => {
+  test("asks again for each try: an approval covers one", async () => {
     const answers: Answer[] = [{ kind: "deny" }, { kind: "approve" }];
     const shown: PersonRequest[] = [];
     const live = session({

@@ -149,7 +149,7 @@ describe("the three modes", () => {
     expect(result.status).toBe("completed");
   });
 
-  test("without an envelope: allowlist asks nobody, and refuses what is not listed", async () => {
+  test("without an envelope: allowlist asks no one, and refuses what is not listed", async () => {
     const { ran, tools } = traced();
     const person = somebody({ kind: "approve" });
     const live = session({ model: noModel, mode: "allowlist", allow: ["Peek"], tools, interactors: [person] });
@@ -229,7 +229,7 @@ describe("a grant", () => {
     ]);
   });
 
-  test("that is denied goes back as a typed denial with the reason, and the stage goes on", async () => {
+  test("that is denied goes back as a typed denial with the reason, and the stage continues", async () => {
     const { ran, tools } = traced();
     const live = session({
       model: noModel,
@@ -276,7 +276,7 @@ describe("a grant", () => {
     expect(ran).toHaveLength(1);
   });
 
-  test("that nobody gives in time is denied with cause timeout; a later answer is refused", async () => {
+  test("that no one gives in time is denied with cause timeout; a later answer is refused", async () => {
     const { ran, tools } = traced();
     const live = session({ model: noModel, tools, requestTimeoutMs: 30_000, interactors: [somebody(() => never)] });
     const handle = live.start(one(calling([["Note"]], [])), task);
@@ -717,7 +717,7 @@ describe("AskUser", () => {
     ]);
   });
 
-  test("with nobody there says no_interactor, and the stage goes on", async () => {
+  test("with no one there says no_interactor, and the stage continues", async () => {
     const live = session({ model: noModel });
     const result = await live.run(one(ask()), task);
     expect(result).toMatchObject({ status: "completed", output: [{ code: "no_interactor" }] });

@@ -533,7 +533,7 @@ test("suspending runs no exit hook and decides nothing: an open request stays op
   expect(dataOf(events, "grant.consumed")).toHaveLength(1);
 });
 
-test("a writing call has five seconds when its run is suspended; one that goes on keeps the run owned until it ends", async () => {
+test("a writing call has five seconds when its run is suspended; one that continues keeps the run owned until it ends", async () => {
   const { clock, first, second } = twoHosts();
   const at = reached();
   let settle = (): void => undefined;

@@ -196,7 +196,7 @@ test("a failure cancels the others, waits for them, and is one failure of the st
   ]);
 });
 
-test("a failed fork that nobody routes fails the run with code fork", async () => {
+test("a failed fork that no one routes fails the run with code fork", async () => {
   const live = session({ model: noModel });
   const pipe = pipeline({
     id: "p",
@@ -293,7 +293,7 @@ test("ctx.fork is for the join alone", async () => {
   expect(seen).toEqual([false, false, false, true, false]);
 });
 
-test("a fork in a loop: each round is its own fork, visits go on, and an output of an earlier round is gone where there is none", async () => {
+test("a fork in a loop: each round is its own fork, visits continue, and an output of an earlier round is gone where there is none", async () => {
   const live = session({ model: noModel });
   const pipe = pipeline({
     id: "p",
@@ -393,7 +393,7 @@ describe("the session's cap", () => {
     for (const result of await over) expect(result.status).toBe("completed");
   });
 
-  test("one that waits for a person or a timer gives its place to another, and takes one again to go on", async () => {
+  test("one that waits for a person or a timer gives its place to another, and takes one again to continue", async () => {
     const live = session({ model: noModel, maxParallel: 1, wait: true, tools: [tool("Deploy")] });
     const log: string[] = [];
     const asking = work({

@@ -146,7 +146,7 @@ describe("a token cap", () => {
     expect(tight.usage.inputTokens + tight.usage.outputTokens).toBeLessThan(spent);
   });
 
-  test("goes on from what was spent before when the run is resumed", async () => {
+  test("continues from what was spent before when the run is resumed", async () => {
     const { clock, first, second } = twoHosts();
     const model = talker(looking);
     const pipe = one(state({}, 500), { maxTokens: 3_000 });
@@ -325,7 +325,7 @@ describe("a time cap", () => {
     });
   });
 
-  test("goes on from what was worked before when the run is resumed", async () => {
+  test("continues from what was worked before when the run is resumed", async () => {
     const { clock, first, second } = twoHosts();
     const state = stage({
       prompt: "p",

@@ -381,7 +381,7 @@ describe("streamed text", () => {
     });
   });
 
-  test("of an answer that was cut inside a key is not shown to its end, and the next try begins anew", async () => {
+  test("of an answer that was cut inside a key is not shown to its end, and the next try begins again", async () => {
     const half = [
       part({ type: "text-start", id: "0" }),
       part({ type: "text-delta", id: "0", delta: `see ${key.slice(0, 15)}` }),

@@ -105,7 +105,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect((await run("no-such-program-here")).end).toMatchObject({ exitCode: 127, killed: null });
     });
 
-    test("what goes on in the background ends with the call, also in a session of its own", async () => {
+    test("what continues in the background ends with the call, also in a session of its own", async () => {
       const world = wallWorld(user);
       const run = await walled(user, world);
       const mark = `7${process.pid}${user.uid ?? 0}`;

@@ -171,7 +171,7 @@ test("a member called __proto__ stays an ordinary member", async () => {
   expect({}).not.toHaveProperty("admin");
 });
 
-test("formats and keywords nobody knows are tolerated in JSON Schema", async () => {
+test("formats and keywords no one knows are tolerated in JSON Schema", async () => {
   const schema: Schema<unknown> = {
     type: "object",
     properties: { at: { type: "string", format: "made-up" } },

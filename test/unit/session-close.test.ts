@@ -48,7 +48,7 @@ const opened = (store: JournalStore = createMemoryJournals().connect()): RunHost
   createHost(store, { clock: handClock() });
 
 describe("a host that two sessions were given", () => {
-  test("stays open when one is closed: its runs are suspended, the other's go on, and can take them up", async () => {
+  test("stays open when one is closed: its runs are suspended, the other's continue, and can take them up", async () => {
     const host = opened();
     const [mine, other] = [slow(), slow()];
     const [leaving, staying] = [sessionOn(host, { model: mine.model }), sessionOn(host, { model: other.model })];

@@ -38,7 +38,7 @@ describe("records", () => {
     expect(await store.run("r1")).toMatchObject({ records: 4, head: written[2]?.hash });
   });
 
-  test("of a run that nobody started are refused", () => {
+  test("of a run that no one started are refused", () => {
     const store = open(scratch());
     expect(() => store.records("r1", 0)).toThrow(expect.objectContaining({ code: "run_unknown" }));
   });
@@ -321,7 +321,7 @@ describe("long texts", () => {
 });
 
 describe("changes", () => {
-  test("of this handle are told at once, of another at the next look, and nobody looks when nobody listens", async () => {
+  test("of this handle are told at once, of another at the next look, and no one looks when no one listens", async () => {
     const folder = scratch();
     const clock = handClock();
     const [a, b] = [open(folder, { clock }), open(folder)];

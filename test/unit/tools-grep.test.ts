@@ -182,7 +182,7 @@ describe.each([
   });
 });
 
-test("a pattern that never comes to an end is ended by the clock, and the process goes on", async () => {
+test("a pattern that never comes to an end is ended by the clock, and the process continues", async () => {
   const folder = tempFolder();
   folder.put("a", `${"a".repeat(5_000)}b`);
   const clock = handClock();

@@ -22,7 +22,7 @@ test("a last line that is not ended is a line", async () => {
   expect(textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt" }))).toBe("     1\tone\n     2\ttwo");
 });
 
-test("offset and limit show a part and say where to go on", async () => {
+test("offset and limit show a part and say where to continue", async () => {
   const { root, put } = tempFolder();
   put("a.txt", Array.from({ length: 10 }, (_, index) => `line ${index + 1}`).join("\n"));
   const text = textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt", offset: 4, limit: 2 }));
@@ -59,7 +59,7 @@ test("a cut never leaves half a character behind", async () => {
   expect(textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt" })).isWellFormed()).toBe(true);
 });
 
-test("many long lines stop at the cap for all, with the offset to go on from", async () => {
+test("many long lines stop at the cap for all, with the offset to continue from", async () => {
   const { root, put } = tempFolder();
   put("a.txt", `${"x".repeat(1_990)}\n`.repeat(500));
   const text = textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt" }));

@@ -221,7 +221,7 @@ describe("the entries of a transcript", () => {
     expect(await said(`${runId}/fan-1/b`)).toEqual([`${runId}/fan-1/b I am b`]);
   });
 
-  test("of a run that was taken up again go on where they were, and nothing stands there twice", async () => {
+  test("of a run that was taken up again continue where they were, and nothing stands there twice", async () => {
     const { clock, first, second } = twoHosts();
     let reached: (() => void) | undefined;
     const waits = new Promise<void>((resolve) => {

@@ -260,7 +260,7 @@ describe("permissions", () => {
     expect(await warnings({ plan: planned, review, work, check })).toEqual([]);
   });
 
-  test("changes that nobody looks at before the run completes", async () => {
+  test("changes that no one looks at before the run completes", async () => {
     const work = { allowed_tools: ["Edit"], on: { OK: "polish", FAIL: "failed" } };
     const polish = { allowed_tools: ["Edit"], on: { OK: "check" } };
     expect(await warnings({ work, polish, check })).toEqual([]);
@@ -286,7 +286,7 @@ test("branches that only read are a review, and so is a pipeline that does", asy
   expect(await warnings(fixing)).toContain("write-without-review states.work");
 });
 
-test("changes in a branch are looked at after its fork, where the run goes on", async () => {
+test("changes in a branch are looked at after its fork, where the run continues", async () => {
   const branches = { docs: { initial: "write", terminal: "written" } };
   const states = {
     work: { ...READ, on: { OK: { fork: { branches, on_complete: "check", on_fail: "failed" } } } },

@@ -204,7 +204,7 @@ describe("handlers that are routed by functions", () => {
   const agent = (allowedTools: readonly string[]) =>
     stage({ prompt: "A", completionTool: "submit", completionSchema: o, turnCap: 1, allowedTools: [...allowedTools] });
 
-  test("may return, so what they interrupt may go on", () => {
+  test("may return, so what they interrupt may continue", () => {
     const { spec } = pipeline({
       id: "p",
       input: z.object({}),

@@ -76,7 +76,7 @@ test("a denied approval stays, an unnamed event takes safe_next, and a refused o
   expect(hops[1]?.rows).toMatchObject([{ on: "event *", verdict: "fired" }]);
 });
 
-test("an interrupt is handled and the work goes on; several of one change are handled one after another", async () => {
+test("an interrupt is handled and the work continues; several of one change are handled one after another", async () => {
   const on = { OK: "$return", FAIL: "failed" };
   const spec = await specIn({
     id: "w",

@@ -128,7 +128,7 @@ describe.each(PROVIDERS)("a stage that completes by events, over %s", (provider:
     ]);
   });
 
-  test("a rejected transition tells the model why, and which events are legal; the stage goes on", async () => {
+  test("a rejected transition tells the model why, and which events are legal; the stage continues", async () => {
     const { result, requests } = await run(
       [{ calls: [send("DEPLOY")] }, { calls: [send("SHIP")] }, { calls: [send("FAIL")] }],
       { provider },
@@ -337,7 +337,7 @@ describe("a transition that a person has to approve", () => {
     expect(result.status).toBe("completed");
   });
 
-  test("is rejected when nobody can", async () => {
+  test("is rejected when no one can", async () => {
     const { requests, result } = await run([passed, { calls: [send("DEPLOY")] }, { calls: [send("FAIL")] }], { pipe });
     expect(latestResults(requests[2])).toMatchObject([
       { code: "transition_rejected", reason: expect.stringContaining("approve") },

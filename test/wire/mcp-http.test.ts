@@ -168,7 +168,7 @@ describe("a call over HTTP that brings no answer", () => {
   });
 });
 
-test("a session that the server forgot is begun anew by the next call", async () => {
+test("a session that the server forgot is begun again by the next call", async () => {
   let forgot = false;
   const server = await startHttpServer(
     onCall((_request, response) => {

@@ -210,7 +210,7 @@ function joined(parts: readonly LanguageModelV4StreamPart[]) {
 }
 
 describe("a recording that no longer fits", () => {
-  test("strict: a changed task is told with message, line and both texts; nothing goes on", async () => {
+  test("strict: a changed task is told with message, line and both texts; nothing continues", async () => {
     const { file } = await record("anthropic", review);
     const { result, traffic } = await replay(file, {}, "trim the names");
     expect(result).toMatchObject({ status: "failed", error: { code: "model" } });

@@ -102,7 +102,7 @@ describe.each(PROVIDERS)("a stream of %s that only pings", (name) => {
     goOn();
   });
 
-  test("and then goes on is heard to its end, however long that takes", async () => {
+  test("and then continues is heard to its end, however long that takes", async () => {
     const clock = handClock();
     const { reply, ping, goOn } = interrupted(name, "two");
     const { to, heard, calling } = await underWay(name, reply, clock);
@@ -141,7 +141,7 @@ test("each piece of an answer gives the next one all of the time again", async (
   expect(await calling).toMatchObject({ ok: true, text: "one two six" });
 });
 
-test("a turn whose stream fell silent is asked again, and the run goes on", async () => {
+test("a turn whose stream fell silent is asked again, and the run continues", async () => {
   const work = pipeline({
     id: "work",
     input: z.object({}),

@@ -263,7 +263,7 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
     expect(dataOf(events, "completion.accepted")).toEqual([{ turn: 3, callId: "t3.c0" }]);
   });
 
-  test("a turn of text alone is answered with a nudge, and the stage goes on", async () => {
+  test("a turn of text alone is answered with a nudge, and the stage continues", async () => {
     const { result, requests } = await run([
       { text: "I think I am done." },
       {},

@@ -68,3 +68,4 @@ export { type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
+export { isClosedSchema, resolveReference } from "./schema/schema-path.ts";

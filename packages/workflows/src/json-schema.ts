@@ -1,11 +1,12 @@
 import { isJsonObject, type JsonObject } from "@sluice/core";
 import { flujoJsonSchemas } from "./flujo/json-schema.ts";
-import { either } from "./read/json-schema.ts";
-import { statewrightJsonSchema } from "./statewright/json-schema.ts";
+import { either, jsonSchemaOf } from "./read/json-schema.ts";
+import { statewrightSchema } from "./statewright/schema.ts";
 
 /** The JSON Schema (draft-07) of workflow files of every format that is one document: what `@sluice/workflows/schema.json` holds. */
 export function workflowJsonSchema(): JsonObject {
-  const { definitions: values, ...statewright } = statewrightJsonSchema();
+  const { definitions: values, ...fields } = jsonSchemaOf(statewrightSchema, "value");
+  const statewright = { title: "A Statewright workflow", ...fields };
   const { machineDocument, stepsDocument, definitions } = flujoJsonSchemas();
   const all = {
     ...(isJsonObject(values) ? values : {}),

@@ -44,7 +44,7 @@ fact(
   },
 );
 
-ours(72, "a call of a tool that does not exist is answered with an error, and the state goes on", async () => {
+ours(72, "a call of a tool that does not exist is answered with an error, and the state continues", async () => {
   const turn = calls(["Raed", { file_path: "a.txt" }], ["force_state", { state: "done" }]);
   const { results, result } = await play(oneState({ allowed_tools: ["Read"] }), { a: [turn, send("DONE")] });
   expect(results[0]).toMatchObject([

@@ -9,7 +9,7 @@ import { type TestWorkspace, tempFolder } from "../../support/tools.ts";
 import { hasWall } from "../../support/walls.ts";
 import { loadDocument } from "../../support/workflows.ts";
 
-// Which command lines a state may run. Nobody answers here and nothing walls commands in, so what needs a grant is refused.
+// Which command lines a state may run. No one answers here and there is no sandbox, so what needs a grant is refused.
 
 const READING = { allowed_tools: ["Read", "Grep", "Glob", "Bash"] };
 const FILES = { "a.txt": "one\ntwo > three\n", "src/b.txt": "x\n", "tests/t.txt": "" };

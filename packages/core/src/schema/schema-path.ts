@@ -26,13 +26,13 @@ const OPEN_KEYWORDS = [
 export function missingPiece(schema: JsonObject, path: TemplatePath): MissingPiece | undefined {
   let here: Json | undefined = schema;
   for (const [index, key] of path.entries()) {
-    here = resolved(here, schema);
+    here = resolveReference(here, schema);
     if (!isJsonObject(here) || OPEN_KEYWORDS.some((keyword) => field(here, keyword) !== undefined)) return undefined;
     const type = here.type;
     if (type === "object") {
       const properties = field(here, "properties");
       const member = field(properties, String(key));
-      if (member === undefined && !closed(here, properties)) return undefined;
+      if (member === undefined && !isClosedSchema(here, properties)) return undefined;
       if (member === undefined) return { index, found: `has ${Object.keys(properties ?? {}).join(", ")}` };
       here = member;
     } else if (type === "array") {
@@ -55,12 +55,13 @@ export function unknownRequired(wanted: JsonObject, given: JsonObject): readonly
 }
 
 /** Whether a schema lists all its properties; one that does not mention others counts as closed. */
-function closed(schema: JsonObject, properties: Json | undefined): properties is JsonObject {
+export function isClosedSchema(schema: JsonObject, properties: Json | undefined): properties is JsonObject {
   const rest = field(schema, "additionalProperties");
   return isJsonObject(properties) && Object.keys(properties).length > 0 && (rest === undefined || rest === false);
 }
 
-function resolved(schema: Json | undefined, root: JsonObject): Json | undefined {
+/** A schema in place of its `$ref`; undefined if that leads nowhere, outside of `root`, or in a circle. */
+export function resolveReference(schema: Json | undefined, root: JsonObject): Json | undefined {
   let here = schema;
   for (let count = 0; count < MAX_REFERENCES; count += 1) {
     const reference = field(here, "$ref");

@@ -1,6 +1,6 @@
 import { Environment } from "@marcbachmann/cel-js";
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { isObject, suggestOneOf } from "@sluice/core/runtime";
+import { isClosedSchema, isObject, resolveReference, suggestOneOf } from "@sluice/core/runtime";
 import { numbers } from "./evaluator.ts";
 import { printToCheck } from "./print.ts";
 import type { CelProblem } from "./problem.ts";
@@ -71,7 +71,6 @@ function typeMessage(summary: string): string {
 
 /** Keywords with which a schema allows more than its properties say. */
 const OPEN_KEYWORDS = ["anyOf", "oneOf", "allOf", "if", "not", "patternProperties", "dependentSchemas"];
-const MOST_REFERENCES = 16;
 const DEEPEST = 12;
 const MOST_TYPES = 500;
 
@@ -90,7 +89,7 @@ function createTypes(): Types {
   );
   const fields = new Map<string, readonly string[]>();
   const read = (schema: Json | undefined, root: JsonObject, name: string, depth: number): string => {
-    const here = resolved(schema, root);
+    const here = resolveReference(schema, root);
     if (!isJsonObject(here) || depth > DEEPEST || OPEN_KEYWORDS.some((keyword) => field(here, keyword) !== undefined))
       return "dyn";
     switch (here.type) {
@@ -102,7 +101,7 @@ function createTypes(): Types {
         return `list<${read(field(here, "items"), root, `${name}.items`, depth + 1)}>`;
       case "object": {
         const properties = field(here, "properties");
-        if (!isClosed(here, properties) || fields.size >= MOST_TYPES) return "dyn";
+        if (!isClosedSchema(here, properties) || fields.size >= MOST_TYPES) return "dyn";
         const plain = name.replace(/[^\w.]/g, "_");
         const typeName = fields.has(plain) ? `${plain}_${fields.size}` : plain;
         fields.set(typeName, Object.keys(properties));
@@ -134,24 +133,4 @@ function objectOf(node: unknown): string | undefined {
   if (!isObject(object) || !("checkedType" in object) || !isObject(object.checkedType)) return undefined;
   const { checkedType } = object;
   return "name" in checkedType && typeof checkedType.name === "string" ? checkedType.name : undefined;
-}
-
-/** Whether a schema lists all its properties; one that does not mention others counts as closed. */
-function isClosed(schema: JsonObject, properties: Json | undefined): properties is JsonObject {
-  const rest = field(schema, "additionalProperties");
-  return isJsonObject(properties) && Object.keys(properties).length > 0 && (rest === undefined || rest === false);
-}
-
-function resolved(schema: Json | undefined, root: JsonObject): Json | undefined {
-  let here = schema;
-  for (let count = 0; count < MOST_REFERENCES; count += 1) {
-    const reference = field(here, "$ref");
-    if (typeof reference !== "string") return here;
-    if (!reference.startsWith("#")) return undefined;
-    here = reference
-      .split("/")
-      .slice(1)
-      .reduce<Json | undefined>((at, piece) => field(at, piece.replaceAll("~1", "/").replaceAll("~0", "~")), root);
-  }
-  return undefined;
 }

@@ -1,4 +1,4 @@
-// A trial of a pipeline on recorded runs, before anybody depends on it.
+// A trial of a pipeline on recorded runs, before it is used.
 
 import type { JsonObject, PipelineSpec, RunJournal } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
