@@ -249,6 +249,8 @@ const data = {
   /** The execution waits while `to` handles the changed files. */
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
+  "sleep.started": z.looseObject({ until: z.number(), sleeps: z.number() }),
+  "sleep.ended": z.looseObject({ by: z.enum(["time", "message", "cancelled"]) }),
   "interrupt.returned": z.looseObject({ interrupt: z.string(), by: z.string() }),
   "route.decided": z.looseObject({
     from: z.string(),

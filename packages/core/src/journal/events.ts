@@ -41,6 +41,8 @@ export const EVENT_TYPES = [
   "context.changed",
   "fanOut.started",
   "fanOut.joined",
+  "sleep.started",
+  "sleep.ended",
   "limit.near",
   "limit.reached",
   "hook.vetoed",

@@ -160,6 +160,13 @@ export class AttemptJournal implements ScopedSteps {
     return this.#steps.sleepUntil(this.#id(stepId), epochMs);
   }
 
+  /** Sleeps across processes. */
+  async sleep(stepId: string, until: number, data: JsonObject): Promise<void> {
+    this.note("sleep.started", data);
+    await this.#steps.sleepUntil(this.#id(stepId), until);
+    this.note("sleep.ended", { by: "time" });
+  }
+
   emit(channel: string, chunk: Json): void {
     this.#steps.emit(channel, chunk);
   }

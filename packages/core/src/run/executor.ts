@@ -163,8 +163,14 @@ export interface ActScope extends StatePlace {
    * unique in the attempt.
    */
   runChildren(name: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;
-  /** Waits until an epoch time in milliseconds, without a concurrency slot and outside every timeout. */
+  /** A short wait in this process until an epoch time in milliseconds, without a concurrency slot and outside every timeout. */
   wait(stepId: string, until: number): Promise<void>;
+  /**
+   * Sleeps until an epoch time in milliseconds, without a concurrency slot and outside every timeout. The process may end meanwhile:
+   * the run then continues in another one. `name` is unique in the attempt. Ends early when the run is cancelled. `data` is what the
+   * events say of it besides `until` and `sleeps`, the number of the execution's sleeps so far.
+   */
+  sleep(name: string, until: number, data?: JsonObject): Promise<void>;
   /** Masks known secret values in external text. */
   readonly secrets: SecretFilter;
   /** Adds an event to the next record of this attempt. */

@@ -113,6 +113,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
   let calls: Calls | undefined;
   const asked = new Set<string>();
   let candidates = 0;
+  let sleeps = 0;
   let closed = false;
   let inFlight = 0;
   let busyChanged = (): void => undefined;
@@ -195,6 +196,11 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         return slot.withSlotReleased(() => execution.runChildren(stepId, children));
       }),
     wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
+    sleep: (name, until, data = {}) =>
+      step(name, () => {
+        sleeps += 1;
+        return slot.withSlotReleased(() => journal.sleep(name, until, { ...data, until, sleeps }));
+      }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);
       journal.note(type, data);
