@@ -57,16 +57,15 @@ interface HumanSpec {
 const TEXT = { type: "string", minLength: 1 } as const;
 
 /**
- * Defines a state that asks a person. Without an answer it fails with code `unanswered`; `detail.cause` says why. Never throws:
- * `pipeline()` reports its problems with all others.
+ * Defines a state that asks a person. Without an answer it fails with code `unanswered`; `detail.cause` says why. The answer may
+ * be any value that JSON Schema describes. Never throws: `pipeline()` reports its problems with all others.
  */
-export function human<const A extends Record<string, AnyState> = Record<never, never>, O = string, I = undefined>(
-  options: HumanOptions<A, O, I>,
-): State<O, NoInfer<I>>;
-/** The same with JSON Schema for answers that are not objects. */
 export function human<const A extends Record<string, AnyState> = Record<never, never>, I = undefined>(
   options: Omit<HumanOptions<A, Json, I>, "answer"> & { readonly answer: JsonObject },
 ): State<Json, NoInfer<I>>;
+export function human<const A extends Record<string, AnyState> = Record<never, never>, O = string, I = undefined>(
+  options: HumanOptions<A, O, I>,
+): State<NoInfer<O>, NoInfer<I>>;
 export function human(given: ErasedOptions): State {
   const { reads: _typesOnly, question, answer = TEXT, deadline, onDeadline = "fail", ...common } = given;
   const report = createReport();

@@ -73,7 +73,7 @@ export function subPipeline<
   const P extends AnyPipeline = AnyPipeline,
   O = Out<P>,
   I = undefined,
->(options: SubPipelineOptions<A, P, O, I>): State<O, NoInfer<I>>;
+>(options: SubPipelineOptions<A, P, O, I>): State<NoInfer<O>, NoInfer<I>>;
 export function subPipeline(given: ErasedOptions): State {
   const { reads: _typesOnly, pipeline, of, input, output: schema, ...common } = given;
   const report = createReport();

@@ -20,7 +20,7 @@ const TIMER = "timer";
 export type TimerOutput = {
   /** How long it waited, in milliseconds. */
   readonly elapsedMs: number;
-  /** When it went on, in epoch milliseconds. */
+  /** When it completed, in epoch milliseconds. */
   readonly timestamp: number;
 };
 /** How long a timer waits. */
@@ -110,7 +110,7 @@ function readTime(report: Report, length: unknown, until: unknown): TimerSpec {
 
 type PointInTime = { readonly ok: true; readonly at: number } | { readonly ok: false; readonly message: string };
 
-/** When the state goes on, by what init has recorded. */
+/** When the state completes, by what init has recorded. */
 function untilOf(init: Json, started: number): PointInTime {
   const forMs = field(init, "forMs");
   if (typeof forMs === "number") return { ok: true, at: started + forMs };
