@@ -199,7 +199,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     sleep: (name, until, data = {}) =>
       step(name, () => {
         sleeps += 1;
-        return slot.withSlotReleased(() => journal.sleep(name, until, { ...data, until, sleeps }));
+        return slot.withSlotReleased(async () => void (await journal.sleep(name, until, { ...data, until, sleeps })));
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);
