@@ -203,7 +203,7 @@ export interface OpenRequest {
   readonly kind: RequestKind;
   /** Digest of the request's subject; an answer with another digest is refused. */
   readonly digest: string;
-  /** The tool and its arguments, or the question. */
+  /** The tool and its arguments, or the question. A question with a deadline has it as `until`, in epoch milliseconds. */
   readonly body: JsonObject;
   /** Epoch milliseconds. */
   readonly openedAt: number;
@@ -219,7 +219,8 @@ export interface SignalMessage {
   readonly digest?: string;
   readonly by: string;
 }
-export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";
+/** `expired`: the deadline of the request has passed. */
+export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch" | "expired";
 
 /** One run as `list` shows it. */
 export interface RunSummary {

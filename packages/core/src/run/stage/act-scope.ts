@@ -185,10 +185,10 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         attempt.accepted = accepted;
         return acceptance;
       }),
-    ask: ({ name, question }) =>
+    ask: ({ name, ...asks }) =>
       during(async () => {
         refuseRepeated(asked, executionId, name);
-        return await askPerson(attempt, { name, question });
+        return await askPerson(attempt, { name, ...asks });
       }),
     runChildren: (name, children) =>
       during(() => {
