@@ -11,6 +11,7 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
+export { type RouterOptions, router } from "./kinds/router.ts";
 export {
   type AskStep,
   type ContextPath,
