@@ -95,9 +95,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
+  const caller = watched?.call ?? ((request) => callModel(request, clock));
+  const agent = agentExecutor(modelFor, factsOf, caller);
+  const router = agentExecutor(modelFor, factsOf, caller, "router");
   const executors = new Map<string, StateExecutor>(
-    [agent, ...KIND_EXECUTORS, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, router, ...KIND_EXECUTORS, ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
