@@ -40,6 +40,7 @@ export {
 export { unknownRun } from "./journal/store/read-runs.ts";
 export { isDecision } from "./machine/recorded-decision.ts";
 export { cappedTarget } from "./machine/route-targets.ts";
+export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
 export {

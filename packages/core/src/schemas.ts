@@ -120,6 +120,8 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** The state in which the run starts, if it is not the initial one, with its input. */
+    from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),

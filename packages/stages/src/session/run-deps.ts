@@ -29,6 +29,7 @@ import {
   type RunDeps,
   recordedGraph,
   type SecretFilter,
+  type StartAt,
 } from "@sluice/core/runtime";
 import {
   type AgentSpec,
@@ -40,7 +41,13 @@ import {
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
-import { JOURNAL_VERSION, type PipelineSource, readsProject } from "../history/run-started.ts";
+import {
+  JOURNAL_VERSION,
+  type PipelineSource,
+  readsProject,
+  recordedStart,
+  startedIn,
+} from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
 import { KIND_EXECUTORS } from "../kinds/kind-executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
@@ -163,6 +170,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     runId: string,
     { any, unwalled }: RunAnswers,
     journals: readonly RunJournal[] = [],
+    from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
@@ -190,6 +198,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       protectedPaths: protectedPaths(needs),
       answers,
       ...(project === undefined ? {} : { project }),
+      ...(from === undefined ? {} : { from }),
     };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
@@ -227,6 +236,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        ...(from === undefined ? {} : { from: { ...from } }),
         input,
       }),
     };
