@@ -18,8 +18,8 @@ import type {
   WorkflowReference,
 } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
-import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
+import { problemFinding } from "./read/problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
 import { statewright } from "./statewright/statewright.ts";

@@ -6,7 +6,7 @@ import { isObject } from "@sluice/core/runtime";
 import { celGuards } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
 import { type FindingAt, runInput } from "../format.ts";
-import { problemFinding } from "../problem-finding.ts";
+import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./check.ts";
 import { type CompiledPart, compileState } from "./compile-steps.ts";
