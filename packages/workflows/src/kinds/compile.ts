@@ -17,13 +17,13 @@ export interface CompiledKind {
   readonly state: AnyState;
   /** The mistakes of its own. Their paths are relative to the fields of the kind. */
   readonly findings: readonly Finding[];
-  /** Where a problem of the state is, relative to the fields of the kind. */
-  locate(problem: Problem): DocumentPath;
+  /** Where a problem of the state is, relative to the fields of the kind. Its path is relative to the state. */
+  locate(problem: Pick<Problem, "path">): DocumentPath;
 }
 
 /** Compiles the fields of one kind. */
 export function compileKind(given: KindState, format: KindFormat): CompiledKind {
-  const texts = textsOf(given);
+  const texts = textsOfKind(given);
   const findings = [
     ...texts.flatMap(({ path, text }) =>
       format
@@ -37,13 +37,14 @@ export function compileKind(given: KindState, format: KindFormat): CompiledKind 
   return { state, findings, locate: ({ path }) => fieldPath(given, path) };
 }
 
-interface TextAt {
+/** A text of a state, by its path in the fields of the kind. */
+export interface TextAt {
   readonly path: DocumentPath;
   readonly text: string;
 }
 
 /** The texts of a state that may hold templates. */
-function textsOf(given: KindState): readonly TextAt[] {
+export function textsOfKind(given: KindState): readonly TextAt[] {
   switch (given.kind) {
     case "script":
     case "poll": {

@@ -156,6 +156,9 @@ export type KindState = {
   readonly [K in KindName]: { readonly kind: K; readonly fields: z.output<(typeof kindFields)[K]> };
 }[KindName];
 
+/** Stands for a state whose fields cannot be read. A file with one does not run. */
+export const UNREADABLE: KindState = { kind: "timer", fields: { for: "1d" } };
+
 /** The kinds that an object of fields names, each with its fields. */
 export function kindsIn(
   fields: { readonly [K in KindName]?: z.output<(typeof kindFields)[K]> | undefined },
@@ -169,4 +172,10 @@ export function kindsIn(
     ...(pipeline === undefined ? [] : [{ kind: "pipeline", fields: pipeline } as const]),
     ...(router === undefined ? [] : [{ kind: "router", fields: router } as const]),
   ];
+}
+
+/** The fields of one kind, if they are complete. What is wrong with them is reported where they are read. */
+export function readKind(kind: KindName, fields: unknown): KindState | undefined {
+  const read = z.strictObject(optionalKinds).safeParse({ [kind]: fields });
+  return read.success ? kindsIn(read.data)[0] : undefined;
 }

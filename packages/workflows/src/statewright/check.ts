@@ -15,6 +15,8 @@ import { type StatewrightDocument, type StatewrightGuard, type StatewrightState,
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
 interface Names {
   readonly states: readonly string[];
+  /** What a transition may lead to: the states, and the ends that every workflow has. */
+  readonly targets: readonly string[];
   readonly guards: readonly string[];
   /** Whether a state was written with something in this field, be it mistaken. */
   has(state: string, field: string): boolean;
@@ -61,8 +63,10 @@ const INTERRUPTED = "interrupted";
 
 /** The findings, by paths in the schema's spelling. `whole` is the document as it was written. */
 export function checkStatewright(document: StatewrightDocument, whole: Json): readonly Finding[] {
+  const written = keysOf(whole, "states");
   const names: Names = {
-    states: [...new Set([...keysOf(whole, "states"), ...END_NAMES])],
+    states: written,
+    targets: [...new Set([...written, ...END_NAMES])],
     guards: keysOf(whole, "guards"),
     has: (state, field) => isWritten(memberOf(memberOf(whole, "states"), state), field),
   };
@@ -152,13 +156,18 @@ function documentFindings({ states, meta }: StatewrightDocument): readonly Findi
   return found;
 }
 
-function targetFindings(target: string, path: DocumentPath, { states }: Names, mayReturn = false): readonly Finding[] {
-  if (states.includes(target) || (mayReturn && target === RETURN)) return [];
+function targetFindings(
+  target: string,
+  path: DocumentPath,
+  { states, targets }: Names,
+  mayReturn = false,
+): readonly Finding[] {
+  if (targets.includes(target) || (mayReturn && target === RETURN)) return [];
   const message =
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
+  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(didYouMeanWords(target, targets) ?? suggestOneOf(target, states)), path }];
 }
 
 function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {

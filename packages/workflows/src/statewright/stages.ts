@@ -8,10 +8,10 @@ import type { KindState } from "../kinds/fields.ts";
 import type { KindNames } from "../kinds/make.ts";
 import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
+import { fullTemplates, templateFindings } from "../read/template.ts";
 import { outcomeOf } from "./check.ts";
 import { kindOf } from "./edges.ts";
 import type { StatewrightState } from "./schema.ts";
-import { fullTemplates, templateFindings } from "./template.ts";
 
 /** Model calls of one attempt, unless the state has a `turn_cap`. */
 export const TURN_CAP = 50;
