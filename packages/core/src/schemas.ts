@@ -139,7 +139,10 @@ const data = {
     records: z.int(),
     changed: changedPipeline.optional(),
   }),
-  "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
+  "run.suspended": z.looseObject({
+    reason: z.enum(["sleeping", "waiting", "interrupted"]),
+    wakeAt: z.number().optional(),
+  }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),

@@ -11,6 +11,9 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
+export type { Duration } from "./kinds/duration.ts";
+export { type HumanOptions, human } from "./kinds/human.ts";
+export type { KindCommon } from "./kinds/kind-common.ts";
 export {
   type AskStep,
   type ContextPath,
@@ -21,6 +24,8 @@ export {
   stepsOf,
   stepsState,
 } from "./kinds/steps-state.ts";
+export { type SubPipelineOptions, subPipeline } from "./kinds/sub-pipeline.ts";
+export { type TimerOptions, type TimerOutput, type TimerTime, timer } from "./kinds/timer.ts";
 export {
   type PlaybackModel,
   type PlaybackModelOptions,

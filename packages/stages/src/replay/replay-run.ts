@@ -29,7 +29,7 @@ import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
-import { stepsExecutor } from "../kinds/steps.ts";
+import { KIND_EXECUTORS } from "../kinds/kind-executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
@@ -125,7 +125,7 @@ function replayDeps(
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const executors = new Map<string, StateExecutor>(
-    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, ...KIND_EXECUTORS, ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)

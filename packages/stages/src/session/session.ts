@@ -78,6 +78,17 @@ export function createSession(options: SessionOptions): Session {
   const store = sessionStore(options.host, clock);
   const hostNow = store.host;
   const runs = activeRuns();
+  const { suspendSleepsOver: longest } = options;
+  /** Suspends the run when it falls asleep for long, if the session does not wait for it. */
+  const added = async (begin: () => Promise<RunTask>): Promise<RunTask> => {
+    const task = await runs.add(begin);
+    if (longest === undefined) return task;
+    task.onAsleep(({ wakeAt, waiting }) => {
+      // What waits for a person is suspended by the people's rules.
+      if (waiting === 0 && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
+    });
+    return task;
+  };
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
@@ -112,7 +123,7 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false });
     const clean = run.deps.secrets.json(accepted);
     const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
-    return await runs.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
+    return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
@@ -141,7 +152,7 @@ export function createSession(options: SessionOptions): Session {
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
-    return await runs.add(() =>
+    return await added(() =>
       host.resume(runId, run.program(costs), {
         read: journals,
         said: {
@@ -173,7 +184,7 @@ export function createSession(options: SessionOptions): Session {
     const input = run.deps.secrets.json(from.data.input ?? null);
     const started = { ...run.started(source, input), ...originalPipeline(past, facts) };
     const forked = changed === undefined ? {} : { changed: { ...changed, ...facts, ...run.graph } };
-    return await runs.add(async () => {
+    return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);

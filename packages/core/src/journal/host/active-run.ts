@@ -20,6 +20,13 @@ export interface ActiveRun {
 /** What a step needs of it while it runs. */
 export type StepContext = Pick<ActiveRun, "control" | "clock" | "tree">;
 
+/** Why a program does not work. */
+export interface Rest {
+  readonly kind: "sleep" | "signal" | "children";
+  /** When it continues by itself. */
+  readonly until?: number | undefined;
+}
+
 /** Shared by all runs of a tree. */
 export interface ActiveTree {
   /** The id of the root run. */
@@ -30,6 +37,12 @@ export interface ActiveTree {
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
+  /** A program of the tree that does not work while it waits: until a time, or for a signal. */
+  rest(wait: Rest): void;
+  /** It works again. */
+  wake(wait: Rest | undefined): void;
+  /** When the tree continues without a signal; undefined if nothing of it sleeps. */
+  wakeAt(): number | undefined;
   /** Keeps the tree owned until abandoned work settles. */
   hold(work: Promise<unknown>): void;
   /** Runs the program for one run of the tree and records its end. */

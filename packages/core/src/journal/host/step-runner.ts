@@ -9,6 +9,8 @@ import type {
   ReceivedSignal,
   RunChildrenOptions,
   SiblingEnd,
+  SleepEnd,
+  SleepOptions,
   StepCall,
   StepCost,
   StepOptions,
@@ -19,6 +21,7 @@ import { childrenIntent, END_STATUSES, stepIds } from "../step-id.ts";
 import {
   type ActiveRun,
   type CancellationListener,
+  type Rest,
   type StepContext,
   SUSPENDED,
   stopOnFailure,
@@ -36,6 +39,10 @@ interface Step<V, T> {
   open?: StepOptions["open"];
   /** Throws if this cannot be the recorded step; `known` is its open record, if any. */
   check?(known: JournalRecord | undefined): void;
+  /** Called before its open record is written. `close` follows. */
+  begin?(): void;
+  /** What its records say of when the run continues without an owner. */
+  wakeAt?(phase: "open" | "done"): number | undefined;
   /** Makes the value to record; not called for a done step. `fresh`: no earlier process began this step. */
   make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
   /** Releases what `make` used. May be called more than once. */
@@ -47,7 +54,7 @@ interface Step<V, T> {
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
-type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
+type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "wakeAt">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
 export class ProgramRunner implements StepRunner {
@@ -115,13 +122,38 @@ export class ProgramRunner implements StepRunner {
     });
   }
 
+  sleep(stepId: string, epochMs: number, { signal, open, ended }: SleepOptions): Promise<SleepEnd> {
+    const { tree, control } = this.#run;
+    const rest = { kind: "sleep", until: epochMs } as const;
+    const arrived = async (): Promise<boolean> => signal !== undefined && (await this.#untaken(signal)).length > 0;
+    return this.#step<SleepEnd, SleepEnd>({
+      stepId,
+      open: { events: open.events, intent: { until: epochMs } },
+      begin: () => tree.rest(rest),
+      wakeAt: (phase) => (phase === "open" ? tree.wakeAt() : 0),
+      make: async () => {
+        let heard = false;
+        const hears = async (): Promise<boolean> => (heard ||= await arrived());
+        await waitForSignal(this.#run, { until: epochMs, ...(signal === undefined ? {} : { arrived: hears }) });
+        if (heard) return "signal";
+        return control.cancelled === undefined ? "time" : "cancelled";
+      },
+      close: () => tree.wake(rest),
+      events: ended,
+      hand: (by) => by,
+    });
+  }
+
   waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
-    const { store, clock } = this.#run;
+    const { store, clock, tree } = this.#run;
+    let rest: Rest | undefined;
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
       open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
       make: async (opened) => {
         const until = timeoutMs === undefined ? undefined : untilOf(opened);
+        rest = { kind: "signal", until };
+        tree.rest(rest);
         let found: ReceivedSignal | undefined;
         const arrived = async (): Promise<boolean> => {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
@@ -132,6 +164,7 @@ export class ProgramRunner implements StepRunner {
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
       },
+      close: () => tree.wake(rest),
       hand: (received) => {
         if (received !== null) this.#take(name, 1);
         return received ?? undefined;
@@ -236,6 +269,7 @@ export class ProgramRunner implements StepRunner {
         // Awaited, so that overlapping steps fail on a resume as they do on the first run.
         return await Promise.resolve(recorded);
       }
+      step.begin?.();
       const openRecord = known?.open;
       const opened =
         openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);
@@ -243,7 +277,8 @@ export class ProgramRunner implements StepRunner {
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
       const events = step.events?.(value) ?? NO_EVENTS;
-      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost: step.cost?.(value) });
+      const cost = step.cost?.(value);
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost, wakeAt: step.wakeAt?.("done") });
       return step.hand(value);
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
@@ -287,7 +322,7 @@ export class ProgramRunner implements StepRunner {
     // Frees the memory while the step runs.
     step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
-    await this.#append({ ordinal, stepId, phase: "open", value, events, cost });
+    await this.#append({ ordinal, stepId, phase: "open", value, events, cost, wakeAt: step.wakeAt?.("open") });
     if (control.stopped !== undefined) throw control.stopped;
     const { incarnation } = at;
     return { incarnation, ...(intent === undefined ? {} : { intent }), ...(cost === undefined ? {} : { cost }) };

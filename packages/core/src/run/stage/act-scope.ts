@@ -185,10 +185,10 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         attempt.accepted = accepted;
         return acceptance;
       }),
-    ask: ({ name, question }) =>
+    ask: ({ name, ...asks }) =>
       during(async () => {
         refuseRepeated(asked, executionId, name);
-        return await askPerson(attempt, { name, question });
+        return await askPerson(attempt, { name, ...asks });
       }),
     runChildren: (name, children) =>
       during(() => {
@@ -199,7 +199,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     sleep: (name, until, data = {}) =>
       step(name, () => {
         sleeps += 1;
-        return slot.withSlotReleased(() => journal.sleep(name, until, { ...data, until, sleeps }));
+        return slot.withSlotReleased(async () => void (await journal.sleep(name, until, { ...data, until, sleeps })));
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);
