@@ -11,6 +11,10 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
+export type { Command, CommandOptions, ScriptOutput } from "./kinds/command.ts";
+export { type Duration, durationText, parseDuration } from "./kinds/duration.ts";
+export { type PollOptions, type PollOutput, poll } from "./kinds/poll.ts";
+export { type ScriptOptions, script } from "./kinds/script.ts";
 export {
   type AskStep,
   type ContextPath,
