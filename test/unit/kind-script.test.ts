@@ -4,15 +4,11 @@ import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-<<<<<<< HEAD
-import { node, only, PRINT_ARGUMENTS, play } from "../support/commands.ts";
-=======
 import { type AnyScript, commandSession, node, only, PRINT_ARGUMENTS, play } from "../support/commands.ts";
 import { eventually, json } from "../support/run-kit.ts";
 import { isAlive } from "../support/survivors.ts";
 import { lastResults, talker } from "../support/talker.ts";
 import { tempFolder } from "../support/tools.ts";
->>>>>>> w15-k1
 
 // States that run a command.
 

@@ -28,12 +28,8 @@ import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
-<<<<<<< HEAD
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
-=======
-import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
 import { declaredSecrets } from "../kinds/command.ts";
->>>>>>> w15-k1
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
