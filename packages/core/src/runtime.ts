@@ -68,7 +68,7 @@ export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
-export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export { type Acknowledgement, type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
