@@ -14,6 +14,7 @@ export { readPathScope } from "./definition/patterns/path-scope.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
+export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
 export { decodeValue } from "./journal/record.ts";
 export {
   createSecretFilter,

@@ -249,6 +249,8 @@ const data = {
     ),
   }),
   /** The execution waits while `to` handles the changed files. */
+  /** A person interrupted the execution, which then ends as cancelled. `count` is how often the run was interrupted so far. */
+  "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
   "sleep.started": z.looseObject({ until: z.number(), sleeps: z.number() }),

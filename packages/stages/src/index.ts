@@ -59,6 +59,7 @@ export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
+export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";
 export type { AnsweredRequest } from "./session/people.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";

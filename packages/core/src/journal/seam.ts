@@ -49,6 +49,15 @@ export interface SignalsTaken {
   readonly count: (value: Json) => number;
 }
 
+/** That a person wants what a run does now to stop. */
+export interface Interruption {
+  /** Empty if no reason was given. */
+  readonly reason: string;
+  readonly by: string;
+  /** How many the run has received, with this one. */
+  readonly count: number;
+}
+
 /** A child run as data. It runs the same program as its parent, with its own input and journal. */
 export interface ChildRun {
   /** Unique among its siblings; part of the child's run id, which encodes it. */
@@ -114,6 +123,18 @@ export interface StepRunner {
     children: readonly ChildRun[],
     options: RunChildrenOptions,
   ): Promise<Readonly<Record<string, SiblingEnd>>>;
+  /**
+   * Makes what follows interruptible by a person, until the returned function is called. An interruption ends the wait of the open
+   * step and aborts its signal, as a cancel does, and calls the listener, whose events are recorded with that step; without an open
+   * step, it waits for the next one. Recovery calls the listener at the same step. One that arrives before the end calls it again.
+   * Only the listener that was added last is called.
+   */
+  interruptible(listener: (interruption: Interruption) => readonly EventDraft[]): () => void;
+  /**
+   * Suspends the whole run after an interruption, once everything else that was interrupted has come to its end. Never resolves:
+   * rejects when the run stops.
+   */
+  suspend(): Promise<never>;
   /** Sends live data such as streamed text, which is never journaled. */
   emit(channel: string, chunk: Json): void;
   /** Whether `emit` has a listener now. */

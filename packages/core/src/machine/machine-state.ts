@@ -77,6 +77,8 @@ export interface Entered {
   readonly visit: number;
   /** The event that led here, if one did. */
   readonly arrivedBy?: Arrival;
+  /** After an interruption by a person: what the execution before this one left. */
+  readonly feedback?: string;
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -102,7 +104,7 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy"> & { readonly joined?: Joined };
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "feedback"> & { readonly joined?: Joined };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
   /** Before `enter`: the execution of the state that was entered last waits. */
@@ -196,8 +198,10 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
+    const { arrivedBy, feedback } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
-    state.at = enter.arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(enter.arrivedBy) };
+    state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
+    if (feedback !== undefined) state.at = { ...state.at, feedback };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }

@@ -122,6 +122,8 @@ interface AgentState {
   decidingTurns: number;
   /** The last completion that was rejected. */
   rejected: Rejected | undefined;
+  /** The last text of the model. */
+  said: string;
 }
 
 async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
@@ -140,6 +142,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     nearReported: false,
     decidingTurns: 0,
     rejected: undefined,
+    said: "",
   };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(state, turn - 1);
@@ -162,6 +165,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   if (answer.kind !== "reply") return endedWithout(state, turn, answer);
   const { reply } = answer;
   transcript.assistant(reply);
+  state.said = textOf(reply) || state.said;
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
@@ -212,13 +216,14 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
 
 /** The outcome of a turn without a reply. */
 function endedWithout(
-  { scope, usage }: AgentState,
+  state: AgentState,
   turn: number,
   answer: Exclude<TurnAnswer, { readonly kind: "reply" }>,
 ): ActOutcome {
+  const { usage } = state;
   switch (answer.kind) {
     case "cancelled":
-      return { status: "cancelled", reason: reasonOf(scope.signal), turns: turn, usage };
+      return cancelled(state, turn, answer.partial);
     case "limit": {
       // The limit was reached before the model was called.
       const { code, message, limit, detail } = answer.hit;
@@ -234,8 +239,16 @@ function endedWithout(
   }
 }
 
-function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {
-  return { status: "cancelled", reason: reasonOf(scope.signal), turns, usage };
+/** `said` is the text of a reply that was stopped. */
+function cancelled({ scope, usage, said: before }: AgentState, turns: number, said = ""): ActOutcome {
+  const partial = said === "" ? before : said;
+  return {
+    status: "cancelled",
+    reason: reasonOf(scope.signal),
+    turns,
+    usage,
+    ...(partial === "" ? {} : { partial }),
+  };
 }
 
 function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): ActOutcome {
@@ -303,6 +316,11 @@ async function lateChecks(
   return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
     decides: () => true,
   });
+}
+
+function textOf({ content }: Reply): string {
+  const texts = content.flatMap((part) => (part.type === "text" ? part.text : []));
+  return texts.join("").trim();
 }
 
 function requestOf(turn: number, { index, tool, input, inputError, rawInput }: TurnCall) {

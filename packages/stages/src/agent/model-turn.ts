@@ -8,7 +8,7 @@ import type { ModelFailure } from "../models/reply/reply.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import type { Completion } from "./completion/completion.ts";
-import { LiveText } from "./live-text.ts";
+import { cutText, LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, NO_MESSAGES, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
 import {
@@ -53,7 +53,8 @@ export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
   | { readonly kind: "failed"; readonly error: ModelFailure; readonly tries: number }
   | { readonly kind: "limit"; readonly hit: LimitHit }
-  | { readonly kind: "cancelled" }
+  /** `partial` is the text of a reply that was stopped; "" if there is none. */
+  | { readonly kind: "cancelled"; readonly partial: string }
 );
 
 /** One turn of a model. Each attempt is one step; waits between attempts survive a restart. */
@@ -79,12 +80,12 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
     if (recorded.kind === "lost") continue;
     const { error } = recorded;
     failures += 1;
-    if (error.kind === "aborted") return { kind: "cancelled", usage };
+    if (error.kind === "aborted") return { kind: "cancelled", usage, partial: recorded.partial ?? "" };
     if (!mayRetry(error) || failures >= MAX_ATTEMPTS) return { kind: "failed", error, tries: failures, usage };
     const { failedAt, backoff } = backoffStepNames(turn, step);
     const now = await scope.steps.now(failedAt);
     await scope.wait(backoff, now + backoffMs(error, failures));
-    if (scope.signal.aborted) return { kind: "cancelled", usage };
+    if (scope.signal.aborted) return { kind: "cancelled", usage, partial: "" };
   }
 }
 
@@ -146,7 +147,9 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
     outcome = await deadline.timed(call.signal, (signal) =>
       trial.request.caller(modelRequest(scope, trial, signal, live), modelPlace(scope, trial)),
     );
-    const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
+    const record = outcome.ok
+      ? await replyRecord(scope, trial, outcome)
+      : withPartial(failureRecord(scope, trial, outcome, call), live.said(), scope);
     return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
   } finally {
     live.end(outcome?.ok === true);
@@ -168,18 +171,31 @@ function modelPlace(
   return { runId, executionId, attempt, turn, try: step, model: model.id, clean: secrets.text };
 }
 
+/** A reply that was stopped keeps its text, which whoever continues the work reads. */
+function withPartial(record: ModelStepRecord, said: string, { secrets }: ActScope): ModelStepRecord {
+  if (record.kind !== "failed" || record.error.kind !== "aborted" || said === "") return record;
+  return { ...record, partial: cutText(said, secrets) };
+}
+
 /** The streamed texts of one reply; each is created when its first piece arrives. */
 class LiveReply {
   readonly #scope: ActScope;
   readonly #trial: ModelAttempt;
   readonly #shown: { text?: LiveText; reasoning?: LiveText } = {};
+  #said = "";
 
   constructor(scope: ActScope, trial: ModelAttempt) {
     this.#scope = scope;
     this.#trial = trial;
   }
 
+  /** The text so far, as the model wrote it. */
+  said(): string {
+    return this.#said;
+  }
+
   push(delta: string, kind: "text" | "reasoning"): void {
+    if (kind === "text") this.#said += delta;
     this.#shown[kind] ??= this.#create(kind);
     this.#shown[kind].push(delta);
   }
