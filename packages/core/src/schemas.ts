@@ -181,7 +181,14 @@ const data = {
     waitMs: z.number(),
   }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
-  "message.received": z.looseObject({ turn: z.int(), by: z.string(), text: z.string(), sentAt: z.int() }),
+  "message.received": z.looseObject({
+    turn: z.int(),
+    by: z.string(),
+    text: z.string(),
+    sentAt: z.int(),
+    /** A message that waited for the next execution of an agent. */
+    kind: z.literal("followUp").optional(),
+  }),
   "call.decided": z.looseObject({
     ...call,
     argsDigest: digest,

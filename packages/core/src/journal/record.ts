@@ -133,7 +133,7 @@ function requestsIn(runId: string, events: readonly EventDraft[], openedAt: numb
   return { opened, closed };
 }
 
-/** The interruption by a person that a record tells of, if it does. Cheap for every other record. */
+/** The interruption by a person that a record reports, if it does. Cheap for every other record. */
 export function interruptionIn(runId: string, record: Pick<JournalRecord, "seq" | "events">): Interruption | undefined {
   if (!record.events.includes('"type":"execution.interrupted"')) return undefined;
   const found = readEvents(runId, record).find(({ type }) => type === "execution.interrupted");

@@ -12,8 +12,11 @@ export interface StepCall {
   readonly recorded?: RecordedOutcome;
   /** Adds an event to the step's done record. */
   event(draft: EventDraft): void;
-  /** The signals that the step may take: received and not yet taken, in order. Empty without `takes`. */
-  signals(): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
+  /**
+   * The signals that the step may take: received and not yet taken, in order. Empty without `takes`. `name` is one of its names, by
+   * default the first.
+   */
+  signals(name?: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
   /** Keeps the run owned by this process until `work` settles, for a tool that ignores its abort signal. */
   hold(work: Promise<unknown>): void;
 }
@@ -28,8 +31,8 @@ export interface StepOptions<T extends Json = Json> {
   readonly cost?: (value: T) => StepCost | undefined;
   /** How long the step may continue when the run is suspended before its signal aborts, in milliseconds. Default: 0. */
   readonly graceMs?: number;
-  /** Lets the step take signals of a name without waiting. They count as taken when the step's record is committed. */
-  readonly takes?: SignalsTaken;
+  /** Lets the step take signals of these names without waiting. They count as taken when the step's record is committed. */
+  readonly takes?: readonly SignalsTaken[];
   /**
    * Whether the step is a decision, which a replay runs again and compares. Any other step reads or changes the outside world:
    * a replay returns its recorded value and never calls its function.

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, ReceivedSignal, StepCall, Usage } from "@sluice/core";
+import type { ActScope, StepCall, Usage } from "@sluice/core";
 import { addUsage, itemKeyOf, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
@@ -120,13 +120,15 @@ function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promis
     call.recorded === undefined
       ? tryModel(scope, trial, call)
       : replayedCompletion(call.recorded, request, scope, call);
-  return steps.run(stepId, ask, { open, cost: costOfStep, takes: takesMessages, decides: decidesCompletion });
+  const takes = takesMessages(ctx.attempt, request.turn);
+  return steps.run(stepId, ask, { open, cost: costOfStep, takes, decides: decidesCompletion });
 }
 
 /** Adds the messages received since the previous call, which need a larger reservation. */
-function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly ReceivedSignal[]): ModelAttempt {
-  if (signals.length === 0) return trial;
-  const messages = readMessages(signals, scope.secrets);
+async function withMessages(scope: ActScope, trial: ModelAttempt, call: StepCall): Promise<ModelAttempt> {
+  const taken = takesMessages(scope.ctx.attempt, trial.request.turn);
+  const messages = await readMessages(call, taken, scope.secrets);
+  if (messages.length === 0) return trial;
   return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
 }
 
@@ -136,7 +138,7 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   if (lost !== undefined) return { kind: "lost", ...lost };
   const late = deadline.exceeded();
   if (late !== undefined) return limitRecord(scope, call, late);
-  const trial = withMessages(scope, begun, await call.signals());
+  const trial = await withMessages(scope, begun, call);
   const hit = trial.reserve === undefined ? undefined : budget.reserve(trial.reserve);
   // Without a call no messages are consumed.
   if (hit !== undefined) return limitRecord(scope, call, hit);
@@ -157,8 +159,8 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
 }
 
 function noteMessages({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
-  for (const { by, text, at } of messages) {
-    const data = { turn: request.turn, by, text, sentAt: at };
+  for (const { by, text, at, kind } of messages) {
+    const data = { turn: request.turn, by, text, sentAt: at, ...(kind === undefined ? {} : { kind }) };
     call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
   }
 }
@@ -171,7 +173,7 @@ function modelPlace(
   return { runId, executionId, attempt, turn, try: step, model: model.id, clean: secrets.text };
 }
 
-/** A reply that was stopped keeps its text, which whoever continues the work reads. */
+/** A reply that was stopped keeps its text, which the next execution of the state reads. */
 function withPartial(record: ModelStepRecord, said: string, { secrets }: ActScope): ModelStepRecord {
   if (record.kind !== "failed" || record.error.kind !== "aborted" || said === "") return record;
   return { ...record, partial: cutText(said, secrets) };

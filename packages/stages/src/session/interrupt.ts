@@ -5,7 +5,7 @@ import { INTERRUPTION_SIGNAL } from "@sluice/core/runtime";
 const LONGEST_REASON = 1_000;
 
 /**
- * Asks whoever executes a run to interrupt what it does now. A run that sleeps or waits is interrupted when it resumes. `runId` is a
+ * Asks the process that executes a run to interrupt what it does now. A run that sleeps or waits is interrupted when it resumes. `runId` is a
  * root. Throws Session `run_unknown`, `run_is_child` and `run_finished`, and `run_suspended` for one that a person would have to
  * resume: it has nothing to interrupt.
  */

@@ -67,7 +67,7 @@ export class Cancellation {
   cancelled: SluiceError | undefined;
   /** Why every further step rejects here. Set by `stop` alone. */
   stopped: SluiceError | undefined;
-  /** Why a person interrupted what the run does now; the run itself goes on. */
+  /** Why a person interrupted what the run does now; the run itself continues. */
   interrupted: SluiceError | undefined;
 
   /** Why what the run does now has to end. */

@@ -78,7 +78,7 @@ export class Interruptions {
   }
 
   /** The program does something else now. */
-  goesOn(program: InterruptibleProgram): void {
+  continues(program: InterruptibleProgram): void {
     this.#interrupted.delete(program);
   }
 

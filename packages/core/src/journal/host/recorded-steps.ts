@@ -84,7 +84,7 @@ export interface ResumeState {
   readonly head: string;
   /** Whether it may have children. */
   readonly forked: boolean;
-  /** Whether it was suspended by somebody who wanted it to stop, and not because it waits. */
+  /** Whether it was suspended because it had to stop, and not because it waits. */
   readonly stopped: boolean;
 }
 

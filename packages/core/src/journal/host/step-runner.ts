@@ -93,9 +93,9 @@ export class ProgramRunner implements StepRunner {
     fn: (call: StepCall) => Promise<T> | T,
     options: StepOptions<T> = {},
   ): Promise<T> {
-    const { graceMs = 0, takes } = options;
-    const signals = async (): Promise<readonly ReceivedSignal[]> =>
-      takes === undefined ? [] : await this.#untaken(takes.name);
+    const { graceMs = 0, takes = [] } = options;
+    const signals: StepCall["signals"] = async (name = takes[0]?.name) =>
+      name !== undefined && takes.some((each) => each.name === name) ? await this.#untaken(name) : [];
     let call: RunningCall | undefined;
     return this.#step<T, T>({
       stepId,
@@ -108,7 +108,7 @@ export class ProgramRunner implements StepRunner {
       events: () => call?.events ?? NO_EVENTS,
       cost: options.cost,
       hand: (value) => {
-        if (takes !== undefined) this.#take(takes.name, takes.count(value));
+        for (const { name, count } of takes) this.#take(name, count(value));
         return value;
       },
     });
@@ -206,7 +206,7 @@ export class ProgramRunner implements StepRunner {
     const listener: InterruptionListener = { listen, isCalled: false };
     this.#listeners ??= [];
     this.#listeners.push(listener);
-    tree.interruptions.goesOn(this);
+    tree.interruptions.continues(this);
     return () => {
       this.#listeners = this.#listeners?.filter((each) => each !== listener);
       if (listener.isCalled) control.continued();
@@ -449,7 +449,7 @@ function untilOf(opened: StepCall["opened"]): number | undefined {
 interface CallOptions {
   readonly opened: StepCall["opened"];
   readonly graceMs: number;
-  readonly signals: () => Promise<readonly ReceivedSignal[]>;
+  readonly signals: StepCall["signals"];
 }
 
 /** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
