@@ -94,10 +94,13 @@ class ClosingSteps implements StepRunner {
 
   now: StepRunner["now"] = (stepId) => this.#steps.now(stepId);
   sleepUntil: StepRunner["sleepUntil"] = (stepId, epochMs) => this.#steps.sleepUntil(stepId, epochMs);
+  sleep: StepRunner["sleep"] = (stepId, epochMs, options) => this.#steps.sleep(stepId, epochMs, options);
   waitForSignal: StepRunner["waitForSignal"] = (name, options) => this.#steps.waitForSignal(name, options);
   takeSignals: StepRunner["takeSignals"] = (stepId, name) => this.#steps.takeSignals(stepId, name);
   runChildren: StepRunner["runChildren"] = (stepId, children, options) =>
     this.#steps.runChildren(stepId, children, options);
+  interruptible: StepRunner["interruptible"] = (listener) => this.#steps.interruptible(listener);
+  suspend: StepRunner["suspend"] = () => this.#steps.suspend();
   emit: StepRunner["emit"] = (channel, chunk) => this.#steps.emit(channel, chunk);
   heard: StepRunner["heard"] = () => this.#steps.heard();
 }
