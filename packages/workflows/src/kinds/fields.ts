@@ -82,7 +82,7 @@ export const humanFields = z
     question: text.describe("What the person is asked. `{{ctx.…}}` is replaced by a value of the run."),
     answer: z
       .record(z.string(), json)
-      .describe("The JSON Schema of the answer, which is the state's output. Default: any value.")
+      .describe("The JSON Schema of the answer, which is the state's output. Default: a text.")
       .optional(),
     deadline: duration
       .describe("How long the question waits for an answer, such as `5d`. Default: forever.")

@@ -2,6 +2,7 @@
 
 import { type AnyState, isJsonObject, type Json, state } from "@sluice/core";
 import { toJsonValue } from "@sluice/core/runtime";
+import { human, subPipeline, timer } from "@sluice/stages";
 import type { KindState } from "./fields.ts";
 
 /** How a format writes templates and names. */
@@ -14,11 +15,42 @@ export interface KindNames {
   pipelineKey(name: string): string;
 }
 
-export function makeState({ kind, fields }: KindState, names: KindNames): AnyState {
-  const options = toJsonValue(fields);
-  const given = options.ok && isJsonObject(options.value) ? mapTexts(options.value, names.template) : {};
-  return state({ kind, options: isJsonObject(given) ? given : {}, output: { type: "object" } });
+/** The state that the fields of a file define. */
+export function makeState(given: KindState, names: KindNames): AnyState {
+  const { template } = names;
+  switch (given.kind) {
+    case "timer": {
+      const { for: length, until } = given.fields;
+      if (length !== undefined) return timer({ for: length });
+      return timer({ until: typeof until === "string" ? template(until) : (until ?? 0) });
+    }
+    case "human": {
+      const { question, answer = TEXT, deadline, on_deadline } = given.fields;
+      return human({
+        question: template(question),
+        answer,
+        ...(deadline === undefined ? {} : { deadline }),
+        ...(on_deadline === undefined ? {} : { onDeadline: on_deadline }),
+      });
+    }
+    case "pipeline": {
+      const { workflow, input = {} } = given.fields;
+      return subPipeline({
+        pipeline: names.pipelineKey(workflow),
+        input: mapTexts({ task: "{{ctx.task}}", ...input }, template),
+      });
+    }
+    default: {
+      const { kind, fields } = given;
+      const options = toJsonValue(fields);
+      const mapped = options.ok && isJsonObject(options.value) ? mapTexts(options.value, template) : {};
+      return state({ kind, options: isJsonObject(mapped) ? mapped : {}, output: { type: "object" } });
+    }
+  }
 }
+
+/** The answer to a question that says nothing of it. */
+const TEXT = { type: "string", minLength: 1 } as const;
 
 /** A value with its texts changed. */
 function mapTexts(value: Json, change: (text: string) => string): Json {

@@ -16,7 +16,7 @@ export function outputOfKind(given: KindState): JsonObject | undefined {
     case "timer":
       return closed({ elapsedMs: NUMBER, timestamp: NUMBER });
     case "human":
-      return plain(given.fields.answer);
+      return plain(given.fields.answer ?? TEXT);
     default:
       return undefined;
   }

@@ -1,0 +1,234 @@
+import { type Answer, callbackInteractor } from "@sluice/core";
+import type { LoadedWorkflow } from "@sluice/workflows";
+import { describe, expect, test } from "vitest";
+import { dataOf, eventsOf, eventually, noModel, session } from "../support/run-kit.ts";
+import { pipelineOf } from "../support/statewright.ts";
+import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
+
+// States of workflow files that run no agent.
+
+const person = (value: Answer) => callbackInteractor("Ada", () => value);
+const final = { type: "final" };
+
+/** The same machine in each format: sleeps, asks whether to publish, and ends by the answer. */
+const asks = {
+  question: "Publish {{ctx.task}}?",
+  answer: { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] },
+};
+const statewright = {
+  id: "publish",
+  initial: "cool_down",
+  states: {
+    cool_down: { timer: { for: "5d" }, on: { success: "ask" } },
+    ask: {
+      human: asks,
+      on: { success: [{ target: "done", guard: "agreed" }, { target: "refused" }], failure: "cancelled" },
+    },
+    done: final,
+    refused: { ...final, outcome: "failed" },
+  },
+  guards: { agreed: { field: "output.ok", op: "eq", value: true } },
+};
+const flujo = {
+  kind: "StateMachine",
+  name: "publish",
+  start_state: "cool_down",
+  end_states: ["done", "refused", "cancelled"],
+  states: {
+    cool_down: [{ name: "sleep", timer: { for: "5d" } }],
+    ask: [{ name: "publish", human: { ...asks, question: "Publish {{ input.task }}?" } }],
+    refused: { outcome: "failed" },
+  },
+  transitions: [
+    { from: "cool_down", on: "success", to: "ask" },
+    { from: "ask", on: "success", when: "output.ok", to: "done" },
+    { from: "ask", on: "success", to: "refused" },
+    { from: "ask", on: "failure", to: "cancelled" },
+  ],
+};
+const markdown = {
+  "publish/pipeline.yaml": `id: publish
+initial: cool_down
+transitions:
+  - { from: cool_down, to: ask }
+  - { from: ask, when: output.ok, to: done }
+  - { from: ask, to: refused }
+  - { from: ask, on: failure, to: cancelled }
+final: { refused: failed, cancelled: cancelled, done: completed }
+`,
+  "publish/cool_down.md": "---\nkind: timer\nfor: 5d\n---\nNobody publishes in a hurry.\n",
+  "publish/ask.md": `---
+kind: human
+answer:
+  type: object
+  properties: { ok: { type: boolean } }
+  required: [ok]
+---
+Publish {{ctx.task}}?
+`,
+};
+const formats: readonly (readonly [name: string, load: () => Promise<LoadedWorkflow>])[] = [
+  ["a Statewright document", () => loadDocument(statewright)],
+  ["a Flujo machine", () => loadDocument(flujo)],
+  ["a folder of Markdown stages", () => loadTexts("publish", markdown)],
+];
+
+describe.each(formats)("%s", (_name, load) => {
+  test.each([
+    ["completes where the person agrees", { kind: "value", value: { ok: true } }, "completed"],
+    ["follows a condition on the answer", { kind: "value", value: { ok: false } }, "failed"],
+    ["leaves by failure where no one answers", { kind: "deny" }, "cancelled"],
+  ] as const)("sleeps for five days, asks a person, and %s", async (_what, answer, status) => {
+    const loaded = await load();
+    expect(ruleLines(loaded)).toEqual([]);
+    const live = session({ model: noModel, interactors: [person(answer)] });
+    const run = live.start(pipelineOf(loaded), { task: "the release" });
+    await eventually(async () => live.clock.waiting() === 1);
+    live.clock.turn(5 * 86_400_000);
+    expect(await run).toMatchObject({ status });
+    const [asked] = dataOf(await eventsOf(live.host, run.runId), "request.opened");
+    expect(asked).toMatchObject({ body: { question: "Publish the release?" } });
+  });
+});
+
+const child = {
+  id: "child",
+  initial: "ask",
+  states: {
+    ask: { human: { question: "{{ctx.task}} at {{ctx.run.input.level}}" }, on: { success: "done" } },
+    done: final,
+  },
+};
+
+test.each([
+  ["completes", { kind: "value", value: "yes" }, "completed"],
+  ["fails, which the file routes", { kind: "deny" }, "cancelled"],
+] as const)("a state runs another workflow, which %s", async (_what, answer, status) => {
+  const parent = {
+    id: "parent",
+    initial: "nested",
+    states: {
+      nested: {
+        pipeline: { workflow: "./child.json", input: { level: "level {{ctx.task}}" } },
+        on: { success: "done", failure: "cancelled" },
+      },
+      done: final,
+    },
+  };
+  const loaded = await loadTexts("w.json", { "w.json": JSON.stringify(parent), "child.json": JSON.stringify(child) });
+  expect(ruleLines(loaded)).toEqual([]);
+  const questions: unknown[] = [];
+  const live = session({
+    model: noModel,
+    interactors: [
+      callbackInteractor("Ada", (request) => {
+        questions.push(request.body.question);
+        return answer;
+      }),
+    ],
+  });
+  expect(await live.run(pipelineOf(loaded), { task: "x" })).toMatchObject({ status });
+  expect(questions).toEqual(["x at level x"]);
+});
+
+test("the ends failed and cancelled exist without being defined", async () => {
+  const loaded = await loadDocument({
+    id: "w",
+    initial: "ask",
+    states: { ask: { human: { question: "?" }, on: { success: "done", failure: "failed" } }, done: final },
+  });
+  expect(ruleLines(loaded)).toEqual([]);
+  expect([...pipelineOf(loaded).spec.states.keys()]).toEqual(["ask", "done", "failed"]);
+});
+
+/** What is wrong with a document whose state `a` is this. */
+async function rulesOf(state: object, more: object = {}): Promise<readonly string[]> {
+  const document = { id: "w", initial: "a", states: { a: state, done: final, ...more } };
+  return ruleLines(await loadDocument(document));
+}
+const on = { success: "done" };
+
+describe("the fields of a kind", () => {
+  test.each<readonly [what: string, state: object, rules: readonly string[]]>([
+    ["two kinds in one state", { timer: { for: "1d" }, human: { question: "?" }, on }, ["two-kinds states.a.human"]],
+    ["a field of agents", { timer: { for: "1d" }, allowed_tools: [], on }, ["unknown-key states.a.allowed_tools"]],
+    [
+      "a misspelled field",
+      { poll: { command: ["x"], evry: "1m" }, on },
+      ["missing-field states.a.poll", "unknown-key states.a.poll.evry"],
+    ],
+    [
+      "an event that never happens",
+      { timer: { for: "1d" }, on: { ...on, DONE: "done" } },
+      ["unknown-event states.a.on.DONE"],
+    ],
+    ["a state without a way on", { timer: { for: "1d" } }, ["dead-end states.a"]],
+    ["a success that leads nowhere", { timer: { for: "1d" }, on: { failure: "done" } }, ["dead-end states.a.on"]],
+    ["a length of time that is none", { timer: { for: "5 weeks" }, on }, ["definition states.a.timer.for"]],
+    ["both for and until", { timer: { for: "1d", until: "2027-01-31" }, on }, ["missing-field states.a.timer"]],
+    [
+      "a shell line with a template",
+      { script: { shell: "echo {{ctx.task}}" }, on },
+      ["template-in-command states.a.script.shell"],
+    ],
+    ["a list and a line", { script: { shell: "x", command: ["x"] }, on }, ["missing-field states.a.script"]],
+    ["neither a list nor a line", { script: { timeout: "1m" }, on }, ["missing-field states.a.script"]],
+    [
+      "a template that is none",
+      { script: { command: ["x", "{{ctx.}}"] }, on },
+      ["bad-template states.a.script.command[1]"],
+    ],
+    [
+      "a secret by its value",
+      { script: { command: ["x"], secrets: ["ghp 12"] }, on },
+      ["secret-name states.a.script.secrets[0]"],
+    ],
+    [
+      "a deadline's answer without a deadline",
+      { human: { question: "?", on_deadline: "fail" }, on },
+      ["missing-field states.a.human.on_deadline"],
+    ],
+    [
+      "an answer that does not fit",
+      { human: { question: "?", deadline: "1d", on_deadline: { answer: 3 } }, on },
+      ["definition states.a.human.on_deadline.answer"],
+    ],
+    [
+      "a workflow that does not exist",
+      { pipeline: { workflow: "other" }, on },
+      ["invoke-unknown states.a.pipeline.workflow"],
+    ],
+    [
+      "a target that does not exist",
+      { router: { targets: ["dne", "done"], prompt: "?" } },
+      ["unknown-target states.a.router.targets[0]"],
+    ],
+  ])("%s", async (_what, state, rules) => {
+    expect(await rulesOf(state)).toEqual(rules);
+  });
+
+  test("a text that is no name of a secret is not repeated in the diagnostic", async () => {
+    const script = { command: ["x"], secrets: ["ghp 1234567890"] };
+    const { diagnostics } = await loadDocument({ id: "w", initial: "a", states: { a: { script, on }, done: final } });
+    expect(JSON.stringify(diagnostics)).not.toContain("1234567890");
+  });
+
+  test("a shell line with a template is told how to pass the value", async () => {
+    const script = { shell: "echo {{ctx.task}}" };
+    const { diagnostics } = await loadDocument({ id: "w", initial: "a", states: { a: { script, on }, done: final } });
+    expect(diagnostics).toMatchObject([
+      {
+        message: "A shell line holds no template: its value would be read as shell text.",
+        suggestion: 'pass the value in a variable: "env": { "VALUE": "{{ctx.task}}" }, and write "$VALUE" in the line',
+        line: 7,
+      },
+    ]);
+  });
+
+  test("a state cannot be called interrupted", async () => {
+    const more = { interrupted: { timer: { for: "1d" }, on } };
+    expect(await rulesOf({ timer: { for: "1d" }, on: { success: "interrupted" } }, more)).toEqual([
+      "wrong-name states.interrupted",
+    ]);
+  });
+});
