@@ -11,6 +11,7 @@ export { type PipelineParts, pipelineParts, type StateParts } from "./definition
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
+export { readPrompt } from "./definition/stage.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
@@ -38,6 +39,8 @@ export {
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
 export { isDecision } from "./machine/recorded-decision.ts";
+export { cappedTarget } from "./machine/route-targets.ts";
+export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
 export {
@@ -68,4 +71,4 @@ export { type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
-export { isClosedSchema, resolveReference } from "./schema/schema-path.ts";
+export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";

@@ -14,6 +14,7 @@ export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts
 export type { Duration } from "./kinds/duration.ts";
 export { type HumanOptions, human } from "./kinds/human.ts";
 export type { KindCommon } from "./kinds/kind-common.ts";
+export { type RouterOptions, router } from "./kinds/router.ts";
 export {
   type AskStep,
   type ContextPath,

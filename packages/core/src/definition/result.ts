@@ -31,6 +31,8 @@ export type FailureCode =
   | "unanswered" // a person was asked and gave no answer
   | "timer" // what a timer waits for is not a time
   | "pipeline" // the run of another pipeline did not complete
+  | "router" // it chose no target
+  | "orchestrator" // it selected no state
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.

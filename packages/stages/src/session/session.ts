@@ -12,7 +12,7 @@ import {
   systemClock,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { recordedCosts } from "@sluice/core/runtime";
+import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
 import { costInValue } from "../agent/model-step-record.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
@@ -44,6 +44,11 @@ export interface StartOptions {
   readonly answers?: "any";
   /** Default `programmatic`: such a run can be resumed only with `session.resume(pipeline, runId)`. */
   readonly source?: PipelineSource;
+  /**
+   * Starts in this state instead of the initial one. Its input has to fit the `inputSchema` of the state. No earlier state has run, so
+   * `ctx.upstream` is empty. Refused with Validation `start_invalid` if the state's templates read what is not there.
+   */
+  readonly from?: { readonly state: string; readonly input?: unknown };
 }
 /** The models, tools, interactors, security mode and store with which runs execute in this process. */
 export interface Session {
@@ -117,10 +122,11 @@ export function createSession(options: SessionOptions): Session {
     { spec }: Pipeline<I, O>,
     input: unknown,
     runId: string,
-    { source = PROGRAMMATIC, answers }: StartOptions,
+    { source = PROGRAMMATIC, answers, from: at }: StartOptions,
   ): Promise<RunTask> => {
-    const accepted = await checkedInput(spec, input);
-    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false });
+    const from = at === undefined ? undefined : startAt(at);
+    const accepted = await checkedInput(spec, input, from);
+    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
     const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
@@ -232,6 +238,14 @@ export function createSession(options: SessionOptions): Session {
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
+}
+
+/** Where a run starts, as JSON. */
+function startAt({ state, input }: NonNullable<StartOptions["from"]>): StartAt {
+  if (input === undefined) return { state };
+  const own = toJsonValue(input);
+  if (own.ok) return { state, input: own.value };
+  throw new SluiceError("Validation", "input_invalid", `the input of state ${state} is not JSON: ${own.fault}`);
 }
 
 const MAX_RESUME_ATTEMPTS = 5;

@@ -108,7 +108,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, pauses, offer, deps, detours } = execution;
+  const { state, stateId, events, targets, pauses, offer, deps, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
@@ -158,6 +158,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     state,
     stateId,
     events,
+    targets,
     pauses,
     executionId,
     ctx: entry,

@@ -60,6 +60,8 @@ const CODES: Readonly<Record<FailureCode, true>> = {
   unanswered: true,
   timer: true,
   pipeline: true,
+  router: true,
+  orchestrator: true,
   interrupted: true,
 };
 
