@@ -1,5 +1,5 @@
 import { type Answer, callbackInteractor } from "@sluice/core";
-import type { LoadedWorkflow } from "@sluice/workflows";
+import { graphOf, type LoadedWorkflow, simulate } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { dataOf, eventsOf, eventually, noModel, session } from "../support/run-kit.ts";
 import { pipelineOf } from "../support/statewright.ts";
@@ -229,6 +229,55 @@ describe("the fields of a kind", () => {
     const more = { interrupted: { timer: { for: "1d" }, on } };
     expect(await rulesOf({ timer: { for: "1d" }, on: { success: "interrupted" } }, more)).toEqual([
       "wrong-name states.interrupted",
+    ]);
+  });
+});
+
+describe("a router", () => {
+  const choose = { router: { targets: ["fix", "done"], prompt: "Is {{ctx.task}} fixed?", fallback: "failed" } };
+  const routed = {
+    id: "w",
+    initial: "choose",
+    states: { choose, fix: { timer: { for: "1d" }, on: { success: "choose" } }, done: final },
+  };
+
+  test("leads to the states that its model may choose, and to its fallback", async () => {
+    const loaded = await loadDocument(routed);
+    expect(ruleLines(loaded)).toEqual([]);
+    const { edges, nodes } = graphOf(pipelineOf(loaded).spec);
+    const labelOf = (id: string): string => nodes.find((one) => one.id === id)?.label ?? id;
+    expect(edges.map(({ from, to, label }) => `${labelOf(from)} -> ${labelOf(to)}: ${label}`)).toEqual([
+      "choose -> fix: chosen by the model",
+      "choose -> done: chosen by the model",
+      "choose -> failed: chosen by the model",
+      "fix -> choose: success",
+    ]);
+  });
+
+  test("is simulated with its choice", async () => {
+    const outcomes = [
+      { output: { to: "fix" } },
+      { output: { elapsedMs: 1, timestamp: 1 } },
+      { output: { to: "done" } },
+    ];
+    const { hops, end } = await simulate(pipelineOf(await loadDocument(routed)).spec, outcomes);
+    expect(hops.map(({ follows }) => follows)).toEqual([
+      "enters choose",
+      "enters fix",
+      "enters choose",
+      "the run completes in done",
+    ]);
+    expect(end).toMatchObject({ status: "completed" });
+  });
+
+  test("is proven over all its targets", async () => {
+    const loaded = await loadDocument({ ...routed, properties: ["never: done before fix"] });
+    expect(ruleLines(loaded)).toEqual(["property-broken properties[0]"]);
+  });
+
+  test("cannot be routed by its success", async () => {
+    expect(await rulesOf({ ...choose, router: { targets: ["done"], prompt: "?" }, on: { success: "done" } })).toEqual([
+      "unknown-event states.a.on.success",
     ]);
   });
 });

@@ -2,7 +2,7 @@
 
 import { type AnyState, isJsonObject, type Json, state } from "@sluice/core";
 import { toJsonValue } from "@sluice/core/runtime";
-import { human, subPipeline, timer } from "@sluice/stages";
+import { human, router, subPipeline, timer } from "@sluice/stages";
 import type { KindState } from "./fields.ts";
 
 /** How a format writes templates and names. */
@@ -38,6 +38,19 @@ export function makeState(given: KindState, names: KindNames): AnyState {
       return subPipeline({
         pipeline: names.pipelineKey(workflow),
         input: mapTexts({ task: "{{ctx.task}}", ...input }, template),
+      });
+    }
+    case "router": {
+      const { targets, prompt, model, fallback, tries } = given.fields;
+      const named = typeof fallback === "string" ? { to: fallback } : fallback;
+      const input = named !== undefined && "input" in named && named.input !== undefined ? { input: named.input } : {};
+      const idOf = (name: string): string => names.stateId(name) ?? name;
+      return router({
+        targets: targets.map(idOf),
+        prompt: template(prompt),
+        ...(model === undefined ? {} : { model }),
+        ...(tries === undefined ? {} : { tries }),
+        ...(named === undefined ? {} : { fallback: { to: idOf(named.to), ...input } }),
       });
     }
     default: {

@@ -167,7 +167,15 @@ function targetFindings(
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(didYouMeanWords(target, targets) ?? suggestOneOf(target, states)), path }];
+  return [
+    {
+      severity: "error",
+      rule: "unknown-target",
+      message,
+      ...hintOf(didYouMeanWords(target, targets) ?? suggestOneOf(target, states)),
+      path,
+    },
+  ];
 }
 
 function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
