@@ -12,7 +12,7 @@ function traced(act?: (state: string) => void) {
     work<Json, unknown>({
       ...(inputSchema === undefined ? {} : { inputSchema }),
       act: ({ ctx }) => {
-        seen.push({ state: name, input: ctx.input, upstream: json(ctx.upstream), visit: ctx.visit });
+        seen.push({ state: name, input: json(ctx.input), upstream: json(ctx.upstream), visit: ctx.visit });
         act?.(name);
         return completed(name);
       },

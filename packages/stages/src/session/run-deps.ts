@@ -49,7 +49,7 @@ import {
   startedIn,
 } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { KIND_EXECUTORS } from "../kinds/kind-executors.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
@@ -106,7 +106,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const agent = agentExecutor(modelFor, factsOf, caller);
   const router = agentExecutor(modelFor, factsOf, caller, "router");
   const executors = new Map<string, StateExecutor>(
-    [agent, router, ...KIND_EXECUTORS, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, router, ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });

@@ -40,7 +40,7 @@ export interface ActiveTree {
   /** A program of the tree that does not work while it waits: until a time, or for a signal. */
   rest(wait: Rest): void;
   /** It works again. */
-  wake(wait: Rest | undefined): void;
+  wake(wait: Rest): void;
   /** When the tree continues without a signal; undefined if nothing of it sleeps. */
   wakeAt(): number | undefined;
   /** Keeps the tree owned until abandoned work settles. */

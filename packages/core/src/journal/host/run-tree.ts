@@ -108,8 +108,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     if (this.#asleepListeners !== undefined) this.#checkAsleep();
   }
 
-  wake(wait: Rest | undefined): void {
-    if (wait !== undefined) this.#rests?.delete(wait);
+  wake(wait: Rest): void {
+    this.#rests?.delete(wait);
   }
 
   wakeAt(): number | undefined {

@@ -146,14 +146,21 @@ export class ProgramRunner implements StepRunner {
 
   waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
     const { store, clock, tree } = this.#run;
-    let rest: Rest | undefined;
+    const latest = timeoutMs === undefined ? undefined : clock.now() + timeoutMs;
+    let rest: Rest = { kind: "signal", until: latest };
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
-      open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
+      open: latest === undefined ? undefined : { events: NO_EVENTS, intent: { until: latest } },
+      begin: () => tree.rest(rest),
+      wakeAt: (phase) => (latest === undefined ? undefined : phase === "open" ? tree.wakeAt() : 0),
       make: async (opened) => {
-        const until = timeoutMs === undefined ? undefined : untilOf(opened);
-        rest = { kind: "signal", until };
-        tree.rest(rest);
+        const until = latest === undefined ? undefined : untilOf(opened);
+        if (until !== latest) {
+          // An earlier process opened the wait.
+          tree.wake(rest);
+          rest = { kind: "signal", until };
+          tree.rest(rest);
+        }
         let found: ReceivedSignal | undefined;
         const arrived = async (): Promise<boolean> => {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];

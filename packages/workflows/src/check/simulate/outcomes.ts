@@ -62,6 +62,8 @@ const CODES: Readonly<Record<FailureCode, true>> = {
   pipeline: true,
   router: true,
   orchestrator: true,
+  script: true,
+  poll: true,
   interrupted: true,
 };
 
