@@ -1,6 +1,7 @@
 import { type Answer, callbackInteractor } from "@sluice/core";
-import { graphOf, type LoadedWorkflow, simulate } from "@sluice/workflows";
+import { graphOf, type LoadedWorkflow, simulate, writeStatewright } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
+import { commandSession, node, PRINT_ARGUMENTS } from "../support/commands.ts";
 import { dataOf, eventsOf, eventually, noModel, session } from "../support/run-kit.ts";
 import { pipelineOf } from "../support/statewright.ts";
 import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
@@ -164,7 +165,7 @@ describe("the fields of a kind", () => {
     ],
     ["a state without a way on", { timer: { for: "1d" } }, ["dead-end states.a"]],
     ["a success that leads nowhere", { timer: { for: "1d" }, on: { failure: "done" } }, ["dead-end states.a.on"]],
-    ["a length of time that is none", { timer: { for: "5 weeks" }, on }, ["definition states.a.timer.for"]],
+    ["a length of time that is none", { timer: { for: "5 weeks" }, on }, ["duration states.a.timer.for"]],
     ["both for and until", { timer: { for: "1d", until: "2027-01-31" }, on }, ["missing-field states.a.timer"]],
     [
       "a shell line with a template",
@@ -279,5 +280,165 @@ describe("a router", () => {
     expect(await rulesOf({ ...choose, router: { targets: ["done"], prompt: "?" }, on: { success: "done" } })).toEqual([
       "unknown-event states.a.on.success",
     ]);
+  });
+});
+
+describe("a command of a file", () => {
+  const ends = { ok: final, small: { ...final, outcome: "cancelled" } };
+  const document = (states: object, guards: object = {}) => ({
+    id: "w",
+    initial: "a",
+    states: { ...states, ...ends },
+    guards,
+  });
+  const count = node(
+    "console.log(JSON.stringify({ words: process.argv[1].split(' ').length, by: process.env.BY }))",
+    "{{ctx.task}}",
+  );
+  const counting = document(
+    {
+      a: {
+        script: {
+          command: count,
+          env: { BY: "{{input.by}}" },
+          timeout: "1m",
+          output: { properties: { words: { type: "number" } } },
+        },
+        on: { success: [{ target: "ok", guard: "many" }, { target: "small" }] },
+      },
+    },
+    { many: { field: "output.parsed.words", op: "gt", value: 3 } },
+  );
+
+  test.each([
+    ["a b; echo $(id) `id`", "completed"],
+    ["a b c d", "completed"],
+    ["a", "cancelled"],
+  ])("prints, and a guard reads what it printed: %s", async (task, status) => {
+    const live = commandSession();
+    const result = await live.run(pipelineOf(await loadDocument(counting)), { task, by: "me" });
+    expect(result).toMatchObject({ status });
+  });
+
+  test.each([
+    [3, "ok"],
+    [4, "failed"],
+  ])("that ends with %i is routed by what its failure says", async (code, end) => {
+    const failing = document(
+      {
+        a: {
+          script: { shell: `echo no; exit ${code}` },
+          on: { success: "small", failure: [{ target: "ok", guard: "three" }, { target: "failed" }] },
+        },
+      },
+      { three: { field: "output.detail.exitCode", op: "eq", value: 3 } },
+    );
+    const live = commandSession();
+    const { status } = await live.run(pipelineOf(await loadDocument(failing)), {});
+    expect(status).toBe(end === "ok" ? "completed" : "failed");
+  });
+
+  test("of a Flujo step and of a Markdown stage gives its output to the next", async () => {
+    const machine = {
+      kind: "StateMachine",
+      name: "m",
+      start_state: "a",
+      end_states: ["done", "other"],
+      states: {
+        a: [
+          {
+            name: "first",
+            script: { command: node("console.log(JSON.stringify({ n: 7 }))") },
+            sink_to: "scratchpad.first",
+          },
+          {
+            name: "second",
+            script: { command: node(PRINT_ARGUMENTS, "{{ steps.first.parsed.n }}", "{{ context.k }}") },
+          },
+        ],
+        other: { outcome: "failed" },
+      },
+      context: { k: "v" },
+      transitions: [
+        {
+          from: "a",
+          on: "success",
+          when: "context.scratchpad.first.exitCode == 0 && output.parsed[1] == 'v'",
+          to: "done",
+        },
+        { from: "a", on: "success", to: "other" },
+      ],
+    };
+    const flujo = await loadDocument(machine);
+    expect(ruleLines(flujo)).toEqual([]);
+    expect(await commandSession().run(pipelineOf(flujo), {})).toMatchObject({ status: "completed" });
+
+    const folder = await loadTexts("p", {
+      "p/pipeline.yaml": `id: p
+initial: print
+transitions:
+  - { from: print, to: check }
+  - { from: check, when: 'output.parsed.n == 7 && output.attempts == 1', to: done }
+`,
+      "p/print.md": "---\nkind: script\nshell: echo 7\n---\nPrints a number.\n",
+      "p/check.md": `---\nkind: poll\ncommand: [/bin/sh, -c, 'test "$0" = 7 && echo "{\\"n\\": 7}"', '{{ctx.upstream.print.parsed.result}}']\nevery: 1s\nmaxAttempts: 1\n---\n`,
+    });
+    expect(ruleLines(folder)).toEqual([]);
+    expect(await commandSession().run(pipelineOf(folder), {})).toMatchObject({ status: "completed" });
+  });
+});
+
+describe("writing a document", () => {
+  const child = { id: "child", initial: "ask", states: { ask: { human: { question: "?" }, on }, done: final } };
+  const all = {
+    id: "all",
+    initial: "run it",
+    states: {
+      "run it": {
+        script: {
+          command: ["npm", "test", "{{ctx.task}}"],
+          env: { A: "{{ctx.run.input.a}}" },
+          timeout: "15m",
+          success_codes: [0, 2],
+          secrets: ["TOKEN"],
+          output: { properties: { n: { type: "number" } } },
+          repeat: true,
+        },
+        on: { success: [{ target: "poll", guard: "fast" }, { target: "line" }], failure: "failed" },
+      },
+      line: { script: { shell: "npm test", stdin: "upstream", cwd: "packages" }, on: { success: "poll" } },
+      poll: {
+        poll: { command: ["gh", "run"], every: "15m", not_yet_codes: [8], total_timeout: "3h", max_attempts: 9 },
+        on: { success: "sleep" },
+      },
+      sleep: { timer: { for: "5d" }, on: { success: "until" } },
+      until: { timer: { until: "{{ctx.run.input.at}}" }, on: { success: "ask" } },
+      ask: {
+        human: {
+          question: "{{ctx.task}}?",
+          answer: { type: "boolean" },
+          deadline: "1d",
+          on_deadline: { answer: false },
+        },
+        on: { success: { target: "nested", requires_approval: true } },
+      },
+      nested: { pipeline: { workflow: "./child.json", input: { level: 3 } }, on: { success: "choose" } },
+      choose: {
+        router: { targets: ["done", "run it"], prompt: "?", tries: 2, fallback: "failed" },
+        on: { failure: "failed" },
+      },
+      done: final,
+      failed: { ...final, outcome: "failed" },
+    },
+    guards: { fast: { field: "output.parsed.n", op: "lt", value: 3 } },
+  };
+
+  test("writes states of every kind, which load as the same pipeline", async () => {
+    const loaded = await loadTexts("w.json", { "w.json": JSON.stringify(all), "child.json": JSON.stringify(child) });
+    expect(ruleLines(loaded)).toEqual([]);
+    const written = writeStatewright(pipelineOf(loaded), { references: { child: "./child.json" } });
+    const text = "text" in written ? written.text : JSON.stringify(written.problems);
+    const again: unknown = JSON.parse(text);
+    expect(again).toMatchObject({ states: all.states, guards: all.guards });
   });
 });

@@ -156,6 +156,9 @@ export type KindState = {
   readonly [K in KindName]: { readonly kind: K; readonly fields: z.output<(typeof kindFields)[K]> };
 }[KindName];
 
+/** What the files say of a command. */
+export type CommandFields = Omit<z.output<typeof scriptFields>, "repeat">;
+
 /** Stands for a state whose fields cannot be read. A file with one does not run. */
 export const UNREADABLE: KindState = { kind: "timer", fields: { for: "1d" } };
 

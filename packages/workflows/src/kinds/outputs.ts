@@ -23,7 +23,8 @@ export function outputOfKind(given: KindState): JsonObject | undefined {
 }
 
 function commandOutput(parsed: JsonObject | undefined): JsonObject {
-  return { exitCode: NUMBER, stdout: TEXT, stderr: TEXT, parsed: plain(parsed) ?? {} };
+  const streams = { stdout: TEXT, stderr: TEXT, stdoutFile: TEXT, stderrFile: TEXT };
+  return { exitCode: NUMBER, ...streams, parsed: plain(parsed) ?? {} };
 }
 
 function closed(properties: Readonly<Record<string, Json>>): JsonObject {
