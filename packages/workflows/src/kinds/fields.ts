@@ -90,7 +90,7 @@ export const humanFields = z
     on_deadline: z
       .union([
         z.literal("fail"),
-        z.strictObject({ answer: json.describe("The answer that counts when nobody gave one.") }),
+        z.strictObject({ answer: json.describe("The answer that counts where none came in time.") }),
       ])
       .describe("`fail` (default): the state fails. With `answer`, that is the answer.")
       .optional(),
