@@ -198,7 +198,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
       const own = await modelsOf(made);
       const pricedBy = (agent: AgentSpec): string | undefined => own.get(agent)?.pricedAs ?? own.get(agent)?.id;
-      const counted = capped.length > 0 ? agentsWithin(made) : costCappedAgents(made);
+      const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
       if (counted.length > 0) refuseUnpriced(made, counted, pricedBy, factsOf);
       await held.proveFor(made, false);
     };
