@@ -108,6 +108,7 @@ export type {
   In,
   Interrupt,
   NextMap,
+  OrchestratorOptions,
   Out,
   OutputOf,
   Pipeline,
@@ -119,6 +120,7 @@ export type {
   State,
   StateCommon,
   StateOptions,
+  Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {

@@ -2,7 +2,7 @@
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
-export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from "./base/json.ts";
+export { deepFreeze, isObject, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { checkSession } from "./definition/check/check.ts";
@@ -68,7 +68,7 @@ export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
-export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export { type Acknowledgement, type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";

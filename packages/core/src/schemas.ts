@@ -163,6 +163,10 @@ const data = {
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
+    /** What the orchestrator said at the end, and the input of the run that it asks for. */
+    acknowledgement: z
+      .looseObject({ text: z.string(), followUp: z.looseObject({ input: z.unknown() }).optional() })
+      .optional(),
   }),
   "stage.setup": phase,
   "stage.init": phase,

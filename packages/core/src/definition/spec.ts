@@ -38,6 +38,8 @@ export interface KindFacts {
   readonly completesByEvents?: true;
   /** The state names the one that follows: its completed output is its route, so it has no other. */
   readonly chooses?: RouteChooser;
+  /** Whether its executor is asked once more when the run has ended. */
+  readonly acknowledges?: true;
   /** Whether a choice may replace its prompt for one execution, where the pipeline allows it. */
   readonly takesPrompt?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */

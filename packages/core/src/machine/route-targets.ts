@@ -9,6 +9,8 @@ export interface RouteTarget {
   readonly inputSchema?: CompiledSchema<unknown>;
   /** How often it may still be entered; 0 for a target that is not offered. Absent for a final state, which counts no visits. */
   readonly visitsLeft?: number;
+  /** Whether a choice may replace its prompt. */
+  readonly takesPrompt?: true;
 }
 
 /** A target that a choice did not lead to, or that was not offered, and why. A type, since it is recorded. */
@@ -20,8 +22,11 @@ export function routeTargets(spec: PipelineSpec, view: MachineView, state: strin
   return targets.flatMap((target): readonly RouteTarget[] => {
     const named = spec.states.get(target);
     if (named === undefined) return [];
-    const { inputSchema, final } = named;
-    const typed = inputSchema === undefined ? {} : { inputSchema };
+    const { inputSchema, final, takesPrompt } = named;
+    const typed = {
+      ...(inputSchema === undefined ? {} : { inputSchema }),
+      ...(takesPrompt === undefined ? {} : { takesPrompt }),
+    };
     return [
       { state: target, ...typed, ...(final === undefined ? { visitsLeft: visitsLeft(spec, view, target) } : {}) },
     ];

@@ -69,6 +69,9 @@ export interface Execution extends PreparedState {
   /** The variables of the processes that its calls start. */
   readonly env: RunDeps["env"];
   readonly meter: RunMeter;
+  readonly kept: object;
+  /** The run has ended, which this execution is told of. */
+  readonly closing?: true;
   /** False for a child, which has no route: its parent's join follows. */
   readonly routed: boolean;
   /** Turns of this state in earlier visits. */

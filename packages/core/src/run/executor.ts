@@ -30,6 +30,8 @@ export interface StatePlace {
   readonly targets: readonly RouteTarget[];
   /** Takes the place of the state's own prompt in this execution. */
   readonly prompt?: string;
+  /** The run has ended, and its input says how. What this execution returns changes no outcome. */
+  readonly closing?: true;
 }
 
 /** How act ended. The run loop adds execution id, attempts and time. */
@@ -194,6 +196,11 @@ export interface ActScope extends StatePlace {
    * events say of it besides `until` and `sleeps`, the number of the execution's sleeps so far.
    */
   sleep(name: string, until: number, data?: JsonObject): Promise<void>;
+  /**
+   * The same object for all executions of a run in this process: a key for what a kind keeps of the run. A resumed run executes
+   * every act again over its recorded steps, so a kind builds the same again.
+   */
+  readonly kept: object;
   /** Masks known secret values in external text. */
   readonly secrets: SecretFilter;
   /** Adds an event to the next record of this attempt. */

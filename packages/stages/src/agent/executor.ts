@@ -228,8 +228,8 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
 }
 
 /** The outcome of a turn without a reply. */
-function endedWithout(
-  { scope, usage }: AgentState,
+export function endedWithout(
+  { scope, usage }: Pick<AgentState, "scope" | "usage">,
   turn: number,
   answer: Exclude<TurnAnswer, { readonly kind: "reply" }>,
 ): ActOutcome {
@@ -251,7 +251,7 @@ function endedWithout(
   }
 }
 
-function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {
+export function cancelled({ scope, usage }: Pick<AgentState, "scope" | "usage">, turns: number): ActOutcome {
   return { status: "cancelled", reason: reasonOf(scope.signal), turns, usage };
 }
 

@@ -46,6 +46,8 @@ interface TurnRequest {
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** `callModel`, or what observes it for telemetry. */
   readonly caller: ModelCaller;
+  /** A call that an earlier process began is not made again. */
+  readonly once?: true;
 }
 
 /** The result of all attempts of a turn. `completions` are checked only if the reply has no other calls. */
@@ -76,6 +78,7 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
       return { kind: "reply", reply, completions: decodeChecks(recorded.completions, reply), usage };
     }
     if (recorded.kind === "limit") return { kind: "limit", hit: recorded.hit, usage };
+    if (recorded.kind === "lost" && request.once === true) return { kind: "failed", error: LOST, tries: step, usage };
     if (recorded.kind === "lost") continue;
     const { error } = recorded;
     failures += 1;
@@ -133,6 +136,7 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   const { budget, deadline } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost };
+  if (begun.request.once === true && wasBegun(scope, call)) return { kind: "lost" };
   const late = deadline.exceeded();
   if (late !== undefined) return limitRecord(scope, call, late);
   const trial = withMessages(scope, begun, await call.signals());
@@ -267,6 +271,13 @@ function failureRecord(
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
   }
   return { kind: "failed", error, ...spent };
+}
+
+const LOST: ModelFailure = { kind: "permanent", code: "lost", message: "the process that made this call has ended" };
+
+/** Whether an earlier process began this step. */
+function wasBegun({ steps }: ActScope, { opened }: StepCall): boolean {
+  return opened !== undefined && opened.incarnation !== steps.incarnation;
 }
 
 /** The usage of a call whose process ended before its result was recorded: its whole reservation. */

@@ -29,6 +29,7 @@ import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
+import { declaredSecrets } from "../kinds/command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
@@ -120,7 +121,8 @@ function replayDeps(
   options: ReplayRunOptions,
 ): RunDeps {
   const env = options.env ?? process.env;
-  const { filter } = sessionSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [], values: [] });
+  const { secrets: named = [], passEnv: passed = [] } = options;
+  const { filter } = sessionSecrets(env, { named, passed, values: [], declared: [...declaredSecrets(spec).keys()] });
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const clock = replayClock(options.clock ?? systemClock, at);

@@ -8,7 +8,7 @@ import type {
   SuspendReason,
   Usage,
 } from "@sluice/core";
-import { type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { type Acknowledgement, type RunOutcome, readOutcome } from "@sluice/core/runtime";
 
 export interface DeniedCall {
   readonly executionId: string;
@@ -24,6 +24,8 @@ interface RunResultBase {
   readonly usage: Usage;
   /** The final state that ended the run, if one did. */
   readonly state?: string;
+  /** Of an orchestrated run: what its orchestrator said at the end, and the input of the run that it asks for. */
+  readonly acknowledgement?: Acknowledgement;
 }
 /** How a run ended or why it is suspended. */
 export type RunResult<O> = RunResultBase &
@@ -126,8 +128,9 @@ export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: 
 
 /** The result of a finished run, from its journal. `O` is the output type of the pipeline's routes. */
 export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
-  const { stages, denied, usage, error, state } = outcome;
-  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }) };
+  const { stages, denied, usage, error, state, acknowledgement } = outcome;
+  const said = acknowledgement === undefined ? {} : { acknowledgement };
+  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }), ...said };
   if (outcome.status !== "completed")
     return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
   const output: O = JSON.parse(JSON.stringify(outcome.output ?? null));

@@ -111,6 +111,8 @@ export class Cancellation {
 export const SUSPENDED = "run_stopped";
 
 export interface Wait {
+  /** What the program rests for; one that waits for neither works. */
+  readonly rest?: Exclude<Rest["kind"], "children">;
   /** The latest end of the wait, in epoch milliseconds. */
   readonly until?: number | undefined;
   /** Whether the wait is over; called again whenever the store may have changed. */
@@ -118,13 +120,18 @@ export interface Wait {
 }
 
 /** Waits until `arrived`, until the time, or until the run is cancelled. Rejects if the run has to stop. */
-export async function waitForSignal({ control, clock, tree }: StepContext, { until, arrived }: Wait): Promise<void> {
+export async function waitForSignal(
+  { control, clock, tree }: StepContext,
+  { rest: kind, until, arrived }: Wait,
+): Promise<void> {
   if (arrived !== undefined && (await arrived())) return;
+  const rest: Rest | undefined = kind === undefined ? undefined : { kind, until };
   let ended = false;
   let disarm: (() => void) | undefined;
   let unsubscribe: (() => void) | undefined;
   let listener: CancellationListener | undefined;
   try {
+    if (rest !== undefined) tree.rest(rest);
     await new Promise<void>((resolve, reject) => {
       const check = new Coalesced(async () => {
         try {
@@ -152,6 +159,7 @@ export async function waitForSignal({ control, clock, tree }: StepContext, { unt
     });
   } finally {
     ended = true;
+    if (rest !== undefined) tree.wake(rest);
     disarm?.();
     unsubscribe?.();
     if (listener !== undefined) control.unlisten(listener);

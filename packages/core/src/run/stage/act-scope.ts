@@ -108,7 +108,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, targets, pauses, offer, env, deps, detours } = execution;
+  const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
@@ -163,6 +163,8 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     executionId,
     ctx: entry,
     turnsBefore,
+    kept,
+    ...(closing === undefined ? {} : { closing }),
     offer,
     env,
     budget: limits,

@@ -86,7 +86,7 @@ async function executeWithDetours(walk: Walk, routed: boolean): Promise<Executio
   }
 }
 
-function noDetour(): Promise<never> {
+export function noDetour(): Promise<never> {
   return Promise.reject(new Error("the pipeline has no interrupts"));
 }
 
@@ -117,8 +117,8 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
 const NO_TARGETS: Execution["targets"] = [];
 
 /** The execution of the state that the run has entered. */
-function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
-  const { pipeline, steps, state: view } = walk;
+export function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
+  const { pipeline, steps, state: view, kept } = walk;
   const { spec, deps, meter, states, interrupts } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
@@ -132,7 +132,7 @@ function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
   const env = environmentOf(deps.env, prepared.state.env);
   const targets = prepared.state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId);
-  const facts = { ...prepared, ...own, spec, executor, view, targets, steps, deps, env, meter, interrupts };
+  const facts = { ...prepared, ...own, spec, executor, view, targets, steps, deps, env, meter, interrupts, kept };
   return { ...facts, detours, runChildren };
 }
 
