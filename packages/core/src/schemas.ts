@@ -102,6 +102,8 @@ const data = {
     /** Only in a sibling's run. */
     state: z.string().optional(),
     parent: z.string().optional(),
+    /** Of a run whose pipeline a state gave: its fingerprint. */
+    made: z.string().optional(),
     /** Only in the run of a list's item. */
     key: z.string().optional(),
     source: source.optional(),

@@ -37,6 +37,8 @@ export interface StartedChild {
   readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
+  /** Of a run whose pipeline its state gives. */
+  readonly given?: PipelineSpec;
 }
 
 /** An interrupt of a pipeline, which changed files start. */

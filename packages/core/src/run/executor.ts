@@ -1,7 +1,8 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
-import type { StateSpec } from "../definition/spec.ts";
+import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
+import type { SecurityMode } from "../gate/decide.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
 import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
@@ -110,8 +111,11 @@ export type AskOutcome =
 export interface ChildPipeline {
   /** Unique among the children of one call. */
   readonly key: string;
-  /** A key of the pipeline's `pipelines`. */
-  readonly pipeline: string;
+  /**
+   * A key of the pipeline's `pipelines`, or a pipeline: one that the state owns, or one that was made during the run. A resumed run
+   * has to give the same one again.
+   */
+  readonly pipeline: string | PipelineSpec;
   /** The run's input. */
   readonly input: Json;
   /** Merged into its initial context. */
@@ -178,8 +182,10 @@ export interface ActScope extends StatePlace {
   }): Promise<AskOutcome>;
   /** Whether a row leads on from an outcome `paused`. */
   readonly pauses: boolean;
+  /** How the session decides about calls outside of an envelope. */
+  readonly mode: SecurityMode;
   /**
-   * Runs other pipelines of `pipelines` as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
+   * Runs other pipelines as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
    * unique in the attempt.
    */
   runChildren(name: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;

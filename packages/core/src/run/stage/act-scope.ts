@@ -205,6 +205,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         refuseRepeated(asked, executionId, name);
         return await askPerson(attempt, { name, ...asks });
       }),
+    mode: execution.deps.mode,
     runChildren: (name, children) =>
       during(() => {
         const stepId = stepIds.children(executionId, attempt.number, name);
