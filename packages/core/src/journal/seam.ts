@@ -200,7 +200,7 @@ export interface RunTask {
    * `sleeping`. `due`: an interrupted run that has slept before is due at once, for whoever wakes sleeping runs.
    */
   suspend(reason: SuspendReason, options?: { readonly due?: boolean }): Promise<void>;
-  /** Calls the listener when nothing of the run's tree works and something of it sleeps, now or later. Returns the unsubscriber. */
+  /** Calls the listener when nothing of the run's tree works, since it sleeps or waits for a signal, now or later. Returns the unsubscriber. */
   onAsleep(listener: (asleep: Asleep) => void): () => void;
   /** Calls the listener with live data of this run and its children. Returns the unsubscriber. */
   onLive(listener: (chunk: LiveChunk) => void): () => void;
@@ -212,8 +212,8 @@ export interface LiveChunk {
 }
 /** A run that nothing but time or a signal continues. */
 export interface Asleep {
-  /** When it continues by itself, in epoch milliseconds. */
-  readonly wakeAt: number;
+  /** When it continues by itself, in epoch milliseconds; undefined if only a signal continues it. */
+  readonly wakeAt: number | undefined;
   /** How many of its steps wait for a signal, such as an answer. */
   readonly waiting: number;
 }

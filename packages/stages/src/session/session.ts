@@ -102,7 +102,7 @@ export function createSession(options: SessionOptions): Session {
     if (longest === undefined) return task;
     task.onAsleep(({ wakeAt, waiting }) => {
       // What waits for a person is suspended by the people's rules.
-      if (waiting === 0 && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
+      if (waiting === 0 && wakeAt !== undefined && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
     });
     return task;
   };

@@ -130,9 +130,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     const rests = this.#rests;
     if (rests === undefined || rests.size < this.#programs) return undefined;
     const wakeAt = this.wakeAt();
-    return wakeAt === undefined
-      ? undefined
-      : { wakeAt, waiting: [...rests].filter(({ kind }) => kind === "signal").length };
+    const waiting = [...rests].filter(({ kind }) => kind === "signal").length;
+    return wakeAt === undefined && waiting === 0 ? undefined : { wakeAt, waiting };
   }
 
   /** In the next turn, when the record that opens the sleep is on its way. */
