@@ -30,7 +30,8 @@ export async function acknowledgementOf(walk: Walk, end: MachineEnd): Promise<Ac
   if (!steps.signal.aborted) steps.signal.addEventListener("abort", onCancel, { once: true });
   const disarm = deps.clock.after(LONGEST_MS, () => abort(`it took more than ${LONGEST_MS} ms`));
   try {
-    const detours = { signal: limit.signal, active: false, left: undefined, take: noDetour };
+    const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
+    const detours = { ...none, signal: limit.signal, take: noDetour };
     const own = { ...walk, steps: new ClosingSteps(steps, limit.signal) };
     const ended = await execute({ ...executionOf(own, false, detours), closing: true });
     addTo(account, ended);
@@ -39,6 +40,11 @@ export async function acknowledgementOf(walk: Walk, end: MachineEnd): Promise<Ac
     disarm();
     steps.signal.removeEventListener("abort", onCancel);
   }
+}
+
+/** No one interrupts a last word: a cancel ends it. */
+function noWatch(): void {
+  return;
 }
 
 /** What the orchestrator reads of the end. */
