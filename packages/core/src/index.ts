@@ -63,6 +63,8 @@ export type {
   Usage,
 } from "./definition/result.ts";
 export type {
+  ChosenEnd,
+  ChosenRoute,
   FinalOutcome,
   Guard,
   GuardScope,
@@ -72,6 +74,8 @@ export type {
   Part,
   PipelineMeta,
   PipelineSpec,
+  RouteChooser,
+  RouteFallback,
   RoutesSpec,
   RowSpec,
   RowTrigger,
@@ -97,6 +101,7 @@ export type {
   AnyPipeline,
   AnyState,
   Choice,
+  ChoosingState,
   EventOutput,
   EventStageOptions,
   Exact,
@@ -107,6 +112,7 @@ export type {
   OutputOf,
   Pipeline,
   PipelineCommon,
+  Reads,
   Row,
   Stage,
   StageOptions,
@@ -172,6 +178,7 @@ export type {
   WaitOptions,
 } from "./journal/seam.ts";
 export type { LegalEvent } from "./machine/legal-events.ts";
+export type { RefusedTarget, RouteTarget } from "./machine/route-targets.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,

@@ -42,6 +42,8 @@ const graph = {
           targets: z.array(z.string()).optional(),
         }),
       ),
+      /** The state that chooses what follows every other one. */
+      orchestrator: z.string().optional(),
     })
     .optional(),
   /** The rows of its table by their position: the first 200. */
@@ -118,6 +120,8 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** The state in which the run starts, if it is not the initial one, with its input. */
+    from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
@@ -139,7 +143,10 @@ const data = {
     records: z.int(),
     changed: changedPipeline.optional(),
   }),
-  "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
+  "run.suspended": z.looseObject({
+    reason: z.enum(["sleeping", "waiting", "interrupted"]),
+    wakeAt: z.number().optional(),
+  }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
@@ -266,13 +273,20 @@ const data = {
     onFail: z.string().optional(),
     reason: z.string().optional(),
     why: z.looseObject({
-      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt"]),
+      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt", "model", "fallback"]),
       event: z.string().optional(),
       /** Why the stage sent the event, in its own words. */
       rationale: z.string().optional(),
+      /** Why a model chose the target, in its own words. */
+      reason: z.string().optional(),
+      /** Of a state that chooses: its targets, with why some were refused. */
+      considered: z.array(z.looseObject({ to: z.string(), refused: z.string().optional() })).optional(),
     }),
+    /** The prompt that an orchestrator gave this execution in place of its own. */
+    prompt: z.string().optional(),
   }),
-  "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
+  /** `to` is the target that a state chose in vain. */
+  "route.rejected": z.looseObject({ from: z.string(), to: z.string().optional(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
   /**
    * `siblings` are keys: ids of states, or of a list's items, of branches and of other pipelines. `list` is the state that runs

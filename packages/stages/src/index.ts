@@ -13,7 +13,10 @@ export {
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
 export type { Command, CommandOptions, ScriptOutput } from "./kinds/command.ts";
 export { type Duration, durationText, parseDuration } from "./kinds/duration.ts";
+export { type HumanOptions, human } from "./kinds/human.ts";
+export type { KindCommon } from "./kinds/kind-common.ts";
 export { type PollOptions, type PollOutput, poll } from "./kinds/poll.ts";
+export { type RouterOptions, router } from "./kinds/router.ts";
 export { type ScriptOptions, script } from "./kinds/script.ts";
 export {
   type AskStep,
@@ -25,6 +28,8 @@ export {
   stepsOf,
   stepsState,
 } from "./kinds/steps-state.ts";
+export { type SubPipelineOptions, subPipeline } from "./kinds/sub-pipeline.ts";
+export { type TimerOptions, type TimerOutput, type TimerTime, timer } from "./kinds/timer.ts";
 export {
   type PlaybackModel,
   type PlaybackModelOptions,

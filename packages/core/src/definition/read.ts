@@ -23,7 +23,7 @@ import type { AnyPipeline, AnyState, AnyStates, PipelineCommon } from "./types.t
 /** A route with erased types. A method type, so that routes with narrower parameters fit. */
 type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];
 interface RoutesByStatus {
-  readonly completed: RouteFunction;
+  readonly completed?: RouteFunction;
   readonly failed?: RouteFunction;
   readonly skipped?: RouteFunction;
 }
@@ -76,7 +76,7 @@ export function readDefinition(definition: PipelineDefinition): {
     input: schemaAt(report, "input", definition.input),
     states,
     initial,
-    routes: readRoutes(report, definition),
+    routes: readRoutes(report, definition, states),
     context: readContext(report, definition.context),
     limits,
     ...(onCall === undefined ? {} : { onCall }),
@@ -130,7 +130,11 @@ function readContext(report: Report, context: unknown): JsonObject {
   return {};
 }
 
-function readRoutes(report: Report, { next, transitions }: PipelineDefinition): RoutesSpec {
+function readRoutes(
+  report: Report,
+  { next, transitions }: PipelineDefinition,
+  states: ReadonlyMap<string, StateSpec>,
+): RoutesSpec {
   if (next !== undefined && transitions !== undefined)
     report.add("transitions", "cannot be used with next", "use one of the two");
   if (next === undefined && transitions === undefined) {
@@ -140,13 +144,19 @@ function readRoutes(report: Report, { next, transitions }: PipelineDefinition): 
   const routes = new Map<string, StateRoutes>();
   if (next !== undefined && (typeof next !== "object" || next === null)) report.add("next", "is an object of routes");
   for (const [id, entry] of Object.entries(next ?? {})) {
-    const read = entry === undefined ? undefined : readRoute(report, `next.${id}`, entry);
+    const isChooser = states.get(id)?.chooses !== undefined;
+    const read = entry === undefined ? undefined : readRoute(report, `next.${id}`, entry, isChooser);
     if (read !== undefined) routes.set(id, read);
   }
   return { kind: "functions", next: routes };
 }
 
-function readRoute(report: Report, path: string, entry: RouteFunction | RoutesByStatus): StateRoutes | undefined {
+function readRoute(
+  report: Report,
+  path: string,
+  entry: RouteFunction | RoutesByStatus,
+  isChooser: boolean,
+): StateRoutes | undefined {
   if (typeof entry === "function") return withTargets({ completed: entry });
   if (typeof entry !== "object" || entry === null) {
     report.add(path, "is a function, or an object with completed and optionally failed and skipped");
@@ -158,12 +168,12 @@ function readRoute(report: Report, path: string, entry: RouteFunction | RoutesBy
     if (entry[status] !== undefined && typeof entry[status] !== "function")
       report.add(`${path}.${status}`, "is a function");
   }
-  if (completed === undefined) {
+  if (completed === undefined && !isChooser) {
     report.add(path, "has no route for success", "add completed");
     return undefined;
   }
   return withTargets({
-    completed,
+    ...(completed === undefined ? {} : { completed }),
     ...(failed === undefined ? {} : { failed }),
     ...(skipped === undefined ? {} : { skipped }),
   });

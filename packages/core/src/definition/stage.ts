@@ -58,6 +58,7 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
     options: { prompt: render, visibility, ...completion.options, turnCap, ...settings },
     ...completion.facts,
     visibility,
+    takesPrompt: true,
     templates: { prompt: references },
     shape: { turnCap },
     parts: {
@@ -107,7 +108,8 @@ function readCompletion(
 
 type Prompt = Pick<CompiledTemplate, "references" | "render">;
 
-function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
+/** Compiles the prompt of a state that a model works for, or reports what is wrong with it. */
+export function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
   if (typeof prompt === "function") return { references: [], render: prompt };
   if (typeof prompt !== "string" || prompt.trim() === "") {
     report.add("prompt", "is a text or a function that returns one");

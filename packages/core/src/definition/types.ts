@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { Cancel, Done, Fail, FanOut, ForEach, Fork, Invoke, Return, StageList, To } from "./choice.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
-import type { Guard, PipelineMeta, PipelineSpec, RowTrigger, StateSpec } from "./spec.ts";
+import type { ChosenRoute, Guard, PipelineMeta, PipelineSpec, RowTrigger, StateSpec } from "./spec.ts";
 import type {
   AllowedTool,
   AssertAnswer,
@@ -49,7 +49,8 @@ export interface StateCommon<Up, I, O> {
   /** The variables of the processes that its calls start. */
   readonly env?: StateEnvironment;
 }
-type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
+/** The outputs of the states that `reads` names. */
+export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
 /** The options of a stage. */
 export interface StageOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
@@ -78,6 +79,11 @@ export interface EventStageOptions<A extends Record<string, AnyState>, I>
 }
 /** The output of a stage that completed by an event. A type alias, since outputs are JSON. */
 export type EventOutput = { readonly event: string; readonly data: JsonObject };
+/** A state that names the one that follows. Its completed output is its route, so `next` routes only other results. */
+export interface ChoosingState<T extends string, I> extends State<ChosenRoute, I> {
+  /** The states that it may name. */
+  readonly targets: readonly T[];
+}
 /** The options of a state of a custom kind. */
 export interface StateOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
   /** The session's `executors` must have one of this kind. */
@@ -114,9 +120,13 @@ interface ByStatus<O, S, R> {
   readonly failed?: Route<Failed, S, R>;
   readonly skipped?: Route<Skipped, S, R>;
 }
+/** The routes of a state that names what follows itself. */
+type ByOtherStatus<O, S, R> = Omit<ByStatus<O, S, R>, "completed"> & { readonly completed?: never };
 /** The routes by state. A function is the success route; an unhandled failure or skip fails the run. */
 export type NextMap<S, R> = {
-  readonly [K in keyof S]?: Route<Completed<Out<S[K]>>, S, R> | ByStatus<Out<S[K]>, S, R>;
+  readonly [K in keyof S]?: S[K] extends { readonly targets: readonly string[] }
+    ? ByOtherStatus<Out<S[K]>, S, R>
+    : Route<Completed<Out<S[K]>>, S, R> | ByStatus<Out<S[K]>, S, R>;
 };
 /** One row of a transition table; the first that matches wins. */
 export interface Row<S, R> {

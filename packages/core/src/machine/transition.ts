@@ -1,6 +1,7 @@
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import type { Arrival, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
+import type { Choosing } from "./chosen-route.ts";
 import { decideEvent, decideNext, eventResult, type NextDecision, type RejectedRow } from "./decide-next.ts";
 import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
 import {
@@ -15,12 +16,23 @@ import {
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
 import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
+import { MAX_VISITS, maxHopsOf, type RefusedTarget, routeTargets } from "./route-targets.ts";
+import { inputAt, type StartAt, startProblems } from "./start-at.ts";
 
 /** What has happened to a run. */
 export type MachineInput =
-  | { readonly kind: "start" }
-  /** The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. */
-  | { readonly kind: "result"; readonly result: StageResult<Json>; readonly ctx?: StageContext }
+  /** The run begins in the initial state, or in the state of `at`. */
+  | { readonly kind: "start"; readonly at?: StartAt }
+  /**
+   * The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. `refused` is what
+   * a state that chooses tried in vain.
+   */
+  | {
+      readonly kind: "result";
+      readonly result: StageResult<Json>;
+      readonly ctx?: StageContext;
+      readonly refused?: readonly RefusedTarget[];
+    }
   /** All children of the pending fan-out have ended, in their declared order. */
   | { readonly kind: "children"; readonly ended: readonly ChildEnd[] }
   | { readonly kind: "cancelled"; readonly reason: string }
@@ -153,12 +165,13 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
   const mayReturn = view.suspended.length > 0;
   switch (input.kind) {
     case "start":
-      return await decideStart(spec, view.run.input);
+      return await decideStart(spec, view.run.input, input.at);
     case "cancelled":
       return byDefault(withoutDecision(view, input));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
-      return await decideNext(spec, enteredOf(view).state, deepFreeze(result), ctx, mayReturn);
+      const { state } = enteredOf(view);
+      return await decideNext(spec, state, deepFreeze(result), ctx, mayReturn, choosingOf(spec, view, state, input));
     }
     case "event": {
       const { ctx = contextOf(view) } = input;
@@ -183,6 +196,19 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
   }
 }
 
+/** What a state that chooses could choose; undefined for any other. */
+function choosingOf(
+  spec: PipelineSpec,
+  view: MachineView,
+  state: string,
+  { refused = [] }: Extract<MachineInput, { readonly kind: "result" }>,
+): Choosing | undefined {
+  if (spec.states.get(state)?.chooses === undefined) return undefined;
+  // A router that fails again takes its fallback again; an orchestrator that never chooses must not loop through it.
+  const fellBack = state === spec.orchestrator && view.fellBack;
+  return { targets: routeTargets(spec, view, state), refused, fellBack };
+}
+
 /** Turns a decision, new or recorded, into its effect, within the pipeline's caps. Runs no code of the pipeline. */
 export function follow(
   spec: PipelineSpec,
@@ -195,7 +221,7 @@ export function follow(
   const { choice, approval } = trace;
   if (approval !== undefined) return asking(view, approval.message, trace);
   if (choice.kind === "stay") return staying(spec, view, input, choice.reason, trace);
-  const move = moveOf(view, input, trace);
+  const move = moveOf(spec, view, input, trace);
   switch (choice.kind) {
     case "to":
       return entering(spec, view, move, choice);
@@ -264,12 +290,16 @@ function addedContext(input: MachineInput): JsonObject | undefined {
   return input.kind === "result" && input.result.status === "completed" ? input.result.adds?.context : undefined;
 }
 
-function moveOf(view: MachineView, input: MachineInput, trace: NextDecision): Move {
+function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trace: NextDecision): Move {
   const failure = input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
   const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
-  const isRoute = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  const isAnswered = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  // A hop through the orchestrator is one, which its choice counts.
+  const isRoute = isAnswered && !(trace.choice.kind === "to" && trace.choice.state === spec.orchestrator);
   const { context = addedContext(input) } = trace;
-  const counted = countsOf(view, input);
+  const own = countsOf(spec, view, input);
+  const isFallback = trace.by === "fallback" && view.at?.state === spec.orchestrator;
+  const counted: Patch = isFallback ? { ...own, fellBack: true } : own;
   const merged = context === undefined ? counted : { ...counted, context };
   // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
   const stays = view.suspended.length === 0 || input.kind === "interrupt" || trace.choice.kind === "return";
@@ -312,12 +342,13 @@ function withoutContext({ patch: { context: _unmerged, ...patch }, ...move }: Mo
 }
 
 function enter(
-  { state, input }: Extract<ResolvedChoice, { readonly kind: "to" }>,
+  { state, input, prompt }: Extract<ResolvedChoice, { readonly kind: "to" }>,
   patch: Patch,
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const entered = joined === undefined ? { state, input } : { state, input, joined };
+  const chosen = prompt === undefined ? { state, input } : { state, input, prompt };
+  const entered = joined === undefined ? chosen : { ...chosen, joined };
   const arrivedBy = arrivalBy(trace);
   return {
     effect: { kind: "enter", state, input },
@@ -335,14 +366,16 @@ function arrivalBy({ event, rationale }: NextDecision): Arrival | undefined {
 function endAt(
   { states }: PipelineSpec,
   view: MachineView,
-  { input, failure }: Move,
+  { input, failure, trace }: Move,
   choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
   isJoin = input.kind === "children" && failure === undefined,
 ): MachineEnd | undefined {
   const { state } = choice;
   // A handler is entered, even one that is also where the branch ends.
   if (input.kind === "interrupt") return undefined;
-  const output = isJoin ? choice.input : outputOf(input);
+  // What a choosing state gives a final state is the run's output; its own output only says where the run goes.
+  const isChosen = trace.by === "model" || trace.by === "fallback";
+  const output = isJoin || isChosen ? choice.input : outputOf(input);
   if (state === view.terminal) return { status: "completed", output, state };
   const final = states.get(state)?.final;
   switch (final?.outcome) {
@@ -391,7 +424,13 @@ function interruptOf({ interrupts }: PipelineSpec, name: string): InterruptSpec 
   return found;
 }
 
-async function decideStart(spec: PipelineSpec, input: Json): Promise<NextDecision> {
+async function decideStart(spec: PipelineSpec, input: Json, at: StartAt | undefined): Promise<NextDecision> {
+  if (at !== undefined) {
+    const [problem] = startProblems(spec, input, at);
+    if (problem === undefined) return await decideEntry(spec, at.state, inputAt(spec, input, at));
+    const reason = `${problem.path}: ${problem.message}`;
+    return { ...byDefault(failing(reason)), rejected: reason };
+  }
   const { initial: state } = spec;
   if (spec.states.get(state)?.inputSchema === undefined) return byDefault({ kind: "to", state, input });
   return await decideEntry(spec, state, input);
@@ -442,13 +481,13 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 }
 
 /** What the input itself adds, whatever is decided. */
-function countsOf(view: MachineView, input: MachineInput): Patch {
+function countsOf(spec: PipelineSpec, view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;
       const turns = [{ state, turns: result.turns }];
-      if (result.status !== "completed") return { turns };
+      if (result.status !== "completed" || state === spec.orchestrator) return { turns };
       const own = { state, output: result.output };
       const parts = result.adds?.upstream;
       if (parts === undefined) return { turns, outputs: [own] };
@@ -494,14 +533,15 @@ function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice
 
 /** Visits are counted when a state is entered; here it is only judged whether one more is allowed. */
 function exceededCap(
-  { limits, states }: PipelineSpec,
+  spec: PipelineSpec,
   view: MachineView,
   hops: number,
   entered: readonly string[],
 ): MachineEnd | undefined {
-  const { maxVisits = 10, maxHops = 10 * states.size } = limits;
+  const { maxVisits = MAX_VISITS } = spec.limits;
+  const maxHops = maxHopsOf(spec);
   if (hops > maxHops) return overLimit("maxHops", "limit_hops", `the run took ${maxHops} routes without an end`);
-  const full = entered.find((state) => countOf(view, state).visits >= maxVisits);
+  const full = entered.find((state) => state !== spec.orchestrator && countOf(view, state).visits >= maxVisits);
   if (full === undefined) return undefined;
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }

@@ -6,6 +6,7 @@ import type { WatchedFiles } from "../gate/subjects.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { MachineView, ParentView } from "../machine/machine-state.ts";
+import type { RouteTarget } from "../machine/route-targets.ts";
 import type { MachineInput, Transition } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
 import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
@@ -59,6 +60,8 @@ export interface Execution extends PreparedState {
   readonly executor: StateExecutor;
   /** The run, which has entered this state. */
   readonly view: MachineView;
+  /** The states that this one may choose, as they were at the entry. */
+  readonly targets: readonly RouteTarget[];
   readonly steps: StepRunner;
   readonly deps: RunDeps;
   /** The variables of the processes that its calls start. */

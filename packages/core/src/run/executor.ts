@@ -8,6 +8,7 @@ import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
 import type { LegalEvent } from "../machine/legal-events.ts";
+import type { RefusedTarget, RouteTarget } from "../machine/route-targets.ts";
 import type { Budget, Deadline } from "./limits/limits.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
@@ -24,6 +25,10 @@ export interface StatePlace {
   readonly stateId: string;
   /** The events that leave the state; [] for a state that completes without them. */
   readonly events: readonly LegalEvent[];
+  /** The states that it may choose, with how often each may still be entered; [] for a state that does not choose. */
+  readonly targets: readonly RouteTarget[];
+  /** Takes the place of the state's own prompt in this execution. */
+  readonly prompt?: string;
 }
 
 /** How act ended. The run loop adds execution id, attempts and time. */
@@ -38,6 +43,8 @@ export type ActOutcome = ActUsage &
 export interface ActUsage {
   readonly turns: number;
   readonly usage: Usage;
+  /** Of a state that chooses: what it tried in vain. */
+  readonly refused?: readonly RefusedTarget[];
 }
 
 /** A live tool as shown to a model. */
@@ -108,7 +115,10 @@ export interface ChildPipeline {
   readonly context?: JsonObject;
 }
 /** How such a child ended. */
-export type ChildOutcome = { readonly key: string } /** `context` is the one that it ended with. */ & (
+export type ChildOutcome = {
+  readonly key: string;
+  readonly runId: string;
+} /** `context` is the one that it ended with. */ & (
   | { readonly status: "completed"; readonly output: Json; readonly context: JsonObject }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
@@ -155,9 +165,14 @@ export interface ActScope extends StatePlace {
   }): Promise<Acceptance>;
   /**
    * Asks a person, without a concurrency slot and outside every timeout. `name` is unique in the attempt. `question` is what they
-   * see: its `question` is text, and its `answer` the JSON Schema of the answer.
+   * see: its `question` is text, and its `answer` the JSON Schema of the answer. After `timeoutMs` from when the request was
+   * opened, in whatever process, the outcome is `timeout`; people see the deadline as `until` of the question.
    */
-  ask(request: { readonly name: string; readonly question: JsonObject }): Promise<AskOutcome>;
+  ask(request: {
+    readonly name: string;
+    readonly question: JsonObject;
+    readonly timeoutMs?: number;
+  }): Promise<AskOutcome>;
   /** Whether a row leads on from an outcome `paused`. */
   readonly pauses: boolean;
   /**

@@ -209,7 +209,7 @@ function modelRequest(
   signal: AbortSignal,
   live: LiveReply,
 ): ModelRequest {
-  const { agent, model, facts, transcript, tools } = request;
+  const { agent, model, facts, transcript, tools, completion } = request;
   const { temperature } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
@@ -218,6 +218,7 @@ function modelRequest(
     model: model.at({ stage: scope.stateId, turn, attempt: number, ...(key === undefined ? {} : { key }) }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
+    ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     signal,

@@ -324,8 +324,8 @@ function readFolder(report: Report, cwd: unknown): string {
 export function durationAt(report: Report, path: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
   const read = parseDuration(value);
-  if (typeof read === "number") return read;
-  report.add(path, read.problem);
+  if (read.ok) return read.ms;
+  report.add(path, read.message);
   return undefined;
 }
 

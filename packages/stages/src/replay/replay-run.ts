@@ -28,7 +28,7 @@ import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
-import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
+import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
 import { declaredSecrets } from "../kinds/command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
@@ -134,8 +134,10 @@ function replayDeps(
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
   const project = replayedProject(spec, recorded);
+  const from = recordedStart(data);
   return {
     ...(project === undefined ? {} : { project }),
+    ...(from === undefined ? {} : { from }),
     clock,
     executors,
     tools,

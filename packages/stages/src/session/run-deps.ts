@@ -29,6 +29,7 @@ import {
   type RunDeps,
   recordedGraph,
   type SecretFilter,
+  type StartAt,
 } from "@sluice/core/runtime";
 import {
   type AgentSpec,
@@ -40,7 +41,13 @@ import {
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
-import { JOURNAL_VERSION, type PipelineSource, readsProject } from "../history/run-started.ts";
+import {
+  JOURNAL_VERSION,
+  type PipelineSource,
+  readsProject,
+  recordedStart,
+  startedIn,
+} from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
 import { declaredSecrets } from "../kinds/command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
@@ -97,9 +104,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
+  const caller = watched?.call ?? ((request) => callModel(request, clock));
+  const agent = agentExecutor(modelFor, factsOf, caller);
+  const router = agentExecutor(modelFor, factsOf, caller, "router");
   const executors = new Map<string, StateExecutor>(
-    [agent, ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, router, ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
@@ -165,6 +174,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     runId: string,
     { any, unwalled }: RunAnswers,
     journals: readonly RunJournal[] = [],
+    from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
@@ -198,6 +208,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       protectedPaths: protectedPaths(needs),
       answers,
       ...(project === undefined ? {} : { project }),
+      ...(from === undefined ? {} : { from }),
     };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
@@ -235,6 +246,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        ...(from === undefined ? {} : { from: { ...from } }),
         input,
       }),
     };

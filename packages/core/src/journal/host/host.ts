@@ -139,7 +139,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   };
   const shutDown = async (): Promise<void> => {
     await Promise.allSettled([...calls]);
-    await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
+    await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted", { due: true })));
     try {
       await store.close();
     } finally {
@@ -167,7 +167,10 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
-      return await store.putSignal(runId, message, clock.now());
+      const at = clock.now();
+      // The run decides by the time of the signal; whoever answers late learns it at once.
+      const isLate = message.until !== undefined && at > message.until;
+      return isLate ? "expired" : await store.putSignal(runId, message, at);
     },
 
     async cancel(runId, reason, by) {
@@ -217,6 +220,11 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     events: (runId, query = {}) => followEvents({ store, clock, changes }, runId, query),
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
+    due: async (limit) => {
+      const now = clock.now();
+      const [runs, next] = [await store.due(now, limit), await store.nextWake(now)];
+      return { runs, next };
+    },
     prune: (query) => pruneRuns(store, query),
     onChange: (storeChanged) => {
       const listener = { storeChanged };
@@ -265,7 +273,8 @@ function cancelledWait(runId: string): SluiceError {
 
 /** The task of a run that was cancelled before it could be resumed. */
 function endedTask(runId: string, end: RunEnd): RunTask {
-  return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: () => () => undefined };
+  const none = () => () => undefined;
+  return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: none, onAsleep: none };
 }
 
 function warn(fault: unknown): void {

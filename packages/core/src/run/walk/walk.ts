@@ -4,6 +4,7 @@ import type { Json } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { StateEnvironment } from "../../definition/state-rules.ts";
 import { apply, countOf, enteredOf } from "../../machine/machine-state.ts";
+import { routeTargets } from "../../machine/route-targets.ts";
 import { type Effect, follow, type MachineEnd, type MachineInput, type Transition } from "../../machine/transition.ts";
 import type { RunDeps } from "../deps.ts";
 import type { Decided, Detours, Execution, ExecutionEnd } from "../execution.ts";
@@ -113,6 +114,8 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
   }
 }
 
+const NO_TARGETS: Execution["targets"] = [];
+
 /** The execution of the state that the run has entered. */
 function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { pipeline, steps, state: view } = walk;
@@ -128,7 +131,9 @@ function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
   const env = environmentOf(deps.env, prepared.state.env);
-  return { ...prepared, ...own, spec, executor, view, steps, deps, env, meter, interrupts, detours, runChildren };
+  const targets = prepared.state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId);
+  const facts = { ...prepared, ...own, spec, executor, view, targets, steps, deps, env, meter, interrupts };
+  return { ...facts, detours, runChildren };
 }
 
 /** The session's variables without those that the state blocks, and with those that it sets. */
