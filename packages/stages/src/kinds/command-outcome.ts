@@ -36,9 +36,9 @@ export function outcomeOf(
 ): ActOutcome {
   switch (end.kind) {
     case "cancelled":
-      return { ...NONE, status: "cancelled", reason: reasonOf(signal) };
+      return cancelledBy(signal);
     case "limit":
-      return failedWith(end.code, end.message, { limit: end.limit, ...more });
+      return failedWith(end.code, end.message, { limit: end.limit, ...streamsOf(end), ...more });
     case "broken":
       return failedWith(code, end.message, { exitCode: null, cause: end.cause, ...streamsOf(end), ...more });
     case "exited": {
@@ -62,9 +62,9 @@ export function streamsOf({ stdout, stderr, stdoutFile, stderrFile }: Streams): 
   };
 }
 
-function reasonOf(signal: AbortSignal): string {
+export function cancelledBy(signal: AbortSignal): ActOutcome {
   const reason: unknown = signal.reason;
-  return reason instanceof Error ? reason.message : "cancelled";
+  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
 }
 
 /** The recorded result of `renderCommand`. */

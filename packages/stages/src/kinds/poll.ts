@@ -10,7 +10,7 @@ import {
   exitCodesAt,
   type ScriptOutput,
 } from "./command.ts";
-import { failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./command-outcome.ts";
+import { cancelledBy, failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./command-outcome.ts";
 import { type Duration, durationText } from "./duration.ts";
 import {
   type CommandEnd,
@@ -113,7 +113,7 @@ export function pollExecutor(world: CommandWorld): StateExecutor {
       const attempt = attemptsOf(scope, world, { command, rendered, options, deadline });
       let last: LastAttempt = { exitCode: null, ...NO_STREAMS };
       for (let number = 1; ; number += 1) {
-        if (scope.signal.aborted) return outcomeOf(POLL, command, { kind: "cancelled", endedAt: startedAt }, scope);
+        if (scope.signal.aborted) return cancelledBy(scope.signal);
         const end = await attempt(number);
         const isLate = end.kind === "late";
         const spent = { attempts: isLate ? number - 1 : number, elapsedMs: Math.max(0, end.endedAt - startedAt) };

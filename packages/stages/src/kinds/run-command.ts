@@ -42,8 +42,14 @@ export type CommandEnd = { readonly endedAt: number } & (
   | ({ readonly kind: "exited"; readonly exitCode: number; readonly parsed?: Json; readonly misfit?: string } & Streams)
   | ({ readonly kind: "broken"; readonly cause: Cause; readonly message: string } & Streams)
   /** A cap of the state or its run. */
-  | { readonly kind: "limit"; readonly code: "budget" | "timeout"; readonly message: string; readonly limit: string }
-  | { readonly kind: "cancelled" }
+  | ({
+      readonly kind: "limit";
+      readonly code: "budget" | "timeout";
+      readonly message: string;
+      readonly limit: string;
+    } & Streams)
+  /** With what it had printed, for people. */
+  | ({ readonly kind: "cancelled" } & Streams)
 );
 
 /** Limits on what a command prints. It has as much memory as the system gives it. */
@@ -150,12 +156,12 @@ export async function runCommand(
   }
   // A process may leave its group, but it keeps its environment.
   await endSurvivors(key, clock);
-  if (end.by === "abort") return aborted(scope, clock);
   const texts = {
     stdout: scope.secrets.text(collected.stdout.text().trim()),
     stderr: scope.secrets.text(collected.stderr.text().trim()),
   };
   const streams = async (): Promise<Streams> => await cutStreams(scope, texts, start.step);
+  if (end.by === "abort") return aborted(scope, clock, await streams());
   if (end.by === "timeout")
     return broken(
       "timeout",
@@ -202,12 +208,12 @@ function tail(text: string): string {
   return text.length <= TAIL ? text : `… ${text.slice(-TAIL)}`.toWellFormed();
 }
 
-function aborted({ deadline, signal }: ActScope, clock: Clock): CommandEnd {
+function aborted({ deadline, signal }: ActScope, clock: Clock, streams: Streams): CommandEnd {
   const endedAt = clock.now();
   const hit = signal.aborted ? undefined : deadline.exceeded();
-  if (hit === undefined) return { kind: "cancelled", endedAt };
+  if (hit === undefined) return { kind: "cancelled", ...streams, endedAt };
   const { code, message, limit } = hit;
-  return { kind: "limit", code, message, limit, endedAt };
+  return { kind: "limit", code, message, limit, ...streams, endedAt };
 }
 
 /** How a command ended whose process of Sluice died: nobody knows. */
