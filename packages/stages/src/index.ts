@@ -28,6 +28,7 @@ export {
   stepsOf,
   stepsState,
 } from "./kinds/steps-state.ts";
+export { removeOutputs } from "./kinds/streams.ts";
 export { type SubPipelineOptions, subPipeline } from "./kinds/sub-pipeline.ts";
 export { type TimerOptions, type TimerOutput, type TimerTime, timer } from "./kinds/timer.ts";
 export {
