@@ -9,9 +9,8 @@ import {
   durationAt,
   exitCodesAt,
   type ScriptOutput,
-} from "./command.ts";
-import { cancelledBy, failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./command-outcome.ts";
-import { type Duration, durationText } from "./duration.ts";
+} from "./commands/command.ts";
+import { cancelledBy, failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./commands/outcome.ts";
 import {
   type CommandEnd,
   type CommandStart,
@@ -19,8 +18,9 @@ import {
   renderCommand,
   runCommand,
   wasLost,
-} from "./run-command.ts";
-import { NO_STREAMS, parsedObject, type Streams } from "./streams.ts";
+} from "./commands/run-command.ts";
+import { NO_STREAMS, parsedObject, type Streams } from "./commands/streams.ts";
+import { type Duration, durationText } from "./duration.ts";
 
 /** The kind of states that run a command until it succeeds. */
 const POLL = "poll";

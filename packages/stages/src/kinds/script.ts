@@ -1,9 +1,15 @@
 import type { AnyState, Json, State, StateExecutor } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
-import { type CommandFields, type CommandOptions, commandOf, commandState, type ScriptOutput } from "./command.ts";
-import { failedBefore, outcomeOf, renderedIn } from "./command-outcome.ts";
-import { type CommandWorld, lostCommand, renderCommand, runCommand, wasLost } from "./run-command.ts";
-import { parsedOutput } from "./streams.ts";
+import {
+  type CommandFields,
+  type CommandOptions,
+  commandOf,
+  commandState,
+  type ScriptOutput,
+} from "./commands/command.ts";
+import { failedBefore, outcomeOf, renderedIn } from "./commands/outcome.ts";
+import { type CommandWorld, lostCommand, renderCommand, runCommand, wasLost } from "./commands/run-command.ts";
+import { parsedOutput } from "./commands/streams.ts";
 
 /** The kind of states that run a command. */
 const SCRIPT = "script";

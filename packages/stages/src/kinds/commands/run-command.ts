@@ -5,10 +5,10 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../tools/bash/process.ts";
-import { systemCode } from "../tools/files/results.ts";
+import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../../tools/bash/process.ts";
+import { systemCode } from "../../tools/files/results.ts";
+import { durationText } from "../duration.ts";
 import type { CommandSpec } from "./command.ts";
-import { durationText } from "./duration.ts";
 import { collectStreams, cutStreams, NO_STREAMS, SHOWN, type Streams } from "./streams.ts";
 
 /** What commands need of their session. */

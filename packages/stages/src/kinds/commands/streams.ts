@@ -5,7 +5,7 @@ import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
 import { jsonFault } from "@sluice/core/runtime";
-import { headTail, systemCode } from "../tools/files/results.ts";
+import { headTail, systemCode } from "../../tools/files/results.ts";
 
 /** Characters of a stream that an output has. */
 export const SHOWN = 16_000;
