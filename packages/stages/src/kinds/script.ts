@@ -46,7 +46,7 @@ export function script(given: CommandFields & { readonly repeat?: boolean }): St
 
 /** The name of its only step. */
 const STEP = "command";
-/** A command that nobody may repeat gets this long to end when its run is suspended. */
+/** A command that may not be repeated gets this long to end when its run is suspended. */
 const GRACE_MS = 5_000;
 
 /** The executor of states that run a command. */

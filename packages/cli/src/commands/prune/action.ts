@@ -27,7 +27,7 @@ export async function prune(context: CommandContext, flags: PruneFlags): Promise
   // Read first: opening for writing would create a missing store.
   let pruned = await withStore(place, (host) => host.prune({ ...query, dryRun: true }));
   if (!dryRun && pruned.length > 0) pruned = await withWritableStore(place, false, (host) => host.prune(query));
-  // Files of runs whose records are gone would be read by nobody.
+  // Only the records that are gone name these files.
   if (!dryRun)
     await removeOutputs(
       place.cwd,

@@ -216,7 +216,7 @@ function aborted({ deadline, signal }: ActScope, clock: Clock, streams: Streams)
   return { kind: "limit", code, message, limit, ...streams, endedAt };
 }
 
-/** How a command ended whose process of Sluice died: nobody knows. */
+/** The end of a command whose process of Sluice died: its outcome is unknown. */
 export function lostCommand({ title }: CommandSpec, clock: Clock): CommandEnd {
   const message = `${title} was running when its process was stopped; it may have run. Set repeat: true if it may run twice`;
   return { kind: "broken", cause: "lost", message, ...NO_STREAMS, endedAt: clock.now() };
