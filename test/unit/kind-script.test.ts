@@ -6,10 +6,11 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type AnyScript, commandSession, node, only, PRINT_ARGUMENTS, play } from "../support/commands.ts";
 import { handClock } from "../support/hand-clock.ts";
-import { eventually, json, quiet } from "../support/run-kit.ts";
+import { dataOf, eventsOf, eventually, json, quiet } from "../support/run-kit.ts";
 import { isAlive } from "../support/survivors.ts";
 import { lastResults, talker } from "../support/talker.ts";
 import { tempFolder } from "../support/tools.ts";
+import { hasWall } from "../support/walls.ts";
 
 // States that run a command.
 
@@ -291,6 +292,44 @@ describe("the process of a script", () => {
   });
 });
 
+describe("a script in the sandbox", () => {
+  const probe = `
+    const { readFileSync, writeFileSync } = require("node:fs");
+    const tried = (work) => { try { work(); return "done"; } catch (thrown) { return thrown.code; } };
+    console.log(JSON.stringify({
+      reads: tried(() => readFileSync("source", "utf8")),
+      writes: tried(() => writeFileSync("written", "")),
+      scratch: tried(() => writeFileSync("coverage/report", "")),
+    }));
+  `;
+  const trying = (sandbox: NonNullable<AnyScript["sandbox"]>) => {
+    const workspace = tempFolder();
+    workspace.put("source", "");
+    return play(script({ command: node(probe), sandbox }), {}, { workspace, sandbox: "try" });
+  };
+  const wallOf = async ({ session, runId }: Awaited<ReturnType<typeof play>>) =>
+    dataOf(await eventsOf(session.host, runId), "run.started")[0]?.sandbox;
+
+  test.skipIf(!hasWall())("reads the workspace, and writes only to scratch folders", async () => {
+    const played = await trying({ scratch: ["coverage"] });
+    const parsed = { reads: "done", writes: "EROFS", scratch: "done" };
+    expect(played.output).toMatchObject({ parsed });
+    expect(await wallOf(played)).toMatchObject({ wall: "bubblewrap" });
+  });
+
+  test.skipIf(!hasWall())("writes to the workspace if it may", async () => {
+    const { output, session } = await trying({ write: true });
+    expect(output).toMatchObject({ parsed: { reads: "done", writes: "done" } });
+    expect(existsSync(session.workspace.path("written"))).toBe(true);
+  });
+
+  test("runs outside where the session has none, and the record says so", async () => {
+    const played = await play(script({ command: ["true"], sandbox: {} }), {}, { sandbox: "off" });
+    expect(played.output).toMatchObject({ exitCode: 0 });
+    expect(await wallOf(played)).toEqual({ mode: "off", wall: "none" });
+  });
+});
+
 describe("a script whose process died", () => {
   const COUNT = "require('node:fs').appendFileSync('starts', 'x');";
 
@@ -360,6 +399,8 @@ describe("a mistake in a script", () => {
     [{ command: ["a"], successCodes: [256] }, /successCodes is a list/],
     [{ command: ["a"], secrets: ["a b"] }, /secrets\[0\] is not the name/],
     [{ command: ["a"], secrets: ["TOKEN"], env: { TOKEN: "x" } }, /TOKEN is also set in env/],
+    [{ command: ["a"], sandbox: true }, /sandbox is an object/],
+    [{ command: ["a"], sandbox: { scratch: ["../x"] } }, /sandbox\.scratch is a list of folders/],
     [{ command: ["a"], repeat: "yes" }, /repeat is true or false/],
     [{ command: ["a"], timeout: 5 }, /timeout is not a known option/],
     [{ command: ["a"], allowedTools: ["Bash"] }, /allowedTools is for states that call tools/],

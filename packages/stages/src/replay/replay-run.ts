@@ -128,7 +128,9 @@ function replayDeps(
   const clock = replayClock(options.clock ?? systemClock, at);
   const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const executors = new Map<string, StateExecutor>(
-    [agent, ...kindExecutors({ clock, env: {} }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, ...kindExecutors({ clock, env: {}, walled: async () => undefined }), ...(options.executors ?? [])].map(
+      (one) => [one.kind, one],
+    ),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)

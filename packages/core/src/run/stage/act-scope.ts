@@ -178,6 +178,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     ...(closing === undefined ? {} : { closing }),
     offer,
     env,
+    startsUnwalled: deps.answers.startsUnwalled,
     budget: limits,
     deadline: limits,
     signal: detours.signal,
