@@ -11,9 +11,12 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
-export type { Duration } from "./kinds/duration.ts";
+export type { Command, CommandOptions, ScriptOutput } from "./kinds/command.ts";
+export { type Duration, durationText, parseDuration } from "./kinds/duration.ts";
 export { type HumanOptions, human } from "./kinds/human.ts";
 export type { KindCommon } from "./kinds/kind-common.ts";
+export { type PollOptions, type PollOutput, poll } from "./kinds/poll.ts";
+export { type ScriptOptions, script } from "./kinds/script.ts";
 export {
   type AskStep,
   type ContextPath,

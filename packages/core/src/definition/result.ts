@@ -29,6 +29,8 @@ export type FailureCode =
   | "hook"
   | "fan_out"
   | "unanswered" // a person was asked and gave no answer
+  | "script" // a command did not end as it should; `detail` has its exit code and output
+  | "poll" // the same, or nothing was ready in time
   | "timer" // what a timer waits for is not a time
   | "pipeline" // the run of another pipeline did not complete
   | "interrupted"; // the handler of an interrupt did not return to a parallel state

@@ -135,6 +135,8 @@ export interface ActScope extends StatePlace {
   /** Turns of this state in earlier attempts and visits. */
   readonly turnsBefore: number;
   readonly offer: AvailableTools;
+  /** The variables of the processes that this state starts: the session's without its secrets, with the state's own. */
+  readonly env: Readonly<Record<string, string>>;
   readonly budget: Budget;
   readonly deadline: Deadline;
   /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */

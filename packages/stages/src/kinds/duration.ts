@@ -1,19 +1,38 @@
-/** A length of time: milliseconds, or a number with a unit, such as `30s`, `15m`, `3h` or `5d`. */
-export type Duration = number | string;
+/** A time span: milliseconds, or a text such as `30s`, `15m`, `3h` or `5d`. */
+export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const TEXT = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/;
-/** A hundred years. */
-const LONGEST = 36_525 * 86_400_000;
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const TEXT = /^(?<amount>\d{1,15}(?:\.\d{1,6})?)\s*(?<unit>ms|s|m|h|d)$/;
+/** Ten years. Anything longer is a mistake, such as seconds that were meant to be milliseconds of the epoch. */
+const LONGEST_MS = 3_650 * UNITS.d;
 
-/** Reads a length of time as whole milliseconds above 0. */
-export function parseDuration(
-  value: number | string,
-): { readonly ok: true; readonly ms: number } | { readonly ok: false; readonly message: string } {
-  const wanted = "is a time such as 30s, 15m, 3h or 5d, or a number of milliseconds";
-  const [, amount, unit = ""] = typeof value === "string" ? (TEXT.exec(value.trim()) ?? []) : [];
-  const ms = typeof value === "number" ? value : Math.round(Number(amount) * (UNITS[unit] ?? Number.NaN));
-  if (!Number.isFinite(ms)) return { ok: false, message: wanted };
-  if (ms <= 0 || !Number.isInteger(ms)) return { ok: false, message: `${wanted}; it is above 0` };
-  return ms > LONGEST ? { ok: false, message: `${wanted}; it is at most 100 years` } : { ok: true, ms };
+/**
+ * Reads a duration in milliseconds, from a value of any type, since files hold whatever their author wrote. Returns what is wrong
+ * with it otherwise. A duration is above 0 and at most ten years; shorter limits are the caller's.
+ */
+export function parseDuration(value: unknown): number | { readonly problem: string } {
+  const ms = typeof value === "number" ? value : typeof value === "string" ? fromText(value.trim()) : undefined;
+  if (ms === undefined || !Number.isFinite(ms))
+    return { problem: "is a duration: milliseconds, or a number with ms, s, m, h or d, such as 30s, 15m, 3h or 5d" };
+  const whole = Math.round(ms);
+  if (whole < 1) return { problem: "is a duration above 0" };
+  if (whole > LONGEST_MS) return { problem: "is a duration of at most 3650d" };
+  return whole;
+}
+
+function fromText(text: string): number | undefined {
+  const { amount, unit } = TEXT.exec(text)?.groups ?? {};
+  if (amount === undefined || !isUnit(unit)) return undefined;
+  return Number(amount) * UNITS[unit];
+}
+
+function isUnit(unit: string | undefined): unit is keyof typeof UNITS {
+  return unit !== undefined && Object.hasOwn(UNITS, unit);
+}
+
+/** A duration for people, in its largest whole unit: `90s`, `15m`. */
+export function durationText(ms: number): string {
+  const units = Object.entries(UNITS).toReversed();
+  const [unit, size] = units.find(([, each]) => ms % each === 0) ?? ["ms", 1];
+  return `${ms / size}${unit}`;
 }

@@ -92,13 +92,9 @@ function readTime(report: Report, length: unknown, until: unknown): TimerSpec {
     return { kind: "for", ms: 0 };
   }
   if (length !== undefined) {
-    const read =
-      typeof length === "string" || typeof length === "number"
-        ? parseDuration(length)
-        : { ok: false as const, message: "is a time such as 30s, 15m, 3h or 5d, or a number of milliseconds" };
-    if (read.ok) return { kind: "for", ms: read.ms };
-    report.add("for", read.message);
-    return { kind: "for", ms: 0 };
+    const ms = parseDuration(length);
+    if (typeof ms !== "number") report.add("for", ms.problem);
+    return { kind: "for", ms: typeof ms === "number" ? ms : 0 };
   }
   if (typeof until === "string" && until.includes("{{"))
     return { kind: "template", text: templateAt(report, "until", until) };

@@ -29,7 +29,7 @@ import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
-import { KIND_EXECUTORS } from "../kinds/kind-executors.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
@@ -123,9 +123,10 @@ function replayDeps(
   const { filter } = sessionSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [], values: [] });
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
+  const clock = replayClock(options.clock ?? systemClock, at);
   const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const executors = new Map<string, StateExecutor>(
-    [agent, ...KIND_EXECUTORS, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, ...kindExecutors({ clock, env: {} }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
@@ -133,7 +134,7 @@ function replayDeps(
   const project = replayedProject(spec, recorded);
   return {
     ...(project === undefined ? {} : { project }),
-    clock: replayClock(options.clock ?? systemClock, at),
+    clock,
     executors,
     tools,
     mode: modeIn(data),

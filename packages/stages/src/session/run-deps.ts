@@ -42,7 +42,7 @@ import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource, readsProject } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { KIND_EXECUTORS } from "../kinds/kind-executors.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
@@ -97,7 +97,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   };
   const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
   const executors = new Map<string, StateExecutor>(
-    [agent, ...KIND_EXECUTORS, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });

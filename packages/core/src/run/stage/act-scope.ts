@@ -108,7 +108,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, pauses, offer, deps, detours } = execution;
+  const { state, stateId, events, pauses, offer, env, deps, detours } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
@@ -163,6 +163,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     ctx: entry,
     turnsBefore,
     offer,
+    env,
     budget: limits,
     deadline: limits,
     signal: detours.signal,

@@ -58,6 +58,8 @@ const CODES: Readonly<Record<FailureCode, true>> = {
   hook: true,
   fan_out: true,
   unanswered: true,
+  script: true,
+  poll: true,
   timer: true,
   pipeline: true,
   interrupted: true,
