@@ -137,6 +137,8 @@ export type SleepEnd = "time" | "signal" | "cancelled";
 export interface WaitOptions {
   /** Milliseconds from when the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
+  /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
+  readonly until?: number | undefined;
   /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
   readonly clean?: (payload: Json) => Json;
 }

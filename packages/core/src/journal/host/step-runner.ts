@@ -144,22 +144,28 @@ export class ProgramRunner implements StepRunner {
     });
   }
 
-  waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+  waitForSignal(name: string, { timeoutMs, until, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
     const { store, clock, tree } = this.#run;
-    let rest: Rest | undefined;
+    const end = until ?? (timeoutMs === undefined ? undefined : clock.now() + timeoutMs);
+    let rest: Rest = { kind: "signal", until: end };
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
-      open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
+      open: end === undefined ? undefined : { events: NO_EVENTS, intent: { until: end } },
+      begin: () => tree.rest(rest),
+      wakeAt: (phase) => (end === undefined ? undefined : phase === "open" ? tree.wakeAt() : 0),
       make: async (opened) => {
-        const until = timeoutMs === undefined ? undefined : untilOf(opened);
-        rest = { kind: "signal", until };
-        tree.rest(rest);
+        if (end !== undefined) {
+          // An earlier process may have opened it, with an earlier end.
+          tree.wake(rest);
+          rest = { kind: "signal", until: untilOf(opened) };
+          tree.rest(rest);
+        }
         let found: ReceivedSignal | undefined;
         const arrived = async (): Promise<boolean> => {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
-        await waitForSignal(this.#run, { arrived, until });
+        await waitForSignal(this.#run, { arrived, until: rest.until });
         // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
