@@ -39,7 +39,11 @@ export type CommandSessionOptions = Omit<Partial<SessionOptions>, "cwd"> & {
 };
 
 /** A session without a model, in a folder of its own, whose processes find node and the programs of this system. */
-export function commandSession({ env, workspace = tempFolder(), ...options }: CommandSessionOptions = {}): CommandSession {
+export function commandSession({
+  env,
+  workspace = tempFolder(),
+  ...options
+}: CommandSessionOptions = {}): CommandSession {
   const own = { PATH: process.env.PATH, HOME: workspace.root, ...env };
   const made = createSession({ sandbox: "off", clock: systemClock, ...options, env: own, cwd: workspace.root });
   onTestFinished(() => made.close());
