@@ -1,5 +1,5 @@
 import { done, type Pipeline, pipeline, to } from "@sluice/core";
-import { timer } from "@sluice/stages";
+import { type Duration, timer } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { asWritten } from "../support/as-written.ts";
@@ -28,7 +28,7 @@ function started(made: Pipeline<z.infer<typeof input>, unknown>, at: unknown = n
 }
 
 describe("a timer", () => {
-  test.each([
+  test.each<[string, Duration]>([
     ["milliseconds", 90_000],
     ["a text", "90s"],
     ["a text with a fraction", "1.5m"],

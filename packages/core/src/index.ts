@@ -63,6 +63,8 @@ export type {
   Usage,
 } from "./definition/result.ts";
 export type {
+  ChosenEnd,
+  ChosenRoute,
   FinalOutcome,
   Guard,
   GuardScope,
@@ -72,6 +74,8 @@ export type {
   Part,
   PipelineMeta,
   PipelineSpec,
+  RouteChooser,
+  RouteFallback,
   RoutesSpec,
   RowSpec,
   RowTrigger,
@@ -97,22 +101,26 @@ export type {
   AnyPipeline,
   AnyState,
   Choice,
+  ChoosingState,
   EventOutput,
   EventStageOptions,
   Exact,
   In,
   Interrupt,
   NextMap,
+  OrchestratorOptions,
   Out,
   OutputOf,
   Pipeline,
   PipelineCommon,
+  Reads,
   Row,
   Stage,
   StageOptions,
   State,
   StateCommon,
   StateOptions,
+  Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
@@ -172,6 +180,7 @@ export type {
   WaitOptions,
 } from "./journal/seam.ts";
 export type { LegalEvent } from "./machine/legal-events.ts";
+export type { RefusedTarget, RouteTarget } from "./machine/route-targets.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,

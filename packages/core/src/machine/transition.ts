@@ -1,7 +1,9 @@
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
-import type { Arrival, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type { Arrival, Cancelled, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
+import type { Choosing } from "./chosen-route.ts";
 import { decideEvent, decideNext, eventResult, type NextDecision, type RejectedRow } from "./decide-next.ts";
+import { interruptedFeedback } from "./interrupted.ts";
 import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
 import {
   contextOf,
@@ -15,15 +17,34 @@ import {
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
 import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
+import { MAX_VISITS, maxHopsOf, type RefusedTarget, routeTargets } from "./route-targets.ts";
+import { inputAt, type StartAt, startProblems } from "./start-at.ts";
 
 /** What has happened to a run. */
 export type MachineInput =
-  | { readonly kind: "start" }
-  /** The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. */
-  | { readonly kind: "result"; readonly result: StageResult<Json>; readonly ctx?: StageContext }
+  /** The run begins in the initial state, or in the state of `at`. */
+  | { readonly kind: "start"; readonly at?: StartAt }
+  /**
+   * The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. `refused` is what
+   * a state that chooses tried in vain.
+   */
+  | {
+      readonly kind: "result";
+      readonly result: StageResult<Json>;
+      readonly ctx?: StageContext;
+      readonly refused?: readonly RefusedTarget[];
+    }
   /** All children of the pending fan-out have ended, in their declared order. */
   | { readonly kind: "children"; readonly ended: readonly ChildEnd[] }
   | { readonly kind: "cancelled"; readonly reason: string }
+  /** A person interrupted the execution of the state that was entered last, which has ended as cancelled. */
+  | {
+      readonly kind: "interrupted";
+      readonly result: Cancelled;
+      readonly by: string;
+      /** Empty if the person gave none. */
+      readonly reason: string;
+    }
   /** The state that was entered last asks to move. `ctx` is what its hooks read; without it the view's own context. */
   | { readonly kind: "event"; readonly event: string; readonly data: JsonObject; readonly ctx?: StageContext }
   /** A changed file, with its path in the workspace, matched an interrupt. */
@@ -153,12 +174,15 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
   const mayReturn = view.suspended.length > 0;
   switch (input.kind) {
     case "start":
-      return await decideStart(spec, view.run.input);
+      return await decideStart(spec, view.run.input, input.at);
     case "cancelled":
       return byDefault(withoutDecision(view, input));
+    case "interrupted":
+      return byDefault(enteredAgain(view));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
-      return await decideNext(spec, enteredOf(view).state, deepFreeze(result), ctx, mayReturn);
+      const { state } = enteredOf(view);
+      return await decideNext(spec, state, deepFreeze(result), ctx, mayReturn, choosingOf(spec, view, state, input));
     }
     case "event": {
       const { ctx = contextOf(view) } = input;
@@ -183,6 +207,19 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
   }
 }
 
+/** What a state that chooses could choose; undefined for any other. */
+function choosingOf(
+  spec: PipelineSpec,
+  view: MachineView,
+  state: string,
+  { refused = [] }: Extract<MachineInput, { readonly kind: "result" }>,
+): Choosing | undefined {
+  if (spec.states.get(state)?.chooses === undefined) return undefined;
+  // A router that fails again takes its fallback again; an orchestrator that never chooses must not loop through it.
+  const fellBack = state === spec.orchestrator && view.fellBack;
+  return { targets: routeTargets(spec, view, state), refused, fellBack };
+}
+
 /** Turns a decision, new or recorded, into its effect, within the pipeline's caps. Runs no code of the pipeline. */
 export function follow(
   spec: PipelineSpec,
@@ -195,9 +232,10 @@ export function follow(
   const { choice, approval } = trace;
   if (approval !== undefined) return asking(view, approval.message, trace);
   if (choice.kind === "stay") return staying(spec, view, input, choice.reason, trace);
-  const move = moveOf(view, input, trace);
+  const move = moveOf(spec, view, input, trace);
   switch (choice.kind) {
     case "to":
+      if (input.kind === "interrupted") return again(view, move, input);
       return entering(spec, view, move, choice);
     case "fanOut":
       return fanningOut(spec, view, move, choice);
@@ -264,15 +302,23 @@ function addedContext(input: MachineInput): JsonObject | undefined {
   return input.kind === "result" && input.result.status === "completed" ? input.result.adds?.context : undefined;
 }
 
-function moveOf(view: MachineView, input: MachineInput, trace: NextDecision): Move {
+function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trace: NextDecision): Move {
   const failure = input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
   const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
-  const isRoute = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  const isAnswered = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  // A hop through the orchestrator is one, which its choice counts.
+  const isRoute = isAnswered && !(trace.choice.kind === "to" && trace.choice.state === spec.orchestrator);
   const { context = addedContext(input) } = trace;
-  const counted = countsOf(view, input);
+  const own = countsOf(spec, view, input);
+  const isFallback = trace.by === "fallback" && view.at?.state === spec.orchestrator;
+  const counted: Patch = isFallback ? { ...own, fellBack: true } : own;
   const merged = context === undefined ? counted : { ...counted, context };
   // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
-  const stays = view.suspended.length === 0 || input.kind === "interrupt" || trace.choice.kind === "return";
+  const stays =
+    view.suspended.length === 0 ||
+    input.kind === "interrupt" ||
+    input.kind === "interrupted" ||
+    trace.choice.kind === "return";
   const patch: Patch = stays ? merged : { ...merged, unwind: true };
   return { input, trace, patch, hops: view.hops + (isRoute ? 1 : 0), isRoute, failure };
 }
@@ -306,18 +352,41 @@ function entering(
   return enter(choice, outputs, joinedAs(joined, input.ended), trace);
 }
 
+function enteredAgain(view: MachineView): ResolvedChoice {
+  const { state, input } = enteredOf(view);
+  return { kind: "to", state, input };
+}
+
+/** A new visit of the same state. No cap is checked: a person interrupted it, so nothing repeats by itself. */
+function again(
+  view: MachineView,
+  { patch, trace }: Move,
+  interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
+): Transition {
+  const { state, input, visit, arrivedBy } = enteredOf(view);
+  const enter = {
+    state,
+    input,
+    feedback: interruptedFeedback(`${state}#${visit}`, interrupted),
+    ...(arrivedBy === undefined ? {} : { arrivedBy }),
+    ...(view.joined === undefined ? {} : { joined: view.joined }),
+  };
+  return { effect: { kind: "enter", state, input }, patch: { ...patch, enter }, trace };
+}
+
 /** A run that reached a cap did not move, so nothing is merged. */
 function withoutContext({ patch: { context: _unmerged, ...patch }, ...move }: Move): Move {
   return { ...move, patch };
 }
 
 function enter(
-  { state, input }: Extract<ResolvedChoice, { readonly kind: "to" }>,
+  { state, input, prompt }: Extract<ResolvedChoice, { readonly kind: "to" }>,
   patch: Patch,
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const entered = joined === undefined ? { state, input } : { state, input, joined };
+  const chosen = prompt === undefined ? { state, input } : { state, input, prompt };
+  const entered = joined === undefined ? chosen : { ...chosen, joined };
   const arrivedBy = arrivalBy(trace);
   return {
     effect: { kind: "enter", state, input },
@@ -335,14 +404,16 @@ function arrivalBy({ event, rationale }: NextDecision): Arrival | undefined {
 function endAt(
   { states }: PipelineSpec,
   view: MachineView,
-  { input, failure }: Move,
+  { input, failure, trace }: Move,
   choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
   isJoin = input.kind === "children" && failure === undefined,
 ): MachineEnd | undefined {
   const { state } = choice;
   // A handler is entered, even one that is also where the branch ends.
   if (input.kind === "interrupt") return undefined;
-  const output = isJoin ? choice.input : outputOf(input);
+  // What a choosing state gives a final state is the run's output; its own output only says where the run goes.
+  const isChosen = trace.by === "model" || trace.by === "fallback";
+  const output = isJoin || isChosen ? choice.input : outputOf(input);
   if (state === view.terminal) return { status: "completed", output, state };
   const final = states.get(state)?.final;
   switch (final?.outcome) {
@@ -391,7 +462,13 @@ function interruptOf({ interrupts }: PipelineSpec, name: string): InterruptSpec 
   return found;
 }
 
-async function decideStart(spec: PipelineSpec, input: Json): Promise<NextDecision> {
+async function decideStart(spec: PipelineSpec, input: Json, at: StartAt | undefined): Promise<NextDecision> {
+  if (at !== undefined) {
+    const [problem] = startProblems(spec, input, at);
+    if (problem === undefined) return await decideEntry(spec, at.state, inputAt(spec, input, at));
+    const reason = `${problem.path}: ${problem.message}`;
+    return { ...byDefault(failing(reason)), rejected: reason };
+  }
   const { initial: state } = spec;
   if (spec.states.get(state)?.inputSchema === undefined) return byDefault({ kind: "to", state, input });
   return await decideEntry(spec, state, input);
@@ -442,13 +519,15 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 }
 
 /** What the input itself adds, whatever is decided. */
-function countsOf(view: MachineView, input: MachineInput): Patch {
+function countsOf(spec: PipelineSpec, view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
+    case "interrupted":
+      return { turns: [{ state: enteredOf(view).state, turns: input.result.turns }] };
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;
       const turns = [{ state, turns: result.turns }];
-      if (result.status !== "completed") return { turns };
+      if (result.status !== "completed" || state === spec.orchestrator) return { turns };
       const own = { state, output: result.output };
       const parts = result.adds?.upstream;
       if (parts === undefined) return { turns, outputs: [own] };
@@ -486,6 +565,7 @@ function resultOf(view: MachineView, input: MachineInput): StageResult<Json> | u
 
 /** A cancel leaves nothing to decide. Anything else was decided, unless a journal has a gap. */
 function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice {
+  if (input.kind === "interrupted") return enteredAgain(view);
   if (input.kind === "cancelled") return { kind: "cancel", reason: input.reason };
   const result = resultOf(view, input);
   if (result?.status === "cancelled") return { kind: "cancel", reason: result.reason };
@@ -494,14 +574,15 @@ function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice
 
 /** Visits are counted when a state is entered; here it is only judged whether one more is allowed. */
 function exceededCap(
-  { limits, states }: PipelineSpec,
+  spec: PipelineSpec,
   view: MachineView,
   hops: number,
   entered: readonly string[],
 ): MachineEnd | undefined {
-  const { maxVisits = 10, maxHops = 10 * states.size } = limits;
+  const { maxVisits = MAX_VISITS } = spec.limits;
+  const maxHops = maxHopsOf(spec);
   if (hops > maxHops) return overLimit("maxHops", "limit_hops", `the run took ${maxHops} routes without an end`);
-  const full = entered.find((state) => countOf(view, state).visits >= maxVisits);
+  const full = entered.find((state) => state !== spec.orchestrator && countOf(view, state).visits >= maxVisits);
   if (full === undefined) return undefined;
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }

@@ -297,6 +297,7 @@ function readSecrets(report: Report, secrets: unknown, env: ReadonlyMap<string, 
       report.add(path, "is not the name of a variable");
       return [];
     }
+    if (/^(?:PATH|HOME|PWD|OLDPWD)$/.test(name)) report.add(path, `${name} is what every program needs, and no secret`);
     if (env.has(name))
       report.add(path, `${name} is also set in env`, "remove it there: its value comes from the session");
     return [name];
@@ -324,8 +325,8 @@ function readFolder(report: Report, cwd: unknown): string {
 export function durationAt(report: Report, path: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
   const read = parseDuration(value);
-  if (typeof read === "number") return read;
-  report.add(path, read.problem);
+  if (read.ok) return read.ms;
+  report.add(path, read.message);
   return undefined;
 }
 

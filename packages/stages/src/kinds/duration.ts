@@ -10,14 +10,19 @@ const LONGEST_MS = 3_650 * UNITS.d;
  * Reads a duration in milliseconds, from a value of any type, since files hold whatever their author wrote. Returns what is wrong
  * with it otherwise. A duration is above 0 and at most ten years; shorter limits are the caller's.
  */
-export function parseDuration(value: unknown): number | { readonly problem: string } {
+export function parseDuration(
+  value: unknown,
+): { readonly ok: true; readonly ms: number } | { readonly ok: false; readonly message: string } {
   const ms = typeof value === "number" ? value : typeof value === "string" ? fromText(value.trim()) : undefined;
   if (ms === undefined || !Number.isFinite(ms))
-    return { problem: "is a duration: milliseconds, or a number with ms, s, m, h or d, such as 30s, 15m, 3h or 5d" };
+    return {
+      ok: false,
+      message: "is a duration: milliseconds, or a number with ms, s, m, h or d, such as 30s, 15m, 3h or 5d",
+    };
   const whole = Math.round(ms);
-  if (whole < 1) return { problem: "is a duration above 0" };
-  if (whole > LONGEST_MS) return { problem: "is a duration of at most 3650d" };
-  return whole;
+  if (whole < 1) return { ok: false, message: "is a duration above 0" };
+  if (whole > LONGEST_MS) return { ok: false, message: "is a duration of at most 3650d" };
+  return { ok: true, ms: whole };
 }
 
 function fromText(text: string): number | undefined {

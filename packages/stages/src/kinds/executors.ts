@@ -7,7 +7,7 @@ import { stepsExecutor } from "./steps.ts";
 import { subPipelineExecutor } from "./sub-pipeline.ts";
 import { timerExecutor } from "./timer.ts";
 
-/** The executors of the kinds of states that need no model, which every session has. */
+/** The executors of all kinds without a model, which every session and replay has. */
 export function kindExecutors(world: CommandWorld): readonly StateExecutor[] {
   return [stepsExecutor, scriptExecutor(world), pollExecutor(world), timerExecutor, humanExecutor, subPipelineExecutor];
 }

@@ -143,12 +143,12 @@ function deadlineOf(
     if (byDefault !== undefined) report.add("onDeadline", "needs a deadline", 'add one: deadline: "3d"');
     return {};
   }
-  const deadlineMs = parseDuration(deadline);
-  if (typeof deadlineMs !== "number") {
-    report.add("deadline", deadlineMs.problem);
+  const read = parseDuration(deadline);
+  if (!read.ok) {
+    report.add("deadline", read.message);
     return {};
   }
-  return { deadlineMs, ...(byDefault === undefined ? {} : { byDefault }) };
+  return { deadlineMs: read.ms, ...(byDefault === undefined ? {} : { byDefault }) };
 }
 
 function defaultAt(

@@ -1,7 +1,9 @@
 // What the kinds of state that run no model share.
-import type { ActOutcome, ActScope, AnyState, FailureCode, Json, StateCommon } from "@sluice/core";
+import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Out, StateCommon } from "@sluice/core";
 import { type CommonOptions, type CompiledTemplate, type Report, readTemplate } from "@sluice/core/runtime";
-import type { Reads } from "./command.ts";
+
+/** What a state reads upstream of the states that it names in `reads`. */
+export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
 /** What only matters where tools are called. */
 type OfTools = "allowedTools" | "onCall" | "sandbox" | "env";

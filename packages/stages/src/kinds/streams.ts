@@ -12,7 +12,7 @@ export const SHOWN = 16_000;
 /** Errors are at the end. */
 const HEAD = Math.floor(SHOWN * 0.3);
 /** Characters that are kept of each end of a stream, which is all of most. */
-const KEPT_HALF = 8_000_000;
+const KEPT_HALF = 5_000_000;
 /** In the workspace: tools may read it, and no tool may write there. */
 export const OUTPUT_FOLDER = ".sluice/output";
 
@@ -36,9 +36,10 @@ export async function cutStreams(
   texts: { readonly stdout: string; readonly stderr: string },
   step: string,
 ): Promise<Streams> {
+  const name = step.replaceAll("/", "-");
   const [stdout, stderr] = await Promise.all([
-    cutStream(scope, texts.stdout, `${step}.stdout.txt`),
-    cutStream(scope, texts.stderr, `${step}.stderr.txt`),
+    cutStream(scope, texts.stdout, `${name}.stdout.txt`),
+    cutStream(scope, texts.stderr, `${name}.stderr.txt`),
   ]);
   return {
     stdout: stdout.text,
@@ -75,7 +76,7 @@ async function save(
   const { workspace, runId, attempt } = ctx;
   const [root = "", ...child] = runId.split("/");
   const folder = `${OUTPUT_FOLDER}/${encodeURIComponent(root)}`;
-  const file = `${folder}/${encodeURIComponent([...child, executionId, attempt, name].join("."))}`;
+  const file = `${folder}/${[...child.map(encodeURIComponent), executionId, attempt, name].join(".")}`;
   try {
     await mkdir(join(workspace, folder), { recursive: true, mode: 0o700 });
     // Behind a link, the file would be elsewhere, where tools may not read it.

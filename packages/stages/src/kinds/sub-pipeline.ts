@@ -21,8 +21,15 @@ import {
   stateSpec,
   toJsonValue,
 } from "@sluice/core/runtime";
-import type { Reads } from "./command.ts";
-import { cancelled, completed, type ErasedCommon, failed, type KindCommon, templateAt } from "./kind-common.ts";
+import {
+  cancelled,
+  completed,
+  type ErasedCommon,
+  failed,
+  type KindCommon,
+  type Reads,
+  templateAt,
+} from "./kind-common.ts";
 
 const SUB_PIPELINE = "subPipeline";
 

@@ -92,9 +92,10 @@ function readTime(report: Report, length: unknown, until: unknown): TimerSpec {
     return { kind: "for", ms: 0 };
   }
   if (length !== undefined) {
-    const ms = parseDuration(length);
-    if (typeof ms !== "number") report.add("for", ms.problem);
-    return { kind: "for", ms: typeof ms === "number" ? ms : 0 };
+    const read = parseDuration(length);
+    if (read.ok) return { kind: "for", ms: read.ms };
+    report.add("for", read.message);
+    return { kind: "for", ms: 0 };
   }
   if (typeof until === "string" && until.includes("{{"))
     return { kind: "template", text: templateAt(report, "until", until) };

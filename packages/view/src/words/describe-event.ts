@@ -1,6 +1,6 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
-import { forkedFrom, issuesIn, numberAt, textAt, textsAt, usageAt } from "./fields.ts";
+import { issuesIn, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
 import { count, grouped, milliseconds, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
@@ -218,12 +218,14 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
       return words("rejected", `${text("event")}: ${decision.why}`, { ...NOTICE, ...decision });
     }
+    case "execution.interrupted":
+      return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
       return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "message.received":
-      return detail("message", `${text("by")}: ${text("text")}`);
+      return detail(text("kind") === "followUp" ? "follow-up" : "message", `${text("by")}: ${text("text")}`);
     case "context.changed":
       return detail("context", plainText(data.patch));
     case "route.rejected": {
@@ -281,7 +283,7 @@ function startedWith(data: Json): string {
   const models = textsAt(data, "models").join(", ");
   const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd")];
   const danger = textAt(field(data, "meta"), "dangerLevel");
-  return [...parts, danger === "" ? "" : `danger level ${danger}`, forkedFrom(data)]
+  return [...parts, danger === "" ? "" : `danger level ${danger}`, originOf(data)]
     .filter((part) => part !== "")
     .join(" · ");
 }

@@ -1,16 +1,16 @@
-import type { Json, JsonObject, OpenRequest, RunHost } from "@sluice/core";
+import type { Json, JsonObject, RunHost } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
-import { type AnswerRoute, answerRouteOf, answerWords, requestFault } from "@sluice/tui/user";
+import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
 import {
   count,
   eventsOf,
   executionName,
-  forkedFrom,
   indented,
   milliseconds,
   moment,
   oneLine,
+  originOf,
   readRunStarted,
   spending,
   table,
@@ -24,6 +24,7 @@ import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
 import { asRequest, asShown, type RunTotals, resumeWords, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
+import { answerLine } from "../../runs/answer-line.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -85,6 +86,7 @@ function jsonOf({ run, started, totals, requests, route, output, error }: Shown,
     cwd: textAt(started, "cwd"),
     createdAt: run.createdAt,
     ...(started.forkedFrom === undefined ? {} : { forkedFrom: started.forkedFrom }),
+    ...(started.from === undefined ? {} : { from: started.from }),
     ...(started.answers === undefined ? {} : { answers: started.answers }),
     output: output ?? null,
     error: error ?? null,
@@ -128,7 +130,7 @@ function textOf(
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
-    ...(forkedFrom(started) === "" ? [] : [["origin", oneLine(forkedFrom(started))]]),
+    ...(originOf(started) === "" ? [] : [["origin", oneLine(originOf(started))]]),
     ...(run.owner === undefined ? [] : [["owner", oneLine(run.owner)]]),
     ["usage", spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
@@ -190,10 +192,4 @@ function requestLines({ request, fault }: ShownRequest, route: AnswerRoute, line
     ...requestCard(request).trim().split("\n"),
     `  ${visible(last)}`,
   ];
-}
-
-function answerLine(request: OpenRequest, route: AnswerRoute, line: Line): string {
-  // The terminal of the run shows the code; without such a process, the answer resumes the run.
-  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[route];
-  return line(answerWords(request, proof));
 }

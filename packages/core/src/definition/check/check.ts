@@ -5,7 +5,7 @@ import { type ChoiceShape, declaredTargets, parseChoice, type SiblingShape } fro
 import { edgesOf, isRowOf, pipelinesWithin, type Reachability, reach } from "../graph.ts";
 import { matchesName } from "../patterns/tool-pattern.ts";
 import { type PipelineDefinition, readDefinition } from "../read.ts";
-import type { PipelineSpec, RowSpec, StateSpec } from "../spec.ts";
+import type { PipelineSpec, RouteChooser, RouteFallback, RowSpec, StateSpec } from "../spec.ts";
 import { pathText } from "../template.ts";
 import { templateFault } from "./templates.ts";
 
@@ -55,6 +55,8 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
     }
   }
   for (const [name, invoked] of spec.pipelines) report.include(`pipelines.${name}`, checkSession(invoked, live));
+  for (const [id, { owns = [] }] of spec.states)
+    for (const own of owns) report.include(`stages.${id}`, checkSession(own, live));
   return report.problems;
 }
 
@@ -70,6 +72,7 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   if (spec.states.get(spec.initial)?.final !== undefined)
     report.add("initial", `${spec.initial} is a final state, which does not run`, "start in a state that works");
   checkInitialInput(report, spec);
+  for (const [id, { chooses }] of spec.states) if (chooses !== undefined) checkChooser(report, spec, id, chooses);
   if (spec.routes.kind === "table")
     for (const [index, row] of spec.routes.rows.entries()) checkRow(report, spec, row, `transitions[${index}]`);
   else checkRoutes(report, spec);
@@ -156,6 +159,34 @@ function checkPause(report: Report, spec: PipelineSpec, shape: ChoiceShape, path
     report.add(`${path}.to`, "a pause leads to a state that works with the answer", "name such a state");
 }
 
+/** A state that chooses names states that exist, and nothing else routes its success. */
+function checkChooser(report: Report, spec: PipelineSpec, id: string, { targets, fallback }: RouteChooser): void {
+  const path = `stages.${id}`;
+  if (targets.length === 0) report.add(`${path}.targets`, "names no state", "list the states that may follow");
+  for (const [index, target] of targets.entries()) {
+    requireState(report, spec, `${path}.targets[${index}]`, target);
+    if (target === id) report.add(`${path}.targets[${index}]`, `${id} cannot choose itself`);
+    if (targets.indexOf(target) !== index) report.add(`${path}.targets[${index}]`, `${target} is listed twice`);
+  }
+  if (fallback !== undefined) checkFallback(report, spec, `${path}.fallback`, fallback);
+  const { routes } = spec;
+  if (routes.kind === "functions" && routes.next.get(id)?.completed !== undefined)
+    report.add(`next.${id}`, `${id} itself chooses what follows`, "route only failed and skipped");
+  if (routes.kind !== "table") return;
+  for (const [index, { from, on }] of routes.rows.entries())
+    if (from === id && on === "success")
+      report.add(`transitions[${index}].on`, `${id} itself chooses what follows`, "route only its failure");
+}
+
+function checkFallback(report: Report, spec: PipelineSpec, path: string, { to, input }: RouteFallback): void {
+  requireState(report, spec, `${path}.to`, to);
+  const verdict = spec.states.get(to)?.inputSchema?.check(input);
+  // A schema that answers later is asked when the fallback is taken.
+  if (verdict === undefined || verdict instanceof Promise || verdict.ok) return;
+  const issues = verdict.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
+  report.add(`${path}.input`, `it does not fit the inputSchema of ${to}: ${issues}`);
+}
+
 /** The states that a choice enters, each with its input. */
 function entriesOf(shape: ChoiceShape): readonly SiblingShape[] {
   switch (shape.kind) {
@@ -229,7 +260,12 @@ function checkPipelines(report: Report, spec: PipelineSpec): void {
 function levelsOf(spec: PipelineSpec): number {
   let levels = 0;
   for (let level = new Set([spec]); level.size > 0 && levels <= MOST_LEVELS; levels += 1)
-    level = new Set([...level].flatMap(({ pipelines }) => [...pipelines.values()]));
+    level = new Set(
+      [...level].flatMap(({ pipelines, states }) => [
+        ...pipelines.values(),
+        ...[...states.values()].flatMap(({ owns = [] }) => owns),
+      ]),
+    );
   return levels;
 }
 
