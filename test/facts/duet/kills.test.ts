@@ -1,13 +1,13 @@
-import { done, type Failed, fail, pipeline, to } from "@sluice/core";
-import { human, poll, script, subPipeline, timer } from "@sluice/stages";
+import { done, type Failed, fail, final, pipeline, to } from "@sluice/core";
+import { human, poll, router, script, scriptedModel, subPipeline, timer } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { factsOf, type RunFacts } from "../../support/killed-runs.ts";
 import { type Kill, type LongRunEnd, liveThrough } from "../../support/long-runs.ts";
 import { tempFolder } from "../../support/tools.ts";
 
-// A release that takes days: scripts, a poll that is ready at its fourth attempt, a timer, a question and another pipeline. It is
-// killed everywhere. Each command writes a line each time it runs.
+// A release that takes days: scripts, a poll that is ready at its fourth attempt, a timer, a question, another pipeline and a
+// choice of a model. It is killed everywhere. Each command writes a line each time it runs.
 
 const versionOf = z.object({ version: z.number() });
 const EFFECTS = ["build", "upload", "announce"];
@@ -44,6 +44,8 @@ const release = pipeline({
     soak: timer({ for: "2d" }),
     approve: human({ question: "Publish {{ctx.task}}?", answer: z.object({ approved: z.boolean() }), deadline: "7d" }),
     publish: subPipeline({ pipeline: "publish", of: publish, input: () => ({ version: 7 }) }),
+    choose: router({ targets: ["announce", "stop"], prompt: "Announce {{ctx.task}}?" }),
+    stop: final("cancelled"),
     announce: once("announce"),
     announced: ran("announce"),
   },
@@ -58,7 +60,7 @@ const release = pipeline({
     ready: () => to("soak"),
     soak: () => to("approve"),
     approve: ({ output }) => (output.approved ? to("publish") : fail("not approved")),
-    publish: () => to("announce"),
+    publish: () => to("choose"),
     announce: {
       completed: (_result, { upstream }) => done(upstream.publish ?? null),
       failed: (failure) => (wasLost(failure) ? to("announced") : fail("not announced")),
@@ -75,7 +77,15 @@ interface Lived extends LongRunEnd {
 async function lived(...kills: readonly Kill[]): Promise<Lived> {
   const { root, text, put } = tempFolder();
   put("done.log", "");
-  const options = { cwd: root, env: { PATH: process.env.PATH }, sandbox: "off" } as const;
+  const model = scriptedModel({
+    stages: {
+      choose: [
+        { calls: [{ tool: "choose", input: { choice: { to: "nowhere" } } }] },
+        { calls: [{ tool: "choose", input: { choice: { to: "announce", reason: "it is out" } } }] },
+      ],
+    },
+  });
+  const options = { cwd: root, env: { PATH: process.env.PATH }, sandbox: "off", model } as const;
   const answer = { approved: true };
   const end = await liveThrough({ pipeline: release, input: { task: "seven" }, answer, options }, kills);
   const facts = await factsOf(end.host, end.runId, end.result);
@@ -126,7 +136,7 @@ describe("a release of a week", { timeout: 600_000 }, () => {
     expectSameEnd(whole, "not killed");
     expect(whole.waits).toBe(6);
     expect(whole.facts.stages).toEqual(
-      ["build", "ready", "soak", "approve", "publish", "announce"].map((state) => `${state}#1 completed`),
+      ["build", "ready", "soak", "approve", "publish", "choose", "announce"].map((state) => `${state}#1 completed`),
     );
   });
 

@@ -57,7 +57,7 @@ export const signalFacts: Facts = {
     const [first, second] = [await connect(), await connect()];
     const deadline = clock.now() + 60_000;
     const asking = async (steps: StepRunner): Promise<ProgramEnd> =>
-      completed((await ask(steps, "q1", "d1", deadline))?.payload ?? "nobody");
+      completed((await ask(steps, "q1", "d1", deadline))?.payload ?? "no answer");
     await start(first.host, asking);
     await clock.untilArmed(1);
     await first.crash();
@@ -65,7 +65,7 @@ export const signalFacts: Facts = {
     clock.advance(60_001);
     assert.deepEqual((await second.host.due(10)).runs, ["r1"]);
     assert.equal(await second.host.signal("r1", answer("q1", "late")), "expired");
-    assert.equal((await endOf(await second.host.resume("r1", asking))).value, "nobody");
+    assert.equal((await endOf(await second.host.resume("r1", asking))).value, "no answer");
     await expectWhole(second.host);
   },
 
