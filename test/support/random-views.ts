@@ -70,7 +70,7 @@ export function runView(more: Partial<RunView> = {}): RunView {
     runId: "r1",
     pipeline: "p",
     task: "t",
-    forkedFrom: "",
+    origin: "",
     models: [],
     mode: "ask",
     cwd: "/w",

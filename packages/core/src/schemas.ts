@@ -120,6 +120,8 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** The state in which the run starts, if it is not the initial one, with its input. */
+    from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
@@ -141,7 +143,10 @@ const data = {
     records: z.int(),
     changed: changedPipeline.optional(),
   }),
-  "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
+  "run.suspended": z.looseObject({
+    reason: z.enum(["sleeping", "waiting", "interrupted"]),
+    wakeAt: z.number().optional(),
+  }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
@@ -284,7 +289,7 @@ const data = {
     /** The prompt that an orchestrator gave this execution in place of its own. */
     prompt: z.string().optional(),
   }),
-  /** `to` is the target that a state chose in vain. */
+  /** `to` is the target that a state chose, which was refused. */
   "route.rejected": z.looseObject({ from: z.string(), to: z.string().optional(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
   /**

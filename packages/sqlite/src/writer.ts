@@ -70,6 +70,15 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   const addSignal = db.prepare("INSERT INTO signals (run_no, name, answers, received) VALUES (?, ?, ?, ?)");
   const setCancel = db.prepare("UPDATE runs SET cancel = ? WHERE run_id = ?");
 
+  const setWake = db.prepare(
+    "INSERT INTO wakes (root_no, wake_at) SELECT root_no, ? FROM runs WHERE no = ? ON CONFLICT DO UPDATE SET wake_at = excluded.wake_at",
+  );
+  const setSignalled = db.prepare(
+    "INSERT INTO wakes (root_no, signalled) VALUES (?, 1) ON CONFLICT DO UPDATE SET signalled = 1",
+  );
+  const clearSignalled = db.prepare("UPDATE wakes SET signalled = 0 WHERE root_no = ? AND signalled = 1");
+  const dropWake = db.prepare("DELETE FROM wakes WHERE root_no = ?");
+
   /** The numbers of runs that this owner writes. */
   const numbers = new Map<string, number>();
   const numberFor = (runId: string): number => {
@@ -134,7 +143,9 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       openRequest.run(runNo, requestId, kind, digest, openedAt, JSON.stringify(body));
     }
     for (const requestId of commit.closed) closeRequest.run(runNo, requestId);
+    if (commit.wakeAt !== undefined) setWake.run(commit.wakeAt, runNo);
     if (commit.end === undefined || end === undefined) return;
+    dropWake.run(runNo);
     endRun.run(commit.end.status, end.blob, end.text, runNo);
     closeRequests.run(runNo);
   };
@@ -230,6 +241,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           dead = owner;
         }
         const taken = takeTree.get(owners.id, owners.label, integer(row, "no"), integer(row, "epoch"));
+        clearSignalled.run(integer(row, "no"));
         return integer(taken ?? {}, "epoch");
       });
       if (dead !== undefined) owners.bury(dead);
@@ -261,6 +273,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           if (message.digest !== undefined && message.digest !== text(request, "digest")) return "digest_mismatch";
         }
         addSignal.run(runNo, message.name, answers, received);
+        setSignalled.run(integer(run, "root_no"));
         return "accepted";
       });
     },

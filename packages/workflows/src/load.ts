@@ -18,8 +18,8 @@ import type {
   WorkflowReference,
 } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
-import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
+import { problemFinding } from "./read/problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
 import { readSource, type SourceFile } from "./read/source.ts";
 import { statewright } from "./statewright/statewright.ts";
@@ -222,7 +222,8 @@ async function loadReferences(
   for (const reference of references) {
     const target = await resolveReference(loading, reference, path);
     const fault = target === undefined ? unknownReference(reference, path) : await chainFault(loading, target, chain);
-    if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...fault });
+    const from = reference.source === undefined ? {} : { source: reference.source };
+    if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...from, ...fault });
     if (target === undefined || fault !== undefined) continue;
     const { pipeline, properties = [] } = await loadFile(loading, target, chain);
     if (pipeline === undefined) broken = true;

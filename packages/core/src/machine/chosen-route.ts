@@ -22,7 +22,7 @@ const MOST_TARGETS = 40;
 const LONGEST_REFUSAL = 300;
 const LONGEST_REASON = 2_000;
 
-/** The targets of a decision: each declared one, why those were refused that cannot be entered, and what was tried in vain. */
+/** The targets of a decision: each declared one, why those were refused that cannot be entered, and what was chose and was refused. */
 export function consideredBy({ targets, refused }: Choosing): { readonly considered: readonly ConsideredTarget[] } {
   const capped = targets.map((target): ConsideredTarget => {
     const why = cappedTarget(target);

@@ -17,13 +17,15 @@ import {
 import type { OutputChange } from "./outputs.ts";
 import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
 import { MAX_VISITS, maxHopsOf, type RefusedTarget, routeTargets } from "./route-targets.ts";
+import { inputAt, type StartAt, startProblems } from "./start-at.ts";
 
 /** What has happened to a run. */
 export type MachineInput =
-  | { readonly kind: "start" }
+  /** The run begins in the initial state, or in the state of `at`. */
+  | { readonly kind: "start"; readonly at?: StartAt }
   /**
    * The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. `refused` is what
-   * a state that chooses tried in vain.
+   * a state that chooses chose and was refused.
    */
   | {
       readonly kind: "result";
@@ -163,7 +165,7 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
   const mayReturn = view.suspended.length > 0;
   switch (input.kind) {
     case "start":
-      return await decideStart(spec, view.run.input);
+      return await decideStart(spec, view.run.input, input.at);
     case "cancelled":
       return byDefault(withoutDecision(view, input));
     case "result": {
@@ -422,7 +424,13 @@ function interruptOf({ interrupts }: PipelineSpec, name: string): InterruptSpec 
   return found;
 }
 
-async function decideStart(spec: PipelineSpec, input: Json): Promise<NextDecision> {
+async function decideStart(spec: PipelineSpec, input: Json, at: StartAt | undefined): Promise<NextDecision> {
+  if (at !== undefined) {
+    const [problem] = startProblems(spec, input, at);
+    if (problem === undefined) return await decideEntry(spec, at.state, inputAt(spec, input, at));
+    const reason = `${problem.path}: ${problem.message}`;
+    return { ...byDefault(failing(reason)), rejected: reason };
+  }
   const { initial: state } = spec;
   if (spec.states.get(state)?.inputSchema === undefined) return byDefault({ kind: "to", state, input });
   return await decideEntry(spec, state, input);

@@ -6,6 +6,7 @@ import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/subjects.ts";
 import type { Tool } from "../gate/tool.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
+import type { StartAt } from "../machine/start-at.ts";
 import type { StateExecutor } from "./executor.ts";
 import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
 import type { AnswerRule, People } from "./requests/answer.ts";
@@ -25,6 +26,8 @@ export interface RunDeps {
   /** The session's guard hook, called before those of the pipeline and the state. */
   readonly onCall?: GuardHook;
   readonly workspace: Workspace;
+  /** Where the run starts, if not in the initial state. Not for its children. */
+  readonly from?: StartAt;
   /** Reads what the pipeline needs of its project's files; absent if it needs nothing. */
   readonly project?: ProjectReader;
   /** Environment of child processes, without the session's secrets. */

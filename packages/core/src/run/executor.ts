@@ -45,7 +45,7 @@ export type ActOutcome = ActUsage &
 export interface ActUsage {
   readonly turns: number;
   readonly usage: Usage;
-  /** Of a state that chooses: what it tried in vain. */
+  /** Of a state that chooses: what it chose and was refused. */
   readonly refused?: readonly RefusedTarget[];
 }
 
@@ -117,7 +117,10 @@ export interface ChildPipeline {
   readonly context?: JsonObject;
 }
 /** How such a child ended. */
-export type ChildOutcome = { readonly key: string } /** `context` is the one that it ended with. */ & (
+export type ChildOutcome = {
+  readonly key: string;
+  readonly runId: string;
+} /** `context` is the one that it ended with. */ & (
   | { readonly status: "completed"; readonly output: Json; readonly context: JsonObject }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
@@ -141,6 +144,8 @@ export interface ActScope extends StatePlace {
   /** Turns of this state in earlier attempts and visits. */
   readonly turnsBefore: number;
   readonly offer: AvailableTools;
+  /** The variables of the processes that this state starts: the session's without its secrets, with the state's own. */
+  readonly env: Readonly<Record<string, string>>;
   readonly budget: Budget;
   readonly deadline: Deadline;
   /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
@@ -162,9 +167,14 @@ export interface ActScope extends StatePlace {
   }): Promise<Acceptance>;
   /**
    * Asks a person, without a concurrency slot and outside every timeout. `name` is unique in the attempt. `question` is what they
-   * see: its `question` is text, and its `answer` the JSON Schema of the answer.
+   * see: its `question` is text, and its `answer` the JSON Schema of the answer. After `timeoutMs` from when the request was
+   * opened, in whatever process, the outcome is `timeout`; people see the deadline as `until` of the question.
    */
-  ask(request: { readonly name: string; readonly question: JsonObject }): Promise<AskOutcome>;
+  ask(request: {
+    readonly name: string;
+    readonly question: JsonObject;
+    readonly timeoutMs?: number;
+  }): Promise<AskOutcome>;
   /** Whether a row leads on from an outcome `paused`. */
   readonly pauses: boolean;
   /**

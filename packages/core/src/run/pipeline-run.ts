@@ -84,15 +84,17 @@ async function readProject(project: ProjectReader, { secrets }: RunDeps, steps: 
   return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
 
-/** Recorded only where a schema reads the run's input. */
+/** Recorded only where a schema reads the run's input, and for a run that starts in another state than the initial one. */
 async function decideStart({ spec, deps }: PipelineInRun, steps: StepRunner, view: MachineView): Promise<Decided> {
-  const input: MachineInput = { kind: "start" };
-  if (spec.states.get(spec.initial)?.inputSchema === undefined) {
+  const { from } = deps;
+  const input: MachineInput = from === undefined ? { kind: "start" } : { kind: "start", at: from };
+  if (from === undefined && spec.states.get(spec.initial)?.inputSchema === undefined) {
     return { input, decision: await decide(spec, view, input) };
   }
   const start = async (): Promise<RecordedStart> =>
     toRecordedStart(await decideInRun({ spec, view, steps, deps }, input));
-  const recorded = await steps.run(stepIds.initial, start, { decides: decidesStart });
+  // The caller chose where to start, and the events mask the input that it gave: a replay takes both from the record.
+  const recorded = await steps.run(stepIds.initial, start, from === undefined ? { decides: decidesStart } : {});
   return { input, decision: fromRecordedStart(recorded) };
 }
 

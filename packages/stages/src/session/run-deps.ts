@@ -29,6 +29,7 @@ import {
   type RunDeps,
   recordedGraph,
   type SecretFilter,
+  type StartAt,
 } from "@sluice/core/runtime";
 import {
   type AgentSpec,
@@ -37,16 +38,24 @@ import {
   type ProjectNeeds,
   projectNeeds,
 } from "../agent/agent-spec.ts";
+import { orchestratorExecutor } from "../agent/choosing/orchestrator.ts";
 import { agentExecutor } from "../agent/executor.ts";
 import { callModel } from "../agent/model-call.ts";
-import { orchestratorExecutor } from "../agent/orchestrator/executor.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
-import { JOURNAL_VERSION, type PipelineSource, readsProject } from "../history/run-started.ts";
+import {
+  JOURNAL_VERSION,
+  type PipelineSource,
+  readsProject,
+  recordedStart,
+  startedIn,
+} from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { stepsExecutor } from "../kinds/steps.ts";
+import { declaredSecrets } from "../kinds/command.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
+import { refuseSharedSecrets, refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
@@ -101,7 +110,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const router = agentExecutor(modelFor, factsOf, caller, "router");
   const orchestrator = orchestratorExecutor(modelFor, factsOf, caller);
   const executors = new Map<string, StateExecutor>(
-    [agent, router, orchestrator, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [agent, router, orchestrator, ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map((one) => [
+      one.kind,
+      one,
+    ]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
@@ -110,6 +122,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const allow = [...(options.allow ?? [])];
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
+  /** Names of the variables that MCP servers of this session have got. */
+  const serverEnv = new Set<string>();
 
   /** Created by the first run, because nothing is opened before it. */
   const sharedDeps = (): SharedDeps => {
@@ -165,20 +179,27 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     runId: string,
     { any, unwalled }: RunAnswers,
     journals: readonly RunJournal[] = [],
+    from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
     const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedAs, factsOf);
+    const declared = declaredSecrets(spec);
+    refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
+      declared: [...declared.keys()],
     });
+    refuseSharedSecrets(declared, serverEnv);
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
     await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
+    if ([...live.keys()].some((name) => name.startsWith("mcp__")))
+      for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const unwalledServers = await tools.unwalledServers();
     const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
@@ -192,6 +213,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       protectedPaths: protectedPaths(needs),
       answers,
       ...(project === undefined ? {} : { project }),
+      ...(from === undefined ? {} : { from }),
     };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
@@ -222,13 +244,14 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
         mode,
         allow: deps.secrets.json(allow),
-        secrets: [...(options.secrets ?? [])],
+        secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
         cwd: root,
         sandbox,
         ...(any ? { answers: "any" } : {}),
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        ...(from === undefined ? {} : { from: { ...from } }),
         input,
       }),
     };

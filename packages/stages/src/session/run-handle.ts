@@ -32,7 +32,13 @@ export type RunResult<O> = RunResultBase &
   (
     | { readonly status: "completed"; readonly output: O }
     | { readonly status: "failed" | "cancelled"; readonly error: { readonly code: string; readonly message: string } }
-    | { readonly status: "suspended"; readonly reason: SuspendReason; readonly waitingFor: readonly OpenRequest[] }
+    | {
+        readonly status: "suspended";
+        readonly reason: SuspendReason;
+        readonly waitingFor: readonly OpenRequest[];
+        /** When a run that sleeps continues, in epoch milliseconds. */
+        readonly wakeAt?: number;
+      }
   );
 
 /** A run that was started or resumed. Awaiting it gives its result; it rejects if the run could not start or its journal failed. */
@@ -73,7 +79,9 @@ export async function runResult<O>(
   if ("end" in settled) return finished(runId, readOutcome(settled.end));
   const waitingFor = await host().requests(runId);
   const nothing = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-  return { runId, ...nothing, status: "suspended", reason: settled.suspended, waitingFor };
+  const { suspended: reason, wakeAt } = settled;
+  const wake = wakeAt === undefined ? {} : { wakeAt };
+  return { runId, ...nothing, status: "suspended", reason, waitingFor, ...wake };
 }
 
 export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: Promise<RunResult<O>>): RunHandle<O> {

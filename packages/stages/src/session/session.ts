@@ -12,7 +12,7 @@ import {
   systemClock,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { recordedCosts } from "@sluice/core/runtime";
+import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
 import { costInValue } from "../agent/model-step-record.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
@@ -44,6 +44,11 @@ export interface StartOptions {
   readonly answers?: "any";
   /** Default `programmatic`: such a run can be resumed only with `session.resume(pipeline, runId)`. */
   readonly source?: PipelineSource;
+  /**
+   * Starts in this state instead of the initial one. Its input has to fit the `inputSchema` of the state. No earlier state has run, so
+   * `ctx.upstream` is empty. Refused with Validation `start_invalid` if the state's templates read what is not there.
+   */
+  readonly from?: { readonly state: string; readonly input?: unknown };
 }
 /** The models, tools, interactors, security mode and store with which runs execute in this process. */
 export interface Session {
@@ -78,6 +83,17 @@ export function createSession(options: SessionOptions): Session {
   const store = sessionStore(options.host, clock);
   const hostNow = store.host;
   const runs = activeRuns();
+  const { suspendSleepsOver: longest } = options;
+  /** Suspends the run when it falls asleep for long, if the session does not wait for it. */
+  const added = async (begin: () => Promise<RunTask>): Promise<RunTask> => {
+    const task = await runs.add(begin);
+    if (longest === undefined) return task;
+    task.onAsleep(({ wakeAt, waiting }) => {
+      // What waits for a person is suspended by the people's rules.
+      if (waiting === 0 && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
+    });
+    return task;
+  };
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
@@ -106,13 +122,14 @@ export function createSession(options: SessionOptions): Session {
     { spec }: Pipeline<I, O>,
     input: unknown,
     runId: string,
-    { source = PROGRAMMATIC, answers }: StartOptions,
+    { source = PROGRAMMATIC, answers, from: at }: StartOptions,
   ): Promise<RunTask> => {
-    const accepted = await checkedInput(spec, input);
-    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false });
+    const from = at === undefined ? undefined : startAt(at);
+    const accepted = await checkedInput(spec, input, from);
+    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
     const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
-    return await runs.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
+    return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
@@ -141,7 +158,7 @@ export function createSession(options: SessionOptions): Session {
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
-    return await runs.add(() =>
+    return await added(() =>
       host.resume(runId, run.program(costs), {
         read: journals,
         said: {
@@ -173,7 +190,7 @@ export function createSession(options: SessionOptions): Session {
     const input = run.deps.secrets.json(from.data.input ?? null);
     const started = { ...run.started(source, input), ...originalPipeline(past, facts) };
     const forked = changed === undefined ? {} : { changed: { ...changed, ...facts, ...run.graph } };
-    return await runs.add(async () => {
+    return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);
@@ -221,6 +238,14 @@ export function createSession(options: SessionOptions): Session {
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
+}
+
+/** Where a run starts, as JSON. */
+function startAt({ state, input }: NonNullable<StartOptions["from"]>): StartAt {
+  if (input === undefined) return { state };
+  const own = toJsonValue(input);
+  if (own.ok) return { state, input: own.value };
+  throw new SluiceError("Validation", "input_invalid", `the input of state ${state} is not JSON: ${own.fault}`);
 }
 
 const MAX_RESUME_ATTEMPTS = 5;

@@ -16,9 +16,9 @@ import {
   count,
   eventsOf,
   executionName,
-  forkedFrom,
   moment,
   oneLine,
+  originOf,
   readRunStarted,
   shortKey,
   textAt,
@@ -60,7 +60,7 @@ async function cellsOf(run: RunSummary, host: RunHost): Promise<readonly Line[]>
   // An unreadable journal must not hide the others.
   const started = await readRunStarted(host, run.runId).catch(() => undefined);
   const pipeline = textAt(started, "pipeline") || "(unreadable)";
-  const origin = forkedFrom(started);
+  const origin = originOf(started);
   return [
     [spanOf(run.runId, "accent")],
     [spanOf(statusOf(run), STYLES[run.status])],

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Line, spanOf, wrap } from "@sluice/view/text";
 import { type Command, type Steering, usageError } from "../app/command.ts";
+import type { StartIn } from "../app/engine.ts";
 import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { userName } from "../user/person.ts";
 
@@ -9,15 +10,34 @@ const ALLOW_CHANGED = "--allow-changed";
 export const run: Command = {
   name: "run",
   description: "start a pipeline",
-  usage: "<pipeline> <task>",
+  usage: "<pipeline> [--from state [--input key=value]] <task>",
   takes: [{ kind: "pipeline" }],
   run: async (words, app) => {
-    const [, pipeline, task = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
+    const [, pipeline, rest = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
     if (pipeline === undefined)
       throw usageError("write /run <pipeline> <task>, such as /run codeReview fix the parser");
-    app.turnTo(await app.engine.start(pipeline, task.trim()));
+    const { task, from } = startIn(rest);
+    app.turnTo(await app.engine.start(pipeline, task, from));
   },
 };
+
+/** Reads the options in front of a task, which may itself contain words like options. */
+function startIn(words: string): { readonly task: string; readonly from?: StartIn } {
+  const input: string[] = [];
+  let state: string | undefined;
+  let rest = words.trim();
+  for (;;) {
+    const [whole = "", option, value = ""] = /^--(from|input)\s+(\S+)\s*/.exec(rest) ?? [];
+    if (option === undefined) break;
+    rest = rest.slice(whole.length);
+    if (option === "from") state = value;
+    else input.push(value);
+  }
+  if (state !== undefined) return { task: rest, from: { state, input } };
+  if (input.length > 0)
+    throw usageError("--input needs --from: the task is the input of a run that starts at its beginning");
+  return { task: rest };
+}
 
 export const check: Command = {
   name: "check",

@@ -95,5 +95,7 @@ export function refusalOf(outcome: Exclude<SignalOutcome, "accepted">, requestId
       return `not accepted: the content of ${requestId} changed; look again`;
     case "unknown":
       return `not accepted: ${requestId} is no longer open`;
+    case "expired":
+      return `not accepted: the deadline of ${requestId} has passed`;
   }
 }

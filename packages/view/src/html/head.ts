@@ -73,7 +73,7 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
   const facts: readonly (readonly [string, Markup])[] = [
     ["run", html`<code>${runId}</code>`],
     ["started", html`${moment(startedAt)}`],
-    ...(view.forkedFrom === "" ? [] : [["origin", exact(view.forkedFrom)] as const]),
+    ...(view.origin === "" ? [] : [["origin", exact(view.origin)] as const]),
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],

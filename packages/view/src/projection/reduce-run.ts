@@ -80,7 +80,7 @@ interface Changes {
 }
 
 /** The run that a forked run was copied from; undefined for a run that is no fork. */
-function originOf({ data }: SluiceEvent): string | undefined {
+function copiedFromIn({ data }: SluiceEvent): string | undefined {
   const origin = field(data.forkedFrom, "runId");
   return typeof origin === "string" ? origin : undefined;
 }
@@ -197,7 +197,7 @@ class Reducer implements RunReducer {
       if (isRoot) items.push(this.#finish(event, end));
     }
     const isInherited = this.#copiedFrom !== undefined;
-    if (isRoot && event.type === "run.started") this.#copiedFrom = originOf(event);
+    if (isRoot && event.type === "run.started") this.#copiedFrom = copiedFromIn(event);
     return { ...line, isInherited };
   }
 

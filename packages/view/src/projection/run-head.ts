@@ -1,13 +1,13 @@
 import { field, type Json, type RunEnd, type SluiceEvent } from "@sluice/core";
 import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { endStateOf } from "../words/describe-event.ts";
-import { forkedFrom, textAt, textsAt } from "../words/fields.ts";
+import { originOf, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
 import type { CapView, DeniedCall, RunEndItem, RunView } from "./run-view.ts";
 
 type HeadView = Pick<
   RunView,
-  "runId" | "pipeline" | "task" | "input" | "forkedFrom" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
+  "runId" | "pipeline" | "task" | "input" | "origin" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
 > &
   Pick<RunView, "denied" | "startedAt" | "endedAt" | "endState" | "meta" | "output" | "error" | "streams">;
 
@@ -20,7 +20,7 @@ export class RunHead {
 
   constructor(runId: string) {
     this.runId = runId;
-    const unknown = { pipeline: "", task: "", forkedFrom: "", models: [], mode: "", cwd: "", startedAt: 0, meta: {} };
+    const unknown = { pipeline: "", task: "", origin: "", models: [], mode: "", cwd: "", startedAt: 0, meta: {} };
     this.#view = { runId, streams: false, status: "starting", ...unknown, caps: [], denied: [] };
   }
 
@@ -43,7 +43,7 @@ export class RunHead {
       pipeline: textAt(data, "pipeline"),
       task: textAt(field(data, "input"), "task"),
       input: data.input ?? null,
-      forkedFrom: forkedFrom(data),
+      origin: originOf(data),
       models: textsAt(data, "models"),
       secrets: textsAt(data, "secrets"),
       mode: textAt(data, "mode"),

@@ -12,15 +12,15 @@ export interface RunView {
   readonly task: string;
   /** What the run was started with; absent before `run.started`. */
   readonly input?: Json;
-  /** The origin of a forked run, in words; empty for any other run. */
-  readonly forkedFrom: string;
+  /** The origin of a forked run, and where a run started if not in the initial state, in words; else empty. */
+  readonly origin: string;
   readonly models: readonly string[];
   readonly mode: string;
   readonly cwd: string;
   /** Names of environment variables that the session treats as secrets. */
   readonly secrets?: readonly string[];
   readonly status: RunStatus;
-  /** The pipeline's initial state, once known. */
+  /** The state in which the run starts, once known. */
   readonly initial?: string;
   /** Every state of the pipeline in declared order; for runs of older versions, those seen so far. */
   readonly states: readonly StateView[];

@@ -1,6 +1,6 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
-import { forkedFrom, issuesIn, numberAt, textAt, textsAt, usageAt } from "./fields.ts";
+import { issuesIn, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
 import { count, grouped, milliseconds, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
@@ -281,7 +281,7 @@ function startedWith(data: Json): string {
   const models = textsAt(data, "models").join(", ");
   const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd")];
   const danger = textAt(field(data, "meta"), "dangerLevel");
-  return [...parts, danger === "" ? "" : `danger level ${danger}`, forkedFrom(data)]
+  return [...parts, danger === "" ? "" : `danger level ${danger}`, originOf(data)]
     .filter((part) => part !== "")
     .join(" · ");
 }

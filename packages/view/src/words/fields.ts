@@ -36,8 +36,10 @@ export function issuesIn(value: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
-/** The origin of a forked run, from its `run.started`; '' for any other run. */
-export function forkedFrom(started: Json | undefined): string {
-  const from = field(started, "forkedFrom");
-  return from === undefined ? "" : `forked from ${textAt(from, "runId")} before ${textAt(from, "execution")}`;
+/** The origin of a forked run, and the state in which a run started that is not the initial one; '' for any other run. */
+export function originOf(started: Json | undefined): string {
+  const fork = field(started, "forkedFrom");
+  const state = textAt(field(started, "from"), "state");
+  const forked = fork === undefined ? "" : `forked from ${textAt(fork, "runId")} before ${textAt(fork, "execution")}`;
+  return [forked, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
 }

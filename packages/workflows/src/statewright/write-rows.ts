@@ -2,7 +2,7 @@
 
 import type { AnyChoice, Guard, JsonObject, PipelineSpec, RowSpec } from "@sluice/core";
 import { canonicalJson, idFault, type Report } from "@sluice/core/runtime";
-import { conditionsOf } from "../guard.ts";
+import { conditionsOf } from "../expressions/guard.ts";
 import { idFor } from "../read/names.ts";
 import { RETURN } from "./check.ts";
 import { ANY_EVENT } from "./edges.ts";

@@ -64,6 +64,7 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
     report.include(`stages.${id}`, state.problems ?? []);
     checkTemplates(report, spec, id, state);
     checkEvents(report, spec, id, state);
+    checkRuns(report, spec, id, state);
   }
   requireState(report, spec, "initial", spec.initial);
   if (spec.states.get(spec.initial)?.final !== undefined)
@@ -87,6 +88,20 @@ function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: S
       if (fault === undefined) continue;
       const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
       report.add(`stages.${id}.${option}`, message, fault.suggestion, place);
+    }
+  }
+}
+
+/** Reports pipelines that a state runs and its pipeline does not have. */
+function checkRuns(report: Report, { pipelines }: PipelineSpec, id: string, { runs = [] }: StateSpec): void {
+  for (const { pipeline, spec } of runs) {
+    const known = pipelines.get(pipeline);
+    const path = `stages.${id}.pipeline`;
+    if (known === undefined) {
+      const message = `there is no pipeline ${JSON.stringify(String(pipeline).slice(0, 80))}`;
+      report.add(path, message, suggestOneOf(String(pipeline), pipelines.keys()) ?? "add it to pipelines");
+    } else if (spec !== undefined && spec !== known) {
+      report.add(path, `the pipeline ${pipeline} of pipelines is not the one of the state`, "use the same one in both");
     }
   }
 }

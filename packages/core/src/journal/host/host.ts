@@ -12,7 +12,7 @@ import {
   lifecycleRecord,
   type RunPosition,
 } from "../record.ts";
-import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
+import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask, SignalMessage } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { createMemoryJournals, type MemoryJournalsOptions } from "../store/memory-store.ts";
@@ -139,7 +139,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   };
   const shutDown = async (): Promise<void> => {
     await Promise.allSettled([...calls]);
-    await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
+    await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted", { due: true })));
     try {
       await store.close();
     } finally {
@@ -167,7 +167,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
-      return await store.putSignal(runId, message, clock.now());
+      const at = clock.now();
+      return (await isLate(store, runId, message, at)) ? "expired" : await store.putSignal(runId, message, at);
     },
 
     async cancel(runId, reason, by) {
@@ -217,6 +218,11 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     events: (runId, query = {}) => followEvents({ store, clock, changes }, runId, query),
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
+    due: async (limit) => {
+      const now = clock.now();
+      const [runs, next] = [await store.due(now, limit), await store.nextWake(now)];
+      return { runs, next };
+    },
     prune: (query) => pruneRuns(store, query),
     onChange: (storeChanged) => {
       const listener = { storeChanged };
@@ -229,6 +235,18 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     close: () => (closing ??= shutDown()),
   };
 }
+
+/** Whether it answers a request whose deadline has passed. */
+async function isLate(store: JournalStore, runId: string, { name }: SignalMessage, at: number): Promise<boolean> {
+  if (!name.startsWith(REQUEST)) return false;
+  const [rootId] = runId.split("/", 1);
+  const open = await store.requests(rootId);
+  return open.some(({ runId: of, requestId, body: { until } }) => {
+    return of === runId && `${REQUEST}${requestId}` === name && typeof until === "number" && at > until;
+  });
+}
+
+const REQUEST = "request/";
 
 function refuseId(runId: string): void {
   if (runId !== "" && !runId.includes("/")) return;
@@ -265,7 +283,8 @@ function cancelledWait(runId: string): SluiceError {
 
 /** The task of a run that was cancelled before it could be resumed. */
 function endedTask(runId: string, end: RunEnd): RunTask {
-  return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: () => () => undefined };
+  const none = () => () => undefined;
+  return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: none, onAsleep: none };
 }
 
 function warn(fault: unknown): void {

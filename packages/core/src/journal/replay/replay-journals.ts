@@ -15,6 +15,8 @@ import type {
   RunJournal,
   RunProgram,
   SiblingEnd,
+  SleepEnd,
+  SleepOptions,
   StepCall,
   StepOptions,
   StepRunner,
@@ -163,6 +165,23 @@ class ReplayRunner implements StepRunner {
 
   sleepUntil(stepId: string): Promise<void> {
     return this.#step({ stepId, open: undefined, hand: (done) => void this.#valueOf(done) });
+  }
+
+  sleep(stepId: string, epochMs: number, { open, ended }: SleepOptions): Promise<SleepEnd> {
+    const intent = jsonText({ until: epochMs }, `the sleep ${stepId}`);
+    return this.#step({
+      stepId,
+      open,
+      before: async ({ open: announced }) => {
+        if (announced !== undefined && !this.#isCopied(announced))
+          this.#compare(announced, differentValue("announced", announced.value, intent));
+      },
+      hand: (done) => {
+        const by: SleepEnd = this.#valueOf(done);
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, ended(by));
+        return by;
+      },
+    });
   }
 
   waitForSignal(name: string, { timeoutMs }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {

@@ -1,4 +1,5 @@
 // How a run asks a person, and which answers count: the request is open in a record, the answer comes back as a signal.
+import type { Clock } from "../../base/clock.ts";
 import { field, isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { SluiceEvent } from "../../journal/events.ts";
 import type { SecretFilter } from "../../journal/redaction.ts";
@@ -63,24 +64,27 @@ interface AskingRun {
     readonly people: People;
     readonly secrets: Pick<SecretFilter, "json">;
     readonly answers: AnswerRule;
+    readonly clock: Clock;
   };
 }
 
 /**
  * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it.
- * Undefined if the run is cancelled first.
+ * Undefined if the run is cancelled first, or at the deadline `until` in epoch milliseconds.
  */
 export async function awaitAnswer(
   { steps, deps }: AskingRun,
   request: OpenRequest,
+  until?: number,
 ): Promise<ReceivedSignal | undefined> {
-  const { people, secrets, answers } = deps;
+  const { people, secrets, answers, clock } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
   people.offer(request, seal);
   // The proof covers the answer as it was given, so it is checked before secrets are masked.
   const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
   try {
-    return await steps.waitForSignal(`request/${request.requestId}`, { clean });
+    const deadline = until === undefined ? {} : { timeoutMs: Math.max(0, until - clock.now()) };
+    return await steps.waitForSignal(`request/${request.requestId}`, { clean, ...deadline });
   } finally {
     people.withdraw(request.runId, request.requestId);
   }

@@ -108,7 +108,7 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, targets, pauses, offer, deps, detours, kept, closing } = execution;
+  const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
@@ -166,6 +166,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     kept,
     ...(closing === undefined ? {} : { closing }),
     offer,
+    env,
     budget: limits,
     deadline: limits,
     signal: detours.signal,
@@ -188,10 +189,10 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         attempt.accepted = accepted;
         return acceptance;
       }),
-    ask: ({ name, question }) =>
+    ask: ({ name, ...asks }) =>
       during(async () => {
         refuseRepeated(asked, executionId, name);
-        return await askPerson(attempt, { name, question });
+        return await askPerson(attempt, { name, ...asks });
       }),
     runChildren: (name, children) =>
       during(() => {
@@ -202,7 +203,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     sleep: (name, until, data = {}) =>
       step(name, () => {
         sleeps += 1;
-        return slot.withSlotReleased(() => journal.sleep(name, until, { ...data, until, sleeps }));
+        return slot.withSlotReleased(async () => void (await journal.sleep(name, until, { ...data, until, sleeps })));
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);

@@ -93,6 +93,7 @@ class ClosingSteps implements StepRunner {
   }
 
   now: StepRunner["now"] = (stepId) => this.#steps.now(stepId);
+  sleep: StepRunner["sleep"] = (stepId, until, options) => this.#steps.sleep(stepId, until, options);
   sleepUntil: StepRunner["sleepUntil"] = (stepId, epochMs) => this.#steps.sleepUntil(stepId, epochMs);
   waitForSignal: StepRunner["waitForSignal"] = (name, options) => this.#steps.waitForSignal(name, options);
   takeSignals: StepRunner["takeSignals"] = (stepId, name) => this.#steps.takeSignals(stepId, name);

@@ -3,6 +3,7 @@ import { field, isJsonObject } from "../../base/json.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
+import { childRunId } from "../../journal/step-id.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
 import { endOf, outcomesOf, runChildren } from "./fan-out.ts";
@@ -49,16 +50,16 @@ export async function runPipelines(
     if (end === undefined) return [];
     const used = readChildAccount(end);
     if (used !== undefined) addChildTo(account, { ...used, stages: [] });
-    return [outcomeOf(key, end)];
+    return [outcomeOf({ key, runId: childRunId(steps.runId, stepId, key) }, end)];
   });
 }
 
-function outcomeOf(key: string, end: SiblingEnd): ChildOutcome {
+function outcomeOf(of: { readonly key: string; readonly runId: string }, end: SiblingEnd): ChildOutcome {
   const { status } = end;
   if (status === "completed") {
     const context = field(end.value, "context");
-    return { key, status, output: field(end.value, "output") ?? null, context: isJsonObject(context) ? context : {} };
+    return { ...of, status, output: field(end.value, "output") ?? null, context: isJsonObject(context) ? context : {} };
   }
   const { error } = readOutcome(end);
-  return { key, status, code: error?.code ?? status, message: error?.message ?? status };
+  return { ...of, status, code: error?.code ?? status, message: error?.message ?? status };
 }

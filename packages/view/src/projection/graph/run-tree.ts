@@ -19,6 +19,7 @@ class PipelineGraph {
   #rows: readonly TableRow[] | undefined;
   #interrupts: readonly InterruptView[] = [];
   #initial: string | undefined;
+  #startsIn: string | undefined;
   #view: Graph | undefined;
 
   /** Takes the graph that an event recorded. Returns whether there is one. */
@@ -32,7 +33,10 @@ class PipelineGraph {
       const id = textAt(state, "id");
       if (id !== "") this.#states.set(id, stateView(id, state));
     }
-    const initial = textAt(shape, "initial");
+    // A run may start in another state than the initial one, and does not start again when it continues.
+    const from = textAt(field(data, "from"), "state");
+    if (from !== "") this.#startsIn = from;
+    const initial = this.#startsIn ?? textAt(shape, "initial");
     if (initial !== "") this.#initial = initial;
     const rows = field(data, "rows");
     this.#rows = rows === undefined ? undefined : tableRowsIn(rows);

@@ -58,8 +58,12 @@ const CODES: Readonly<Record<FailureCode, true>> = {
   hook: true,
   fan_out: true,
   unanswered: true,
+  timer: true,
+  pipeline: true,
   router: true,
   orchestrator: true,
+  script: true,
+  poll: true,
   interrupted: true,
 };
 

@@ -1,7 +1,7 @@
 import { type Issue, isJsonObject, type Json, type JsonObject, type RouteTarget } from "@sluice/core";
-import { readChoice } from "../completion/choice-call.ts";
 import { type Completion, functionTool, unreadable } from "../completion/completion.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
+import { readChoice } from "./choice-call.ts";
 import { ENDS, endNames, GET_STATE, SELECT_STATE, START_FOLLOW_UP, stateView } from "./words.ts";
 
 /** The tools of an orchestrator, and how their calls are checked. The same over a run, so that a provider may cache its prompt. */

@@ -16,7 +16,6 @@ import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { modelFacts } from "../../models/pricing/prices.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
-import { issuesText } from "../completion/choice-call.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
@@ -24,6 +23,7 @@ import { modelTurn } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { completionStepName } from "../step-names.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
+import { issuesText } from "./choice-call.ts";
 import { Conversation } from "./conversation.ts";
 import { acknowledging, namedBy, selectingStates } from "./selecting.ts";
 import {
@@ -181,7 +181,7 @@ async function checksOf(
   });
 }
 
-interface Settled {
+interface AnsweredCalls {
   readonly answers: readonly CallAnswer[];
   /** The accepted choice. */
   readonly output: Json | undefined;
@@ -189,7 +189,7 @@ interface Settled {
 }
 
 /** Answers the calls of a turn, in order; the first choice that can be followed counts. */
-function settle(work: Work, turn: number, reply: Reply, checks: readonly CompletionCheck[]): Settled {
+function settle(work: Work, turn: number, reply: Reply, checks: readonly CompletionCheck[]): AnsweredCalls {
   let output: Json | undefined;
   let rejected: Rejected | undefined;
   const answers = reply.calls.map((call): CallAnswer => {
