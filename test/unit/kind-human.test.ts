@@ -166,9 +166,11 @@ describe("a question with a deadline", () => {
     clock.turn(DAY);
     await first.close();
     clock.turn(2 * DAY + 1);
-    const { requestId = "", digest = "" } = (await second.requests(run.runId))[0] ?? {};
+    const [open] = await second.requests(run.runId);
+    const { requestId = "", digest = "" } = open ?? {};
     const payload = { kind: "value", value: "yes", digest };
-    const late = { name: `request/${requestId}`, payload, digest, by: "Ada" };
+    const until = Number(open?.body.until);
+    const late = { name: `request/${requestId}`, payload, digest, until, by: "Ada" };
     expect(await second.signal(run.runId, late)).toBe("expired");
     const after = session({ model: noModel, wait: true, clock, host: second });
     expect(await after.resume(withDeadline, run.runId)).toMatchObject({

@@ -217,6 +217,8 @@ export interface SignalMessage {
   readonly payload: Json;
   /** For answers: the digest that the answer is about. */
   readonly digest?: string;
+  /** For answers: the request's deadline, in epoch milliseconds, which its body says as `until`. */
+  readonly until?: number;
   readonly by: string;
 }
 /** `expired`: the deadline of the request has passed. */

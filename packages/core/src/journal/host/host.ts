@@ -12,7 +12,7 @@ import {
   lifecycleRecord,
   type RunPosition,
 } from "../record.ts";
-import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask, SignalMessage } from "../seam.ts";
+import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { createMemoryJournals, type MemoryJournalsOptions } from "../store/memory-store.ts";
@@ -168,7 +168,9 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
       const at = clock.now();
-      return (await isLate(store, runId, message, at)) ? "expired" : await store.putSignal(runId, message, at);
+      // The run decides by the time of the signal; whoever answers late learns it at once.
+      const isLate = message.until !== undefined && at > message.until;
+      return isLate ? "expired" : await store.putSignal(runId, message, at);
     },
 
     async cancel(runId, reason, by) {
@@ -235,18 +237,6 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     close: () => (closing ??= shutDown()),
   };
 }
-
-/** Whether it answers a request whose deadline has passed. */
-async function isLate(store: JournalStore, runId: string, { name }: SignalMessage, at: number): Promise<boolean> {
-  if (!name.startsWith(REQUEST)) return false;
-  const [rootId] = runId.split("/", 1);
-  const open = await store.requests(rootId);
-  return open.some(({ runId: of, requestId, body: { until } }) => {
-    return of === runId && `${REQUEST}${requestId}` === name && typeof until === "number" && at > until;
-  });
-}
-
-const REQUEST = "request/";
 
 function refuseId(runId: string): void {
   if (runId !== "" && !runId.includes("/")) return;

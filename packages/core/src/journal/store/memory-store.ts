@@ -117,8 +117,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           run.requests.set(request.requestId, cloneValue(request));
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
-        const tree = treeOf(run.seed.rootId);
-        if (commit.wakeAt !== undefined) tree.wakeAt = commit.wakeAt ?? undefined;
+        if (commit.wakeAt !== undefined) treeOf(run.seed.rootId).wakeAt = commit.wakeAt ?? undefined;
         if (commit.end === undefined) return;
         // Frozen instead of copied, since it may be large.
         run.end = deepFreeze(commit.end);
