@@ -13,7 +13,6 @@ import {
 import { addUsage } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../../models/model.ts";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
-import { modelFacts } from "../../models/pricing/prices.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
@@ -45,7 +44,7 @@ const UNKNOWN_WINDOW = 128_000;
 /** Runs the orchestrators of pipelines. */
 export function orchestratorExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
-  factsOf: (modelId: string) => ModelFacts = modelFacts(),
+  factsOf: (modelId: string) => ModelFacts,
   caller: ModelCaller,
 ): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
