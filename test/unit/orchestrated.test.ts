@@ -290,6 +290,28 @@ describe("an acknowledgement", () => {
     expect(result.acknowledgement).toEqual({ text: "More to do.", followUp: { input: { task: "Next." } } });
   });
 
+  test("may lead to a run that follows, once and linked, and to at most three in a row", async () => {
+    const wish = { text: "More.", calls: [{ tool: "start_follow_up", input: { input: { task: "Next." } } }] };
+    const turns = [select("completed"), wish];
+    const own = directed(states());
+    const { model, prompts } = noting(turns);
+    const live = session({ model });
+    let { runId } = await live.run(own, { task: "T" });
+    for (const number of [1, 2, 3]) {
+      const before = runId;
+      const next = await live.followUp(own, before);
+      runId = next.runId;
+      expect(dataOf(await eventsOf(live.host, runId), "run.started")[0]).toMatchObject({
+        follows: { runId: before, number },
+      });
+      expect(prompts.at(-2)).toContain("Next.");
+      await expect(live.followUp(own, before).then((ended) => ended)).rejects.toThrow("already exists");
+    }
+    await expect(live.followUp(own, runId).then((ended) => ended)).rejects.toThrow("already follows 3 runs in a row");
+    const none = await direct(own, [select("completed"), bye]);
+    await expect(none.live.followUp(own, none.result.runId).then((ended) => ended)).rejects.toThrow("asks for no run");
+  });
+
   test("changes no outcome when it fails, and can be switched off", async () => {
     const broken = { errors: [{ status: 400, message: "bad request" }] };
     const { result } = await direct(directed(states()), [select("completed", 7), broken]);

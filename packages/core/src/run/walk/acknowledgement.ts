@@ -99,7 +99,6 @@ class ClosingSteps implements StepRunner {
   }
 
   now: StepRunner["now"] = (stepId) => this.#steps.now(stepId);
-  sleep: StepRunner["sleep"] = (stepId, until, options) => this.#steps.sleep(stepId, until, options);
   sleepUntil: StepRunner["sleepUntil"] = (stepId, epochMs) => this.#steps.sleepUntil(stepId, epochMs);
   sleep: StepRunner["sleep"] = (stepId, epochMs, options) => this.#steps.sleep(stepId, epochMs, options);
   waitForSignal: StepRunner["waitForSignal"] = (name, options) => this.#steps.waitForSignal(name, options);
