@@ -45,6 +45,7 @@ export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadCho
   const { reason, ...chosen } = own.value;
   if (reason !== undefined && typeof reason !== "string") return no("its reason is not a text");
   const said = reason === undefined || reason.trim() === "" ? {} : { reason: cut(reason, LONGEST_REASON) };
+  if ("return" in chosen && chooser.ends === true) return { ok: true, choice: { kind: "return" }, ...said };
   return "end" in chosen ? readEnd(chosen, chooser, said) : readTarget(chosen, chooser, said);
 }
 

@@ -30,6 +30,8 @@ export interface StatePlace {
   readonly targets: readonly RouteTarget[];
   /** Takes the place of the state's own prompt in this execution. */
   readonly prompt?: string;
+  /** Another execution sleeps, which continues if this one completes with `{ return: true }`. */
+  readonly returns?: true;
   /** The run has ended, and its input says how. What this execution returns changes no outcome. */
   readonly closing?: true;
 }

@@ -26,6 +26,7 @@ import { issuesText } from "./choice-call.ts";
 import { Conversation } from "./conversation.ts";
 import { acknowledging, namedBy, selectingStates } from "./selecting.ts";
 import {
+  asleepText,
   closingText,
   GET_STATE,
   MOST_NUDGES,
@@ -52,6 +53,7 @@ export function orchestratorExecutor(
     kind: "orchestrator",
     init: (state, ctx, _offer, place) => {
       if (place.closing === true) return { text: closingText(asJson(ctx.input)) };
+      if (place.returns === true) return { text: asleepText(asJson(ctx.input)) };
       const isFirst = ctx.visit === 1;
       const message = { ...turnMessage(ctx, place.targets, isFirst) };
       if (!isFirst) return message;
@@ -124,6 +126,9 @@ async function choose(work: Work): Promise<ActOutcome> {
     const answer = await takeTurn(work, turn, tools);
     if (answer.kind !== "reply") return endedWithout(work, turn, answer);
     const { reply } = answer;
+    // The answer to a message; the execution that sleeps goes on.
+    if (reply.calls.length === 0 && scope.returns === true)
+      return { status: "completed", output: { return: true }, turns: turn, usage: work.usage };
     if (reply.calls.length === 0) {
       if (nudges === MOST_NUDGES || turn === agent.turnCap) return unchosen(work, turn, nudges, last);
       nudges += 1;

@@ -92,6 +92,13 @@ function endedText({ input, upstream }: StageContext): { readonly text: string; 
   };
 }
 
+/** What the orchestrator reads before a message that arrived while a state sleeps. */
+export function asleepText(input: Json): string {
+  const { executionId, until } = objectOf(input);
+  const time = typeof until === "number" && Math.abs(until) <= 8.64e15 ? new Date(until).toISOString() : "later";
+  return `${String(executionId)} sleeps until ${time}. A message has arrived; you read it below. Answer it in text, and the run goes on sleeping until the same time. Only if the message asks for something else, call ${SELECT_STATE}: ${String(executionId)} then ends as cancelled, and the run continues where you choose.`;
+}
+
 /** What the orchestrator reads when its run has ended. */
 export function closingText(input: Json): string {
   const { status, output, code, message, reason } = objectOf(input);
