@@ -1,9 +1,9 @@
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { type ScriptedTurn, timer } from "@sluice/stages";
+import { interruptRun, type ScriptedTurn, timer } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { bye, directed, noting, select } from "../support/orchestrated.ts";
-import { completed, dataOf, eventsOf, eventually, quiet, session, work } from "../support/run-kit.ts";
+import { cancelled, completed, dataOf, eventsOf, eventually, quiet, session, work } from "../support/run-kit.ts";
 
 const HOUR = 3_600_000;
 const states = () => ({ wait: timer({ for: "3h" }), fix: work({ act: () => completed("fixed") }) });
@@ -109,4 +109,37 @@ describe("a message to an orchestrated run that sleeps", () => {
     expect(await second.resume(own, asleep.runId)).toMatchObject({ status: "completed", output: 1 });
     expect(prompts).toHaveLength(4);
   });
+});
+
+test("after a person interrupted a state, the orchestrator chooses when the run continues", async () => {
+  let began = false;
+  const slow = work({
+    act: async (scope) => {
+      if (scope.ctx.visit > 1) return completed("all of it");
+      await scope.steps.run("work", async (call) => {
+        began = true;
+        await new Promise<void>((resolve) => call.signal.addEventListener("abort", () => resolve(), { once: true }));
+        return null;
+      });
+      return { ...cancelled("stopped"), partial: "half of it" };
+    },
+  });
+  const own = directed({ slow });
+  const { model, prompts } = noting([select("slow"), select("slow"), select("completed", 1), bye]);
+  const live = session({ model });
+  const handle = live.start(own, { task: "T" });
+  await eventually(() => began);
+  await interruptRun(live.host, handle.runId, "wrong branch", "the screen");
+  expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
+  const result = await live.resume(own, handle.runId);
+  expect(prompts[1]).toContain("wrong branch");
+  expect(prompts[1]).toContain("half of it");
+  expect(result.stages.map(({ executionId, status }) => `${executionId} ${status}`)).toEqual([
+    "orchestrator#1 completed",
+    "slow#1 cancelled",
+    "orchestrator#2 completed",
+    "slow#2 completed",
+    "orchestrator#3 completed",
+    "orchestrator#4 completed",
+  ]);
 });

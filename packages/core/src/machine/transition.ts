@@ -247,7 +247,7 @@ export function follow(
   const move = moveOf(spec, view, input, trace);
   switch (choice.kind) {
     case "to":
-      if (input.kind === "interrupted") return again(view, move, input);
+      if (input.kind === "interrupted") return again(spec, view, move, input);
       return entering(spec, view, move, choice);
     case "fanOut":
       return fanningOut(spec, view, move, choice);
@@ -375,17 +375,28 @@ function enteredAgain(view: MachineView): ResolvedChoice {
   return { kind: "to", state, input };
 }
 
-/** A new visit of the same state. No cap is checked: a person interrupted it, so nothing repeats by itself. */
+/**
+ * A new visit of the same state, or the orchestrator, which chooses what follows. No cap is checked: a person interrupted it, so
+ * nothing repeats by itself.
+ */
 function again(
+  spec: PipelineSpec,
   view: MachineView,
   { patch, trace }: Move,
   interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
 ): Transition {
   const { state, input, visit, arrivedBy } = enteredOf(view);
+  const feedback = interruptedFeedback(`${state}#${visit}`, interrupted);
+  const { orchestrator } = spec;
+  if (orchestrator !== undefined && state !== orchestrator) {
+    const ended = { state, executionId: `${state}#${visit}`, status: "interrupted", feedback };
+    const choosing = { state: orchestrator, input: ended };
+    return { effect: { kind: "enter", ...choosing }, patch: { ...patch, enter: choosing }, trace };
+  }
   const enter = {
     state,
     input,
-    feedback: interruptedFeedback(`${state}#${visit}`, interrupted),
+    feedback,
     ...(arrivedBy === undefined ? {} : { arrivedBy }),
     ...(view.joined === undefined ? {} : { joined: view.joined }),
   };
