@@ -1,11 +1,4 @@
-import {
-  type Json,
-  type OrchestratorOptions,
-  pipeline,
-  type RunLimits,
-  type SluiceEvent,
-  type State,
-} from "@sluice/core";
+import { type OrchestratorOptions, pipeline, type RunLimits, type SluiceEvent, type State } from "@sluice/core";
 import { type ResolvedModel, type ScriptedTurn, scriptedModel } from "@sluice/stages";
 import { z } from "zod";
 import { dataOf, eventsOf, json, session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
@@ -95,8 +88,4 @@ export async function direct(
 export function textsOf(prompt: string | undefined): readonly string[] {
   const messages: readonly { readonly content: unknown }[] = JSON.parse(prompt ?? "[]");
   return messages.map(({ content }) => (typeof content === "string" ? content : JSON.stringify(content)));
-}
-
-export function asJson(value: unknown): Json {
-  return json(value);
 }

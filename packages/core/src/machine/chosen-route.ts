@@ -54,8 +54,9 @@ function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly 
   const [extra] = Object.keys(others);
   if (extra !== undefined) return no(`a choice has no ${JSON.stringify(cut(extra, 80))}`);
   if (typeof to !== "string" || !chooser.targets.includes(to)) {
-    const named = typeof to === "string" ? JSON.stringify(cut(to, 80)) : "nothing";
-    return no(`it chose ${named}, which is none of its targets; ${suggestOneOf(String(to), chooser.targets) ?? ""}`);
+    if (typeof to !== "string") return no("it names no target");
+    const hint = suggestOneOf(to, chooser.targets) ?? "";
+    return no(`it chose ${JSON.stringify(cut(to, 80))}, which is none of its targets; ${hint}`);
   }
   const choice = { kind: "to", state: to, input } as const;
   if (prompt === undefined) return { ok: true, choice, ...said };

@@ -1,4 +1,4 @@
-// A sleep of an execution. In an orchestrated run, a message interrupts it: the orchestrator answers, and the sleep goes on.
+// A sleep of an execution. In an orchestrated run, a message interrupts it: the orchestrator answers, and the sleep continues.
 import type { JsonObject } from "../../base/json.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";

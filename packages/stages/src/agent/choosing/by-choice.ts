@@ -13,7 +13,7 @@ import { callId } from "../transcript.ts";
 import { issuesText, readChoice } from "./choice-call.ts";
 
 /** The tool with which a router names the state that follows. */
-export const CHOOSE = "choose";
+const CHOOSE = "choose";
 
 /** A router: it ends when it names one of its targets with an input that fits. */
 export function completionByChoice({ turnCap }: AgentSpec, { stateId, targets }: StatePlace): Completion {

@@ -126,7 +126,7 @@ async function choose(work: Work): Promise<ActOutcome> {
     const answer = await takeTurn(work, turn, tools);
     if (answer.kind !== "reply") return endedWithout(work, turn, answer);
     const { reply } = answer;
-    // The answer to a message; the execution that sleeps goes on.
+    // The answer to a message; the execution that sleeps continues.
     if (reply.calls.length === 0 && scope.returns === true)
       return { status: "completed", output: { return: true }, turns: turn, usage: work.usage };
     if (reply.calls.length === 0) {

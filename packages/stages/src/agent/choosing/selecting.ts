@@ -106,7 +106,7 @@ async function selectionOf(call: TurnCall, targets: readonly RouteTarget[], prom
     const isStage = targets.some((target) => target.state === state && target.takesPrompt === true);
     return isStage
       ? { ok: true, output: { ...reading.output, prompt } }
-      : issue("$.prompt", `${String(state)} has no prompt that could be replaced`);
+      : issue("$.prompt", `${namedBy(call)} has no prompt that could be replaced`);
   }
   const [extra] = Object.keys(chosen).filter((key) => !["state", "input", "reason"].includes(key));
   if (extra !== undefined) return issue(`$.${extra.slice(0, 80)}`, "is not an argument");
