@@ -71,7 +71,12 @@ export type Failed = ResultBase & {
 };
 export type Skipped = ResultBase & { readonly status: "skipped" };
 export type Paused = ResultBase & { readonly status: "paused"; readonly request: Json };
-export type Cancelled = ResultBase & { readonly status: "cancelled"; readonly reason: string };
+export type Cancelled = ResultBase & {
+  readonly status: "cancelled";
+  readonly reason: string;
+  /** What it had done when a person interrupted it: the text of an agent, the streams of a command. */
+  readonly partial?: Json;
+};
 /** How one execution of a state ended. */
 export type StageResult<O> = Completed<O> | Failed | Skipped | Paused | Cancelled;
 
@@ -136,7 +141,7 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */
   readonly visit: number;
-  /** The feedback of `assert` on the previous attempt. */
+  /** The feedback of `assert` on the previous attempt; in a first attempt, what a person interrupted in the previous visit. */
   readonly feedback?: string;
   /** In a join: how each sibling ended. */
   readonly fork?: Readonly<Record<string, SiblingOutcome>>;

@@ -39,7 +39,8 @@ export type ActOutcome = ActUsage &
   (
     | { readonly status: "completed"; readonly output: Json; readonly adds?: Additions }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
-    | { readonly status: "cancelled"; readonly reason: string }
+    /** `partial` is what it has done so far, which the next execution reads if a person interrupted this one. */
+    | { readonly status: "cancelled"; readonly reason: string; readonly partial?: Json }
     /** A row of the state leads to another one, which gets the request as its input: the `answer` of a person, and whatever it needs. */
     | { readonly status: "paused"; readonly request: Json }
   );
@@ -152,7 +153,7 @@ export interface ActScope extends StatePlace {
   readonly env: Readonly<Record<string, string>>;
   readonly budget: Budget;
   readonly deadline: Deadline;
-  /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
+  /** Aborts on cancel, when a person interrupts the execution, and when the handler of an interrupt does not return to it. */
   readonly signal: AbortSignal;
   /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
   used(): CallUsage;

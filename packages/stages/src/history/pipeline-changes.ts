@@ -196,7 +196,8 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
 /** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */
 function withoutMade(journals: readonly RunJournal[]): readonly RunJournal[] {
   const made = journals.flatMap(({ runId, records: [first] }) => {
-    const started = first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
+    const started =
+      first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
     return started?.data.made === undefined ? [] : [runId];
   });
   return journals.filter(({ runId }) => !made.some((one) => runId === one || runId.startsWith(`${one}/`)));

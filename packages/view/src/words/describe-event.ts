@@ -218,12 +218,14 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
       return words("rejected", `${text("event")}: ${decision.why}`, { ...NOTICE, ...decision });
     }
+    case "execution.interrupted":
+      return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
       return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "message.received":
-      return detail("message", `${text("by")}: ${text("text")}`);
+      return detail(text("kind") === "followUp" ? "follow-up" : "message", `${text("by")}: ${text("text")}`);
     case "context.changed":
       return detail("context", plainText(data.patch));
     case "route.rejected": {
