@@ -6,6 +6,7 @@ import {
   type JsonObject,
   type PersonRequest,
   pipeline,
+  type Schema,
 } from "@sluice/core";
 import type { ScriptedTurn } from "@sluice/stages";
 import { type AuthoredAllow, type AuthoredOptions, authored, authoredExecutor, runInput } from "@sluice/workflows";
@@ -29,6 +30,17 @@ export function writes({ allow = { tools: ["Read", "Edit(src/**)"] }, ...options
         failed: ({ code, message, detail }) => done({ code, message, detail: detail ?? null }),
       },
     },
+  });
+}
+
+/** The same for a run whose input is any JSON. */
+export function writesOf(input: Schema<Json>, allow: AuthoredAllow) {
+  return pipeline({
+    id: "outer",
+    input,
+    stages: { auto: authored({ allow }) },
+    initial: "auto",
+    next: { auto: ({ output }) => done(json(output)) },
   });
 }
 
