@@ -214,9 +214,12 @@ function modelFindings(model: string | undefined, path: DocumentPath, { models }
   return [error("authored-model", path, message, oneOf(models, 'leave "model" out'))];
 }
 
+/** People read names in the request whether the pipeline runs. */
 function nameFindings(name: string, path: DocumentPath): readonly Finding[] {
-  if (name.length <= LONGEST_NAME) return [];
-  return [{ ...error("authored-size", path, `A name has at most ${LONGEST_NAME} characters.`), what: "key" }];
+  if (name.length > LONGEST_NAME)
+    return [{ ...error("authored-size", path, `A name has at most ${LONGEST_NAME} characters.`), what: "key" }];
+  if (!/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return [];
+  return [{ ...error("wrong-name", path, "A name is one line."), what: "key" }];
 }
 
 function notAllowed(what: string, path: DocumentPath, { kinds }: AuthoredRules): Finding {
