@@ -22,8 +22,9 @@ const REJECT = "reject";
 /** The executor of states that authored() makes; list it in a session's `executors`. */
 export const authoredExecutor: StateExecutor = {
   kind: AUTHORED,
-  init: ({ options }, ctx) => authoredOf(options).brief(ctx),
-  act: async (brief, scope) => {
+  act: async (_init, scope) => {
+    const brief = await briefOf(scope);
+    if (typeof brief !== "string") return brief;
     const written = await write(scope, brief);
     if ("outcome" in written) return written.outcome;
     const { spec } = written;
@@ -33,10 +34,21 @@ export const authoredExecutor: StateExecutor = {
   },
 };
 
+/** What the pipeline is for. Without an init, so that the executor can be loaded when it is needed. */
+async function briefOf({ steps, ctx, state }: ActScope): Promise<string | ActOutcome> {
+  try {
+    const { brief } = authoredOf(state.options);
+    return await steps.run("brief", () => brief(ctx));
+  } catch (thrown) {
+    if (!isSluiceError(thrown, "prompt_unresolved")) throw thrown;
+    return failed("hook", thrown.message, null);
+  }
+}
+
 /** Lets a model write the pipeline, and compiles what is recorded. A resumed state never asks for another one. */
 async function write(
   scope: ActScope,
-  brief: Json,
+  brief: string,
 ): Promise<{ readonly spec: PipelineSpec } | { readonly outcome: ActOutcome }> {
   const { rules } = authoredOf(scope.state.options);
   const [design] = scope.state.owns ?? [];
@@ -78,8 +90,7 @@ async function refusal(scope: ActScope, spec: PipelineSpec): Promise<ActOutcome 
   return failed("unanswered", `no one decided whether the pipeline runs (${cause}${why})`, { cause });
 }
 
-async function run(scope: ActScope, spec: PipelineSpec, brief: Json): Promise<ActOutcome> {
-  const task = typeof brief === "string" ? brief : scope.ctx.task;
+async function run(scope: ActScope, spec: PipelineSpec, task: string): Promise<ActOutcome> {
   let ends: Awaited<ReturnType<ActScope["runChildren"]>>;
   try {
     ends = await scope.runChildren("run", [{ key: "run", pipeline: spec, input: { task } }]);
