@@ -24,7 +24,8 @@ export interface SessionConfig {
   readonly flags: RunFlags;
   /** An open store, which the caller closes, or a function that opens one. */
   readonly store: RunHost | (() => RunHost);
-  readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> & Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
+  readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> &
+    Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
 }
 /** Sleeps up to this are waited for: to resume a run costs more. */
 export const SHORT_SLEEP_MS = 1_000;

@@ -123,7 +123,9 @@ export function createWaker({ host, at, flags, clock, onResumed, say }: WakerOpt
   const comeTo = async (result: RunResult<unknown>): Promise<Woken> => {
     if (result.status !== "suspended") {
       const { status } = result;
-      return status === "completed" ? { kind: "ended", status } : { kind: "ended", status, message: result.error.message };
+      return status === "completed"
+        ? { kind: "ended", status }
+        : { kind: "ended", status, message: result.error.message };
     }
     const { runId, reason, waitingFor, wakeAt } = result;
     if (reason === "sleeping" && wakeAt !== undefined) return { kind: "asleep", wakeAt };
