@@ -21,7 +21,11 @@ interface World {
 }
 
 /** A scheduler over runs in memory; a wake removes the run from those that sleep. */
-function world({ clock = handClock(), maxParallel = 2, ...given }: { clock?: HandClock; maxParallel?: number } & Partial<World> = {}) {
+function world({
+  clock = handClock(),
+  maxParallel = 2,
+  ...given
+}: { clock?: HandClock; maxParallel?: number } & Partial<World> = {}) {
   const listeners = new Set<() => void>();
   const it: World = {
     skew: 0,
