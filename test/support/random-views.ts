@@ -37,6 +37,7 @@ const STATUSES: readonly ExecutionStatus[] = [
   "cancelled",
   "suspended",
   "interrupted",
+  "sleeping",
 ];
 
 export function execution(stateId: string, more: Partial<ExecutionView> = {}): ExecutionView {
@@ -56,6 +57,8 @@ export function execution(stateId: string, more: Partial<ExecutionView> = {}): E
     turnLog: [],
     startedAt: 0,
     updatedAt: 0,
+    sleeps: 0,
+    restMs: 0,
     items: new ListBuilder<never>().view(),
     ...more,
   };

@@ -52,7 +52,7 @@ export class App implements Steering {
     this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
     this.commands = options.commands;
     this.#throttle = new FrameThrottle(clock, () =>
-      this.#runs.all().some(({ watch }) => watch.view().status === "running"),
+      this.#overlay.viewer?.ticks === true || this.#runs.all().some(({ watch }) => isTimed(watch.view())),
     );
     this.engine = options.createEngine({
       askTrust: (question) => new Promise((resolve) => this.ask(trustQuestion(question, resolve))),
@@ -326,6 +326,11 @@ export class App implements Steering {
     focus.chosen = keyAfter(focus.watch.view(), focus.chosen);
     this.#throttle.soon();
   }
+}
+
+/** Whether a frame of the run shows a time that passes: what runs, what wakes, and the deadline of a question. */
+function isTimed({ status, wakeAt, requests }: RunView): boolean {
+  return status === "running" || wakeAt !== undefined || requests.some(({ body }) => typeof body.until === "number");
 }
 
 function isPlain({ screenReader }: AppOptions["flags"]): boolean {

@@ -14,7 +14,9 @@ import {
   stateLabel,
   stopsIn,
   symbolOf,
+  timeLeft,
   tokensOf,
+  workedMs,
 } from "@sluice/view";
 import { cut, type Line, pad, widthOf } from "@sluice/view/text";
 import { shortKey } from "@sluice/view/words";
@@ -231,7 +233,7 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
   const label = level === 3 && !isNear && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
   const nameStyle = isChosen ? "selected" : status === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
   // A state that waits or retries keeps its word as long as any word fits.
-  const isTrouble = isActive(stop) && execution?.status !== "running" && level < 3;
+  const isTrouble = isActive(stop) && execution?.status !== "running" && execution?.status !== "sleeping" && level < 3;
   const facts = execution === undefined || !isNear || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
   return [
     ...(isChosen ? [span("❯", "accent")] : []),
@@ -252,7 +254,7 @@ function finalStatus({ final }: StateStop): ExecutionView["status"] | undefined 
 
 /** Details of an execution: level 0 with words, 1 abbreviated, 2 only turn and time. */
 function factsOf(execution: ExecutionView, level: Level, now: number): readonly string[] {
-  const { attempt, turn, turnCap, usage, startedAt, endedAt, status } = execution;
+  const { attempt, turn, turnCap, usage, status, nextWakeAt } = execution;
   if (level > 2 || (level === 2 && !isUnfinished(status))) return [];
   const cap = turnCap === undefined ? "" : level === 0 ? ` of ${turnCap}` : `/${turnCap}`;
   const tokens = tokensOf(usage);
@@ -261,9 +263,15 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
     turn > 0 ? `${level === 0 ? "turn " : ""}${turn}${cap}` : "",
     level < 2 && tokens > 0 ? `${shortCount(tokens)}${level === 0 ? " tokens" : ""}` : "",
     level < 2 ? moneyOf(usage) : "",
-    elapsed((endedAt ?? now) - startedAt),
+    // A state that sleeps says when it goes on, as the time that it worked stands still.
+    nextWakeAt === undefined ? elapsed(workedMs(execution, now)) : wakeText(nextWakeAt, level, now),
   ];
   return facts.filter((fact) => fact !== "");
+}
+
+function wakeText(wakeAt: number, level: Level, now: number): string {
+  if (wakeAt <= now) return "wakes";
+  return `${level === 0 ? "wakes in " : ""}${timeLeft(wakeAt, now)}`;
 }
 
 /** The stops of a station; of a list, one for each item that began. */

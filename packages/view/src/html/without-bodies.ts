@@ -72,6 +72,10 @@ function itemWithout(item: TranscriptItem): readonly TranscriptItem[] {
     case "reasoning":
     case "message":
       return [];
+    case "answer":
+      return [];
+    case "command":
+      return [{ ...item, words: item.words.slice(0, 1), why: "", stdout: "", stderr: "", files: [], isWithheld: true }];
     case "boundary":
       return [noteWithout(item)];
     case "call":

@@ -63,6 +63,10 @@ class PipelineGraph {
     this.#initial ??= id;
   }
 
+  kindOf(state: string): string {
+    return this.#states.get(state)?.kind ?? "";
+  }
+
   turnCapOf(state: string): number | undefined {
     return this.#states.get(state)?.turnCap;
   }
@@ -304,6 +308,11 @@ export class RunTree {
       ...(handles === undefined ? {} : { handles }),
       ...(interrupted === undefined ? {} : { interrupted }),
     };
+  }
+
+  /** The kind of an execution's state; empty if unknown. */
+  kindOf({ runId, stateId }: Pick<ExecutionView, "runId" | "stateId">): string {
+    return this.#graphOf(runId).kindOf(stateId);
   }
 
   /** Keys of all executions, in the order they began. */
