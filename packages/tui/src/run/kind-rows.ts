@@ -1,4 +1,5 @@
 // What states without a model did, as rows of their transcript.
+import { field } from "@sluice/core";
 import { type AnswerView, COMMAND_SYMBOLS, type CommandView, commandLineOf, exitText } from "@sluice/view";
 import { cut, headOf, jsonRows, type Line, revealed, type Span, tailOf, textRows, widthOf } from "@sluice/view/text";
 import { milliseconds, moment } from "@sluice/view/words";
@@ -41,11 +42,13 @@ function headLine(command: CommandView, width: number): Line {
     ...(ms === undefined ? [] : [{ text: ` · ${milliseconds(ms)}`, style: "dim" as const }]),
     ...(nextAt === undefined ? [] : [{ text: ` · next at ${moment(nextAt)}`, style: "dim" as const }]),
   ];
-  const left: Line = [
+  const left: Span[] = [
     { text: `${sign} `, style },
     ...(isPoll ? [{ text: `attempt ${number} `, style: "strong" as const }] : []),
-    { text: "$ ", style: "accent" },
   ];
+  // The first attempt of a poll shows its command.
+  if (isPoll && number > 1) return [...left, ...outcome.slice(1)];
+  left.push({ text: "$ ", style: "accent" });
   const room = width - widthOf(left) - widthOf(outcome);
   return [...left, ...cut(revealed(headOf(commandLineOf(command), MAX_COMMAND), "code"), Math.max(4, room)), ...outcome];
 }
@@ -82,15 +85,13 @@ function dim(line: Line): Line {
   return line.map(({ text }) => ({ text, style: "dim" }));
 }
 
-const NAMES: ReadonlyMap<string, string> = new Map([
-  ["human", "answer"],
-  ["timer", "time"],
-]);
-
 /** What a state completed with. */
 export function answerRows({ of, value }: AnswerView, { width, folded: isFolded }: KindRowsOptions): readonly Line[] {
+  const elapsed = field(value, "elapsedMs");
+  if (of === "timer" && typeof elapsed === "number")
+    return [cut([{ text: "✔ ", style: "good" }, { text: `waited ${milliseconds(elapsed)}` }], width)];
   const rows = jsonRows(value, Math.max(2, width - 2), isFolded ? FAILED_ROWS : MAX_ROWS);
-  const head: Line = [{ text: `✔ ${NAMES.get(of) ?? "output"}`, style: "good" }];
+  const head: Line = [{ text: `✔ ${of === "human" ? "answer" : "output"}`, style: "good" }];
   const [first, ...rest] = rows;
   if (first !== undefined && rest.length === 0) return [cut([...head, { text: "  " }, ...first], width)];
   return [head, ...rows.map((row): Line => [{ text: "  " }, ...row])].map((line) => cut(line, width));

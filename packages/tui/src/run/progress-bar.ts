@@ -1,6 +1,7 @@
 import {
   type ExecutionView,
   elapsed,
+  executionKey,
   isUnfinished,
   type ListItems,
   listStatus,
@@ -31,6 +32,19 @@ export interface ProgressBarOptions {
   readonly chosen?: string;
 }
 
+interface Drawing extends ProgressBarOptions {
+  /** When questions expire, by the execution that asks. */
+  readonly deadlines: ReadonlyMap<string, number>;
+}
+
+function deadlinesIn({ requests }: RunView): ReadonlyMap<string, number> {
+  return new Map(
+    requests.flatMap(({ runId, body: { executionId, until } }) =>
+      typeof executionId === "string" && typeof until === "number" ? [[executionKey(runId, executionId), until]] : [],
+    ),
+  );
+}
+
 /**
  * How much is shown of active and chosen stops: everything in words, everything abbreviated, turn and time, the name. Others have
  * their word at the first level and a short name at the last one.
@@ -46,9 +60,10 @@ const BETWEEN = " › ";
  * All states of a run with their symbols, active ones with details; branches of a fan-out are below each other. If there is
  * not enough room, details are shortened first, then states far from the active ones are omitted.
  */
-export function progressBar(view: RunView, options: ProgressBarOptions): readonly Line[] {
-  const { width, maxRows, chosen } = options;
+export function progressBar(view: RunView, given: ProgressBarOptions): readonly Line[] {
+  const { width, maxRows, chosen } = given;
   if (width < 1 || maxRows < 1) return [];
+  const options = { ...given, deadlines: deadlinesIn(view) };
   const stations = railOf(view);
   const at = nearest(stations, view, chosen);
   const cellsAt = (level: Level): readonly Cell[] =>
@@ -80,7 +95,7 @@ interface Cell {
 function placed(
   cells: readonly Cell[],
   at: number,
-  { width, maxRows }: ProgressBarOptions,
+  { width, maxRows }: Drawing,
 ): readonly Line[] | undefined {
   const near = cells[at];
   if (near === undefined || near.rows.length < 2) {
@@ -98,7 +113,7 @@ function placed(
 }
 
 /** As many stations around the active one as fit, and how many are omitted on either side. */
-function windowOf(cells: readonly Cell[], at: number, options: ProgressBarOptions): readonly Line[] | undefined {
+function windowOf(cells: readonly Cell[], at: number, options: Drawing): readonly Line[] | undefined {
   const last = cells.length - 1;
   const shown = (from: number, to: number): readonly Line[] | undefined => {
     if (from < 0 || to > last) return undefined;
@@ -151,7 +166,7 @@ function more(count: number): Cell {
 }
 
 /** Branches are below each other if there are several rows for them. */
-function cellOf(station: RailStation, level: Level, rows: number, options: ProgressBarOptions): Cell {
+function cellOf(station: RailStation, level: Level, rows: number, options: Drawing): Cell {
   if (station.kind === "stop") return cell([lineOf(station.stop, level, options)]);
   if (station.kind === "list") return { ...cell(listRows(station, level, rows, options)), isHeaded: true };
   if (rows > 1) return cell(bracketed(stopRows(station.stops, level, rows, options), "┌ "));
@@ -164,7 +179,7 @@ function stopRows(
   stops: readonly StateStop[],
   level: Level,
   rows: number,
-  options: ProgressBarOptions,
+  options: Drawing,
 ): readonly Line[] {
   const room = stops.length <= rows ? rows : rows - 1;
   const activeFirst = stops.toSorted((a, b) => Number(isActive(b)) - Number(isActive(a)));
@@ -186,7 +201,7 @@ function listRows(
   { stop, items }: Extract<RailStation, { readonly kind: "list" }>,
   level: Level,
   rows: number,
-  options: ProgressBarOptions,
+  options: Drawing,
 ): readonly Line[] {
   const { executions } = items;
   const head = listLine(stop, items, level);
@@ -223,7 +238,7 @@ function listLine({ id, visits }: StateStop, items: ListItems, level: Level): Li
   ];
 }
 
-function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptions): Line {
+function lineOf(stop: StateStop, level: Level, { now, chosen, deadlines }: Drawing): Line {
   const { execution, visits, id } = stop;
   const status = execution?.status ?? finalStatus(stop);
   const { sign, word, style } = symbolOf(status);
@@ -235,6 +250,8 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
   // A state that waits or retries keeps its word as long as any word fits.
   const isTrouble = isActive(stop) && execution?.status !== "running" && execution?.status !== "sleeping" && level < 3;
   const facts = execution === undefined || !isNear || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
+  const until = execution === undefined || !isNear || level === 3 ? undefined : deadlines.get(execution.key);
+  const deadline = until === undefined ? [] : [deadlineText(until, level, now)];
   return [
     ...(isChosen ? [span("❯", "accent")] : []),
     span(sign, style),
@@ -242,7 +259,7 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
     ...label.map(({ text }) => span(text, nameStyle)),
     ...(visits > 1 ? [span(` ×${visits}`, "dim")] : []),
     ...(level === 0 || isTrouble ? [span(` ${word}`, style)] : []),
-    ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
+    ...[...deadline, ...facts].map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
   ];
 }
 
@@ -272,6 +289,11 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
 function wakeText(wakeAt: number, level: Level, now: number): string {
   if (wakeAt <= now) return "wakes";
   return `${level === 0 ? "wakes in " : ""}${timeLeft(wakeAt, now)}`;
+}
+
+function deadlineText(until: number, level: Level, now: number): string {
+  if (until <= now) return "time is up";
+  return `${timeLeft(until, now)}${level === 0 ? " left" : ""}`;
 }
 
 /** The stops of a station; of a list, one for each item that began. */

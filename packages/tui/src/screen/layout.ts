@@ -74,7 +74,7 @@ export class FrameRenderer {
         least: 3,
         most: cardHeight(cards, body),
         lines: (room) => {
-          card = cardLines(cards, body, { width, height: room });
+          card = cardLines(cards, body, { width, height: room, now: state.now });
           return card?.lines ?? [];
         },
         cursor: () => card?.cursor,

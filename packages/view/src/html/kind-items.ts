@@ -1,4 +1,5 @@
 // What states without a model did, in their transcript.
+import { field } from "@sluice/core";
 import type { AnswerView, CommandView } from "../projection/run-view.ts";
 import { COMMAND_SYMBOLS, commandLineOf, exitText } from "../words/command-words.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
@@ -84,7 +85,9 @@ function lastPrinted(command: CommandView): Markup {
 
 /** What a question was answered with, or what a timer or another pipeline returned. */
 export function answerMarkup({ of, value: answer }: AnswerView): Markup {
-  const name = of === "human" ? "answer" : of === "timer" ? "time" : "output of the pipeline";
+  const elapsed = field(answer, "elapsedMs");
+  if (of === "timer" && typeof elapsed === "number") return html`<p>waited ${milliseconds(elapsed)}</p>\n`;
+  const name = of === "human" ? "answer" : "output of the pipeline";
   return html`<p class="label">${name}</p>${value(answer, LONGEST_ANSWER)}
 `;
 }

@@ -209,7 +209,7 @@ export class ExecutionReducer {
         break;
     }
     if (type === "attempt.started") this.#items.push(this.#attemptHead(attempt));
-    else if (NOTED.has(type) && !isShown && !isRepeated(event) && (!line.isDetail || line.tone !== "plain"))
+    else if ((NOTED.has(type) || isQuestion(event)) && !isShown && !isRepeated(event) && (!line.isDetail || line.tone !== "plain"))
       this.#items.push(noteOf(line));
   }
 
@@ -368,6 +368,11 @@ export function noteOf({ what, more, tone }: EventLine): BoundaryItem {
     text: more === "" ? what : `${what}: ${more}`,
     tone: isShown ? tone : "plain",
   };
+}
+
+/** Whether a state asks a person: there is no call whose item shows the question. */
+function isQuestion({ type, data }: SluiceEvent): boolean {
+  return type === "request.opened" && data.kind === "humanState";
 }
 
 /** Whether the item of a call shows the same: who approved or denied it, or why its event or choice was refused. */

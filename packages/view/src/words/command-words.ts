@@ -15,10 +15,15 @@ export const COMMAND_SYMBOLS: Readonly<Record<CommandFacts["state"], StatusSymbo
   error: { sign: "✖", word: "failed", style: "bad" },
 };
 
+/** A longer path of a program is shown by its name. */
+const LONGEST_PROGRAM = 32;
+
 /** A program with its arguments on one line: those that would not stay one word are quoted. Untrusted text. */
 export function commandLineOf({ words }: Pick<CommandFacts, "words">): string {
-  if (words.length < 2) return words[0] ?? "";
-  return words.map((word) => (/^[^\s"'\\]+$/.test(word) ? word : JSON.stringify(word))).join(" ");
+  const [program = "", ...others] = words;
+  if (others.length === 0) return program;
+  const name = program.length > LONGEST_PROGRAM ? program.replace(/^.*\/(?=[^/]+$)/s, "…/") : program;
+  return [name, ...others].map((word) => (/^[^\s"'\\]+$/.test(word) ? word : JSON.stringify(word))).join(" ");
 }
 
 /** `exit 1`; empty if the command did not end by itself. */

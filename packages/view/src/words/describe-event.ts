@@ -1,5 +1,6 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
+import { consideredIn } from "./decision-table.ts";
 import { issuesIn, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
 import { count, grouped, milliseconds, moment, oneLine, shortKey, spending } from "./words.ts";
 
@@ -192,7 +193,7 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "grant.requested":
       return words("requests", `${shortCall(textAt(data.body, "argsSummary"))}: ${textAt(data.body, "why")}`, NOTICE);
     case "request.opened":
-      return words("asks", textAt(data.body, "question") || approvalWords(data.body), NOTICE);
+      return words("asks", `${textAt(data.body, "question") || approvalWords(data.body)}${deadlineOf(data)}`, NOTICE);
     case "grant.answered":
     case "request.answered": {
       const [answer, by, reason] = [text("answer"), text("by"), text("reason")];
@@ -297,6 +298,11 @@ function wakeWords(wakeAt: Json | undefined): string {
   return typeof wakeAt === "number" ? `it wakes at ${moment(wakeAt)}` : "";
 }
 
+/** Until when a question may be answered. */
+function deadlineOf({ until }: JsonObject): string {
+  return typeof until === "number" ? ` (until ${moment(until)})` : "";
+}
+
 /** `attempt 3: exit 1; next in 30.0 s, at …` of a poll, and `for 2 h 0 min, until …` of any other state. */
 function sleepWords(data: JsonObject, at: number): string {
   const { until, attempt, exitCode } = data;
@@ -392,11 +398,13 @@ function ledBy(data: Json): string {
   const why = field(data, "why");
   const [event, rationale] = [textAt(why, "event"), textAt(why, "rationale") || textAt(why, "reason")];
   const isOther = textAt(why, "by") === "safe_next";
+  const refused = consideredIn(data).filter(({ verdict }) => verdict === "refused");
   const parts = [
     ...(event === "" ? [] : [`, by ${event}${isOther ? " (no row names it)" : ""}`]),
     ...(textAt(why, "by") === "fallback" ? [", the fallback"] : []),
     ...(isApproved(data) ? [", approved"] : []),
     ...(rationale === "" ? [] : [`: ${rationale}`]),
+    ...(refused.length === 0 ? [] : [`; refused: ${refused.map(({ to, why }) => `${to} (${why})`).join(", ")}`]),
   ];
   return parts.join("");
 }
