@@ -67,7 +67,8 @@ const cliDirection: Readonly<Record<string, readonly string[]>> = {
   output: [],
   project: [],
   runs: ["output", "project"],
-  commands: ["output", "project", "runs"],
+  waking: ["output", "project", "runs"],
+  commands: ["output", "project", "runs", "waking"],
 };
 
 const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {

@@ -16,6 +16,7 @@ export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./
 export { isVariable, readVariables } from "./definition/state-rules.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
+export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
 export { decodeValue } from "./journal/record.ts";
 export {
   createSecretFilter,

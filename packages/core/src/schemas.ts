@@ -102,6 +102,8 @@ const data = {
     /** Only in a sibling's run. */
     state: z.string().optional(),
     parent: z.string().optional(),
+    /** Of a run whose pipeline a state gave: its fingerprint. */
+    made: z.string().optional(),
     /** Only in the run of a list's item. */
     key: z.string().optional(),
     source: source.optional(),
@@ -190,7 +192,14 @@ const data = {
     waitMs: z.number(),
   }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
-  "message.received": z.looseObject({ turn: z.int(), by: z.string(), text: z.string(), sentAt: z.int() }),
+  "message.received": z.looseObject({
+    turn: z.int(),
+    by: z.string(),
+    text: z.string(),
+    sentAt: z.int(),
+    /** A message that waited for the next execution of an agent. */
+    kind: z.literal("followUp").optional(),
+  }),
   "call.decided": z.looseObject({
     ...call,
     argsDigest: digest,
@@ -258,6 +267,8 @@ const data = {
     ),
   }),
   /** The execution waits while `to` handles the changed files. */
+  /** A person interrupted the execution, which then ends as cancelled. `count` is how often the run was interrupted so far. */
+  "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
   "sleep.started": z.looseObject({ until: z.number(), sleeps: z.number() }),

@@ -1,6 +1,6 @@
 export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
 export { agentExecutor } from "./agent/executor.ts";
-export { sendMessage } from "./agent/messages.ts";
+export { type MessageKind, sendMessage } from "./agent/messages.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";
 export type { AllowedChanges, ChangeOptions } from "./history/pipeline-changes.ts";
 export {
@@ -68,10 +68,11 @@ export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
+export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";
 export type { AnsweredRequest } from "./session/people.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";
-export { createSession, type Session, type StartOptions } from "./session/session.ts";
+export { createSession, type MessageOptions, type Session, type StartOptions } from "./session/session.ts";
 export { builtinTools } from "./session/tools.ts";
 export type {
   Activity,

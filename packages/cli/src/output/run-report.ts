@@ -18,7 +18,13 @@ export type RunReport = {
   /** `costUsd` does not include `unpricedCalls`. */
   readonly usage: Usage;
   /** Only if it is suspended. */
-  readonly suspended?: { readonly reason: string; readonly requests: readonly Json[]; readonly resume: string };
+  readonly suspended?: {
+    readonly reason: string;
+    /** When a run that sleeps continues, in epoch milliseconds. */
+    readonly wakeAt?: number;
+    readonly requests: readonly Json[];
+    readonly resume: string;
+  };
 };
 export type ReportedError = {
   readonly code: string;
@@ -43,7 +49,9 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
     case "cancelled":
       return { runId, status, ...NOTHING, error: shownError(result.error), ...rest };
     case "suspended": {
-      const suspended = { reason: result.reason, requests: result.waitingFor.map(asRequest), resume };
+      const { reason, waitingFor, wakeAt } = result;
+      const wake = wakeAt === undefined ? {} : { wakeAt };
+      const suspended = { reason, ...wake, requests: waitingFor.map(asRequest), resume };
       return { runId, status, ...NOTHING, ...rest, suspended };
     }
   }

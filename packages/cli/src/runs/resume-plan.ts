@@ -12,7 +12,7 @@ import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@slu
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt, textsAt } from "@sluice/view/words";
 import { choiceOf, modelFor } from "../project/model.ts";
-import { findAgain, untrustedFile } from "../project/pipelines.ts";
+import { type FoundPipeline, findAgain, untrustedFile } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import type { Projects } from "../project/projects.ts";
 import { requireRun } from "./lookup.ts";
@@ -28,6 +28,8 @@ export interface ResumePlanRequest {
   /** Where the run was found. */
   readonly at: ProjectPaths;
   readonly projects: Projects;
+  /** Returns what was loaded before under the same key; by default everything is loaded again. */
+  readonly remember?: (key: string, load: () => Promise<FoundPipeline>) => Promise<FoundPipeline>;
 }
 
 /** The journal of a run that can be resumed. */
@@ -80,7 +82,7 @@ export function prepareResume(
 }
 
 async function planResume(
-  { runId, flags, from, snapshot: { data }, projects }: ResumePlanRequest,
+  { runId, flags, from, snapshot: { data }, projects, remember = (_key, load) => load() }: ResumePlanRequest,
   cwd: string,
   source: PipelineSource,
   { env, here }: CallerContext,
@@ -88,7 +90,8 @@ async function planResume(
   const allowChanged = flags.allowChanged === true;
   const recordedConfig = "config" in source ? source.config : undefined;
   const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
-  const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
+  const find = (): Promise<FoundPipeline> => findAgain(source, runId, project);
+  const { name, pipeline, source: found, code } = await remember(JSON.stringify(source), find);
   const options = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);

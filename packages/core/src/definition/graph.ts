@@ -94,10 +94,13 @@ function mayFire({ on }: RowSpec, byEvents: boolean): boolean {
   return on !== "success" || !byEvents;
 }
 
-/** A pipeline and all that it may invoke, each once. */
+/** A pipeline and all that it or its states may run, each once. */
 export function pipelinesWithin(spec: PipelineSpec): readonly PipelineSpec[] {
   const found = new Set([spec]);
-  for (const one of found) for (const invoked of one.pipelines.values()) found.add(invoked);
+  for (const one of found) {
+    for (const invoked of one.pipelines.values()) found.add(invoked);
+    for (const { owns = [] } of one.states.values()) for (const own of owns) found.add(own);
+  }
   return [...found];
 }
 

@@ -46,6 +46,8 @@ export interface KindFacts {
   readonly visibility?: "allowed" | "session";
   /** The pipelines that its executor runs: keys of the pipeline's `pipelines`, and what they have to be, if it matters. */
   readonly runs?: readonly { readonly pipeline: string; readonly spec?: PipelineSpec }[];
+  /** Pipelines of its own that its executor runs, besides those of `pipelines`. */
+  readonly owns?: readonly PipelineSpec[];
   /** The context paths that its templates read, by the option that holds them. */
   readonly templates?: Readonly<Record<string, readonly TemplateReference[]>>;
   /** What the recorded graph shows of it, such as a cap. */

@@ -12,8 +12,11 @@ export interface StepCall {
   readonly recorded?: RecordedOutcome;
   /** Adds an event to the step's done record. */
   event(draft: EventDraft): void;
-  /** The signals that the step may take: received and not yet taken, in order. Empty without `takes`. */
-  signals(): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
+  /**
+   * The signals that the step may take: received and not yet taken, in order. Empty without `takes`. `name` is one of its names, by
+   * default the first.
+   */
+  signals(name?: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
   /** Keeps the run owned by this process until `work` settles, for a tool that ignores its abort signal. */
   hold(work: Promise<unknown>): void;
 }
@@ -28,8 +31,8 @@ export interface StepOptions<T extends Json = Json> {
   readonly cost?: (value: T) => StepCost | undefined;
   /** How long the step may continue when the run is suspended before its signal aborts, in milliseconds. Default: 0. */
   readonly graceMs?: number;
-  /** Lets the step take signals of a name without waiting. They count as taken when the step's record is committed. */
-  readonly takes?: SignalsTaken;
+  /** Lets the step take signals of these names without waiting. They count as taken when the step's record is committed. */
+  readonly takes?: readonly SignalsTaken[];
   /**
    * Whether the step is a decision, which a replay runs again and compares. Any other step reads or changes the outside world:
    * a replay returns its recorded value and never calls its function.
@@ -47,6 +50,15 @@ export interface SignalsTaken {
   readonly name: string;
   /** How many of the oldest signals from `signals` the recorded value takes. Called for recorded steps too. */
   readonly count: (value: Json) => number;
+}
+
+/** That a person wants what a run does now to stop. */
+export interface Interruption {
+  /** Empty if no reason was given. */
+  readonly reason: string;
+  readonly by: string;
+  /** How many the run has received, with this one. */
+  readonly count: number;
 }
 
 /** A child run as data. It runs the same program as its parent, with its own input and journal. */
@@ -119,6 +131,18 @@ export interface StepRunner {
     children: readonly ChildRun[],
     options: RunChildrenOptions,
   ): Promise<Readonly<Record<string, SiblingEnd>>>;
+  /**
+   * Makes what follows interruptible by a person, until the returned function is called. An interruption ends the wait of the open
+   * step and aborts its signal, as a cancel does, and calls the listener, whose events are recorded with that step; without an open
+   * step, it waits for the next one. Recovery calls the listener at the same step. One that arrives before the end calls it again.
+   * Only the listener that was added last is called.
+   */
+  interruptible(listener: (interruption: Interruption) => readonly EventDraft[]): () => void;
+  /**
+   * Suspends the whole run after an interruption, once everything else that was interrupted has come to its end. Never resolves:
+   * rejects when the run stops.
+   */
+  suspend(): Promise<never>;
   /** Sends live data such as streamed text, which is never journaled. */
   emit(channel: string, chunk: Json): void;
   /** Whether `emit` has a listener now. */
@@ -176,7 +200,7 @@ export interface RunTask {
    * `sleeping`. `due`: an interrupted run that has slept before is due at once, for whoever wakes sleeping runs.
    */
   suspend(reason: SuspendReason, options?: { readonly due?: boolean }): Promise<void>;
-  /** Calls the listener when nothing of the run's tree works and something of it sleeps, now or later. Returns the unsubscriber. */
+  /** Calls the listener when nothing of the run's tree works, since it sleeps or waits for a signal, now or later. Returns the unsubscriber. */
   onAsleep(listener: (asleep: Asleep) => void): () => void;
   /** Calls the listener with live data of this run and its children. Returns the unsubscriber. */
   onLive(listener: (chunk: LiveChunk) => void): () => void;
@@ -188,8 +212,8 @@ export interface LiveChunk {
 }
 /** A run that nothing but time or a signal continues. */
 export interface Asleep {
-  /** When it continues by itself, in epoch milliseconds. */
-  readonly wakeAt: number;
+  /** When it continues by itself, in epoch milliseconds; undefined if only a signal continues it. */
+  readonly wakeAt: number | undefined;
   /** How many of its steps wait for a signal, such as an answer. */
   readonly waiting: number;
 }

@@ -82,6 +82,8 @@ export interface Entered {
   readonly arrivedBy?: Arrival;
   /** Takes the place of the state's own prompt. */
   readonly prompt?: string;
+  /** After an interruption by a person: what the execution before this one left. */
+  readonly feedback?: string;
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -107,7 +109,9 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt"> & { readonly joined?: Joined };
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt" | "feedback"> & {
+    readonly joined?: Joined;
+  };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
   /** Before `enter`: the execution of the state that was entered last waits. */
@@ -206,10 +210,11 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    const { arrivedBy, prompt } = enter;
+    const { arrivedBy, prompt, feedback } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
-    const arrived = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
-    state.at = prompt === undefined ? arrived : { ...arrived, prompt };
+    state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
+    if (prompt !== undefined) state.at = { ...state.at, prompt };
+    if (feedback !== undefined) state.at = { ...state.at, feedback };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }

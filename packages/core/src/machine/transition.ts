@@ -1,8 +1,9 @@
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
-import type { Arrival, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
+import type { Arrival, Cancelled, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
 import type { Choosing } from "./chosen-route.ts";
 import { decideEvent, decideNext, eventResult, type NextDecision, type RejectedRow } from "./decide-next.ts";
+import { interruptedFeedback } from "./interrupted.ts";
 import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
 import {
   contextOf,
@@ -36,6 +37,14 @@ export type MachineInput =
   /** All children of the pending fan-out have ended, in their declared order. */
   | { readonly kind: "children"; readonly ended: readonly ChildEnd[] }
   | { readonly kind: "cancelled"; readonly reason: string }
+  /** A person interrupted the execution of the state that was entered last, which has ended as cancelled. */
+  | {
+      readonly kind: "interrupted";
+      readonly result: Cancelled;
+      readonly by: string;
+      /** Empty if the person gave none. */
+      readonly reason: string;
+    }
   /** The state that was entered last asks to move. `ctx` is what its hooks read; without it the view's own context. */
   | { readonly kind: "event"; readonly event: string; readonly data: JsonObject; readonly ctx?: StageContext }
   /** A changed file, with its path in the workspace, matched an interrupt. */
@@ -168,6 +177,8 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       return await decideStart(spec, view.run.input, input.at);
     case "cancelled":
       return byDefault(withoutDecision(view, input));
+    case "interrupted":
+      return byDefault(enteredAgain(view));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
       const { state } = enteredOf(view);
@@ -224,6 +235,7 @@ export function follow(
   const move = moveOf(spec, view, input, trace);
   switch (choice.kind) {
     case "to":
+      if (input.kind === "interrupted") return again(view, move, input);
       return entering(spec, view, move, choice);
     case "fanOut":
       return fanningOut(spec, view, move, choice);
@@ -302,7 +314,11 @@ function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trac
   const counted: Patch = isFallback ? { ...own, fellBack: true } : own;
   const merged = context === undefined ? counted : { ...counted, context };
   // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
-  const stays = view.suspended.length === 0 || input.kind === "interrupt" || trace.choice.kind === "return";
+  const stays =
+    view.suspended.length === 0 ||
+    input.kind === "interrupt" ||
+    input.kind === "interrupted" ||
+    trace.choice.kind === "return";
   const patch: Patch = stays ? merged : { ...merged, unwind: true };
   return { input, trace, patch, hops: view.hops + (isRoute ? 1 : 0), isRoute, failure };
 }
@@ -334,6 +350,28 @@ function entering(
   const { choice: joined } = pendingOf(view);
   const outputs = failure === undefined ? joining(patch, joined, input.ended) : patch;
   return enter(choice, outputs, joinedAs(joined, input.ended), trace);
+}
+
+function enteredAgain(view: MachineView): ResolvedChoice {
+  const { state, input } = enteredOf(view);
+  return { kind: "to", state, input };
+}
+
+/** A new visit of the same state. No cap is checked: a person interrupted it, so nothing repeats by itself. */
+function again(
+  view: MachineView,
+  { patch, trace }: Move,
+  interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
+): Transition {
+  const { state, input, visit, arrivedBy } = enteredOf(view);
+  const enter = {
+    state,
+    input,
+    feedback: interruptedFeedback(`${state}#${visit}`, interrupted),
+    ...(arrivedBy === undefined ? {} : { arrivedBy }),
+    ...(view.joined === undefined ? {} : { joined: view.joined }),
+  };
+  return { effect: { kind: "enter", state, input }, patch: { ...patch, enter }, trace };
 }
 
 /** A run that reached a cap did not move, so nothing is merged. */
@@ -483,6 +521,8 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 /** What the input itself adds, whatever is decided. */
 function countsOf(spec: PipelineSpec, view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
+    case "interrupted":
+      return { turns: [{ state: enteredOf(view).state, turns: input.result.turns }] };
     case "result": {
       const { result } = input;
       const state = enteredOf(view).state;
@@ -525,6 +565,7 @@ function resultOf(view: MachineView, input: MachineInput): StageResult<Json> | u
 
 /** A cancel leaves nothing to decide. Anything else was decided, unless a journal has a gap. */
 function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice {
+  if (input.kind === "interrupted") return enteredAgain(view);
   if (input.kind === "cancelled") return { kind: "cancel", reason: input.reason };
   const result = resultOf(view, input);
   if (result?.status === "cancelled") return { kind: "cancel", reason: result.reason };

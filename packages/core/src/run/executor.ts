@@ -1,7 +1,8 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
-import type { StateSpec } from "../definition/spec.ts";
+import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
+import type { SecurityMode } from "../gate/decide.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
 import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
@@ -38,7 +39,8 @@ export type ActOutcome = ActUsage &
   (
     | { readonly status: "completed"; readonly output: Json; readonly adds?: Additions }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
-    | { readonly status: "cancelled"; readonly reason: string }
+    /** `partial` is what it has done so far, which the next execution reads if a person interrupted this one. */
+    | { readonly status: "cancelled"; readonly reason: string; readonly partial?: Json }
     /** A row of the state leads to another one, which gets the request as its input: the `answer` of a person, and whatever it needs. */
     | { readonly status: "paused"; readonly request: Json }
   );
@@ -109,8 +111,11 @@ export type AskOutcome =
 export interface ChildPipeline {
   /** Unique among the children of one call. */
   readonly key: string;
-  /** A key of the pipeline's `pipelines`. */
-  readonly pipeline: string;
+  /**
+   * A key of the pipeline's `pipelines`, or a pipeline: one that the state owns, or one that was made during the run. A resumed run
+   * has to give the same one again.
+   */
+  readonly pipeline: string | PipelineSpec;
   /** The run's input. */
   readonly input: Json;
   /** Merged into its initial context. */
@@ -148,7 +153,7 @@ export interface ActScope extends StatePlace {
   readonly env: Readonly<Record<string, string>>;
   readonly budget: Budget;
   readonly deadline: Deadline;
-  /** Aborts on cancel, and when the handler of an interrupt does not return to this execution. */
+  /** Aborts on cancel, when a person interrupts the execution, and when the handler of an interrupt does not return to it. */
   readonly signal: AbortSignal;
   /** What the calls of this execution have used so far, in all its attempts, such as the number of `calls` that ran. */
   used(): CallUsage;
@@ -177,8 +182,10 @@ export interface ActScope extends StatePlace {
   }): Promise<AskOutcome>;
   /** Whether a row leads on from an outcome `paused`. */
   readonly pauses: boolean;
+  /** How the session decides about calls outside of an envelope. */
+  readonly mode: SecurityMode;
   /**
-   * Runs other pipelines of `pipelines` as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
+   * Runs other pipelines as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
    * unique in the attempt.
    */
   runChildren(name: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;

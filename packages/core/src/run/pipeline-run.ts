@@ -135,10 +135,15 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   const { steps, input } = child;
   const { deps, running, prepare } = parent;
   const name = textField(input, "pipeline") ?? "";
-  const spec = parent.spec.pipelines.get(name);
+  const spec = child.given ?? parent.spec.pipelines.get(name);
   if (spec === undefined) {
     const message = `pipeline ${parent.spec.id} has no pipeline ${name}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
+  }
+  const made = textField(input, "made");
+  if (child.given !== undefined && made !== spec.fingerprint) {
+    const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and is another one now`;
+    throw new SluiceError("Validation", "pipeline_changed", message);
   }
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
   const own = inRun(spec, { deps, meter, running, prepare });

@@ -45,7 +45,12 @@ export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
   const { limits, states, pipelines } = spec;
   if (limits.maxCostUsd !== undefined) return agentsWithin(spec).map(([, agent]) => agent);
   const own = [...agentsOf(spec)].filter(([id]) => states.get(id)?.limits?.maxCostUsd !== undefined);
-  return [...own.map(([, agent]) => agent), ...[...pipelines.values()].flatMap(costCappedAgents)];
+  const owned = [...states.values()].flatMap(({ owns = [], limits: caps }) =>
+    owns.flatMap((one) =>
+      caps?.maxCostUsd === undefined ? costCappedAgents(one) : agentsWithin(one).map(([, agent]) => agent),
+    ),
+  );
+  return [...own.map(([, agent]) => agent), ...owned, ...[...pipelines.values()].flatMap(costCappedAgents)];
 }
 
 /** What the prompts of a pipeline read of the project's files. */

@@ -129,6 +129,8 @@ interface AgentState {
   rejected: Rejected | undefined;
   /** Of a state that chooses: what it tried in vain. */
   readonly refused: RefusedTarget[];
+  /** The last text of the model. */
+  said: string;
 }
 
 async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
@@ -148,6 +150,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     decidingTurns: 0,
     rejected: undefined,
     refused: [],
+    said: "",
   };
   const outcome = await turns(state, prepared, stageModel);
   return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
@@ -177,6 +180,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   if (answer.kind !== "reply") return endedWithout(state, turn, answer);
   const { reply } = answer;
   transcript.assistant(reply);
+  state.said = textOf(reply) || state.said;
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
@@ -229,13 +233,14 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
 
 /** The outcome of a turn without a reply. */
 export function endedWithout(
-  { scope, usage }: Pick<AgentState, "scope" | "usage">,
+  state: Pick<AgentState, "scope" | "usage"> & { readonly said?: string },
   turn: number,
   answer: Exclude<TurnAnswer, { readonly kind: "reply" }>,
 ): ActOutcome {
+  const { usage } = state;
   switch (answer.kind) {
     case "cancelled":
-      return { status: "cancelled", reason: reasonOf(scope.signal), turns: turn, usage };
+      return cancelled(state, turn, answer.partial);
     case "limit": {
       // The limit was reached before the model was called.
       const { code, message, limit, detail } = answer.hit;
@@ -251,8 +256,20 @@ export function endedWithout(
   }
 }
 
-export function cancelled({ scope, usage }: Pick<AgentState, "scope" | "usage">, turns: number): ActOutcome {
-  return { status: "cancelled", reason: reasonOf(scope.signal), turns, usage };
+/** `said` is the text of a reply that was stopped. */
+export function cancelled(
+  { scope, usage, said: before = "" }: Pick<AgentState, "scope" | "usage"> & { readonly said?: string },
+  turns: number,
+  said = "",
+): ActOutcome {
+  const partial = said === "" ? before : said;
+  return {
+    status: "cancelled",
+    reason: reasonOf(scope.signal),
+    turns,
+    usage,
+    ...(partial === "" ? {} : { partial }),
+  };
 }
 
 function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): ActOutcome {
@@ -320,6 +337,11 @@ async function lateChecks(
   return await scope.steps.run(completionStepName(turn), () => completion.check(reply, turn, scope), {
     decides: () => true,
   });
+}
+
+function textOf({ content }: Reply): string {
+  const texts = content.flatMap((part) => (part.type === "text" ? part.text : []));
+  return texts.join("").trim();
 }
 
 function requestOf(turn: number, { index, tool, input, inputError, rawInput }: TurnCall) {

@@ -206,7 +206,19 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
+    // A pipeline that is made during the run has what the run has, and the models that it names.
+    const admit = async (made: PipelineSpec): Promise<void> => {
+      const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
+      if (problems.length > 0)
+        throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      const own = await modelsOf(made);
+      const pricedBy = (agent: AgentSpec): string | undefined => own.get(agent)?.pricedAs ?? own.get(agent)?.id;
+      const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
+      if (counted.length > 0) refuseUnpriced(made, counted, pricedBy, factsOf);
+      await held.proveFor(made, false);
+    };
     const own = {
+      admit,
       tools: live,
       env: childEnv,
       secrets: filter,

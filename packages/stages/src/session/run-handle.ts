@@ -9,6 +9,7 @@ import type {
   Usage,
 } from "@sluice/core";
 import { type Acknowledgement, type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { interruptRun } from "./interrupt.ts";
 
 export interface DeniedCall {
   readonly executionId: string;
@@ -50,7 +51,13 @@ export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
   onLive(listener: (chunk: LiveChunk) => void): () => void;
   /** Cancels the run and waits until it has ended. */
   cancel(reason: string): Promise<void>;
-  /** Suspends the run, which can be resumed. Writing calls get five seconds to finish. */
+  /**
+   * Interrupts what the run does now and waits until it has ended, with what it had done recorded, and the run is suspended. When the
+   * run is resumed, the interrupted states are entered again and read in `ctx.feedback` what they had done. If nothing can be
+   * interrupted, the run is only suspended.
+   */
+  interrupt(reason?: string): Promise<void>;
+  /** Suspends the run, which can be resumed in the middle of what it does. Writing calls get five seconds to finish. */
   suspend(): Promise<void>;
 }
 
@@ -117,6 +124,11 @@ export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: 
     cancel: async (reason) => {
       await started;
       await host().cancel(runId, clean(reason), "api");
+      await result;
+    },
+    interrupt: async (reason = "") => {
+      await started;
+      await interruptRun(host(), runId, clean(reason), "api");
       await result;
     },
     suspend: async () => {

@@ -13,6 +13,7 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
+import { type MessageKind, sendMessage } from "../agent/messages.ts";
 import { costInValue } from "../agent/model-step-record.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
@@ -50,6 +51,11 @@ export interface StartOptions {
    */
   readonly from?: { readonly state: string; readonly input?: unknown };
 }
+export interface MessageOptions {
+  readonly kind?: MessageKind;
+  /** Who sends it; default `api`. */
+  readonly by?: string;
+}
 /** The models, tools, interactors, security mode and store with which runs execute in this process. */
 export interface Session {
   readonly host: RunHost;
@@ -68,6 +74,12 @@ export interface Session {
    * here. Throws Validation `answer_invalid` for an answer that does not match the request.
    */
   answer(request: AnsweredRequest, answer: Answer, by: string): Promise<SignalOutcome>;
+  /**
+   * Sends a message to a run of any process, or to a child's run. `steer` (default) is read before the next turn of the agent that
+   * works now; `followUp` by the next state that an agent runs. A suspended or sleeping run gets it when it continues. Throws
+   * Validation `message_invalid`, Session `run_unknown` and `run_finished`.
+   */
+  message(runId: string, text: string, options?: MessageOptions): Promise<void>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
@@ -90,7 +102,7 @@ export function createSession(options: SessionOptions): Session {
     if (longest === undefined) return task;
     task.onAsleep(({ wakeAt, waiting }) => {
       // What waits for a person is suspended by the people's rules.
-      if (waiting === 0 && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
+      if (waiting === 0 && wakeAt !== undefined && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
     });
     return task;
   };
@@ -235,6 +247,8 @@ export function createSession(options: SessionOptions): Session {
       return handle(begin(runId, () => fork(pipeline, of, runId, options)));
     },
     answer: people.answer,
+    message: (runId, text, { kind, by = "api" } = {}) =>
+      sendMessage(hostNow(), runId, outgoing.text(text), outgoing.text(by), kind),
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };

@@ -16,7 +16,7 @@ import { FrameThrottle } from "./frame-throttle.ts";
 import { Input } from "./input.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
 import { Overlay } from "./overlay/overlay.ts";
-import { confirmation, type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
+import { type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
 import type { FrameSize, Viewer } from "./overlay/viewer.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
@@ -312,12 +312,17 @@ export class App implements Steering {
     const focus = this.#runs.focus;
     if (focus === undefined || focus.watch.view().endedAt !== undefined) return;
     const { runId } = focus.run;
-    const cancel = (yes: boolean): void => {
-      if (yes) void this.perform(() => talk(`/cancel ${runId}`, this, focus));
-    };
-    const lines = ["A cancelled run cannot be resumed. /quit suspends it instead."];
-    const choices = ["No, keep it running", "Yes, cancel it"] as const;
-    this.ask(confirmation(`Cancel run ${stateLabel(runId)}?`, lines, choices, cancel));
+    const commands = [undefined, `/cancel ${runId}`, `/interrupt ${runId}`];
+    const lines = ["A cancelled run cannot be resumed. After an interruption, /resume enters its state again."];
+    this.ask({
+      title: `Cancel run ${stateLabel(runId)}?`,
+      lines: lines.map((text) => [{ text }]),
+      choices: ["No, keep it running", "Yes, cancel it", "Interrupt what it does now"],
+      answer: (choice) => {
+        const command = commands[choice];
+        if (command !== undefined) void this.perform(() => talk(command, this, focus));
+      },
+    });
   }
 
   #showNextStage(): void {

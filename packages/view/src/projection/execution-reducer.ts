@@ -27,6 +27,7 @@ const NOTED: ReadonlySet<string> = new Set([
   "request.answered",
   "request.expired",
   "transition.rejected",
+  "execution.interrupted",
   "interrupt.started",
   "interrupt.returned",
   "route.rejected",
@@ -79,6 +80,8 @@ export class ExecutionReducer {
   #tools: readonly string[] | undefined;
   /** Feedback of the attempt that was sent back. */
   #feedback: string | undefined;
+  /** Who interrupted it and why; '' for an execution that no person interrupted. */
+  #interruption = "";
   #fault: string | undefined;
   /** The interrupt that it waits for. */
   #interrupt: string | undefined;
@@ -199,6 +202,11 @@ export class ExecutionReducer {
       case "request.expired":
         this.#requests.delete(textAt(data, "requestId"));
         break;
+      case "execution.interrupted": {
+        const [by, why] = [textAt(data, "by"), textAt(data, "reason")];
+        this.#interruption = `interrupted by ${by === "" ? "a person" : by}${why === "" ? "" : `: ${why}`}`;
+        break;
+      }
       case "attempt.finished":
         this.#attemptFinished(event);
         break;
@@ -324,7 +332,8 @@ export class ExecutionReducer {
     // Present if the execution used more than its turns.
     if (field(data, "usage") !== undefined) this.#usage = usageAt(data);
     const status = isEnd(outcome) ? outcome : "failed";
-    const fault = textAt(data, "fault") || (this.#interrupt !== undefined && outcome === "cancelled" ? more : "");
+    const left = this.#interrupt === undefined ? this.#interruption : more;
+    const fault = textAt(data, "fault") || (outcome === "cancelled" ? left : "");
     this.#end(status, at, fault === "" ? this.#fault : fault);
   }
 

@@ -221,6 +221,8 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
       const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
       return words("rejected", `${text("event")}: ${decision.why}`, { ...NOTICE, ...decision });
     }
+    case "execution.interrupted":
+      return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
       return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
     case "interrupt.returned":
@@ -230,7 +232,7 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "sleep.ended":
       return wokeWords(text("by"), context.until === undefined ? 0 : at - context.until);
     case "message.received":
-      return detail("message", `${text("by")}: ${text("text")}`);
+      return detail(text("kind") === "followUp" ? "follow-up" : "message", `${text("by")}: ${text("text")}`);
     case "context.changed":
       return detail("context", plainText(data.patch));
     case "route.rejected": {

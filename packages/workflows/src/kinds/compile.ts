@@ -1,6 +1,7 @@
 // A state of a file that runs no agent, as a state of a pipeline, and what its mistakes are called in the file.
 
 import { type AnyState, isJsonObject, type Json, type Problem } from "@sluice/core";
+import { parseDuration } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { Finding } from "../read/shape.ts";
 import type { KindName, KindState } from "./fields.ts";
@@ -30,6 +31,7 @@ export function compileKind(given: KindState, format: KindFormat): CompiledKind 
         .templateFaults(text)
         .map((fault): Finding => ({ severity: "error", rule: "bad-template", path, ...fault })),
     ),
+    ...durationFindings(given),
     ...findingsOf(given),
   ];
   const broken = findings.some(({ severity }) => severity === "error");
@@ -73,6 +75,43 @@ function textsIn(value: Json, path: DocumentPath): readonly TextAt[] {
   return isJsonObject(value) ? Object.entries(value).flatMap(([key, entry]) => textsIn(entry, [...path, key])) : [];
 }
 
+/** The durations of a state that cannot be read. */
+function durationFindings(given: KindState): readonly Finding[] {
+  return durationsOf(given).flatMap(({ field, value }): readonly Finding[] => {
+    const read = value === undefined ? undefined : parseDuration(value);
+    if (read === undefined || read.ok) return [];
+    const message = `${JSON.stringify(field)} ${read.message}.`;
+    return [{ severity: "error", rule: "duration", message, path: [field] }];
+  });
+}
+
+interface DurationAt {
+  readonly field: string;
+  readonly value: number | string | undefined;
+}
+
+/** The fields of a state that are durations. */
+export function durationsOf(given: KindState): readonly DurationAt[] {
+  switch (given.kind) {
+    case "script":
+      return [{ field: "timeout", value: given.fields.timeout }];
+    case "poll": {
+      const { timeout, every, total_timeout } = given.fields;
+      return [
+        { field: "timeout", value: timeout },
+        { field: "every", value: every },
+        { field: "total_timeout", value: total_timeout },
+      ];
+    }
+    case "timer":
+      return [{ field: "for", value: given.fields.for }];
+    case "human":
+      return [{ field: "deadline", value: given.fields.deadline }];
+    default:
+      return [];
+  }
+}
+
 function findingsOf(given: KindState): readonly Finding[] {
   switch (given.kind) {
     case "script":
@@ -100,7 +139,7 @@ function findingsOf(given: KindState): readonly Finding[] {
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/u;
 
 function commandFindings({ fields }: Extract<KindState, { readonly kind: "script" | "poll" }>): readonly Finding[] {
-  const { command, shell, secrets = [] } = fields;
+  const { command, shell, secrets = [], output } = fields;
   const found: Finding[] = [];
   if ((command === undefined) === (shell === undefined)) {
     const message = 'A command is either a list in "command" or a line in "shell".';
@@ -119,6 +158,11 @@ function commandFindings({ fields }: Extract<KindState, { readonly kind: "script
     const at = { path: ["shell"], offset, length: template.length };
     found.push({ severity: "error", rule: "template-in-command", message, suggestion, ...at });
   }
+  if (output?.type !== undefined && output.type !== "object") {
+    const message = "What a command prints is read as an object.";
+    const suggestion = "let it print an object, or leave the schema out";
+    found.push({ severity: "error", rule: "wrong-type", message, suggestion, path: ["output", "type"] });
+  }
   for (const [index, name] of secrets.entries()) {
     if (VARIABLE.test(name)) continue;
     // Without the text, which may be a secret itself.
@@ -134,9 +178,9 @@ function withoutFaults(given: KindState): KindState {
   const plain = (text: string): string => text.replaceAll("{{", "\\{{");
   switch (given.kind) {
     case "script":
-      return { kind: "script", fields: { timeout: given.fields.timeout, command: ["true"] } };
+      return { kind: "script", fields: { command: ["true"] } };
     case "poll":
-      return { kind: "poll", fields: { every: given.fields.every, command: ["true"] } };
+      return { kind: "poll", fields: { command: ["true"], every: "1d" } };
     case "timer":
       return { kind: "timer", fields: { for: "1d" } };
     case "human":

@@ -82,7 +82,7 @@ export const humanFields = z
     question: text.describe("What the person is asked. `{{ctx.…}}` is replaced by a value of the run."),
     answer: z
       .record(z.string(), json)
-      .describe("The JSON Schema of the answer, which is the state's output. Default: any value.")
+      .describe("The JSON Schema of the answer, which is the state's output. Default: a text.")
       .optional(),
     deadline: duration
       .describe("How long the question waits for an answer, such as `5d`. Default: forever.")
@@ -90,7 +90,7 @@ export const humanFields = z
     on_deadline: z
       .union([
         z.literal("fail"),
-        z.strictObject({ answer: json.describe("The answer that counts when nobody gave one.") }),
+        z.strictObject({ answer: json.describe("The answer that counts where none came in time.") }),
       ])
       .describe("`fail` (default): the state fails. With `answer`, that is the answer.")
       .optional(),
@@ -155,6 +155,9 @@ export const KIND_NAMES: readonly KindName[] = ["script", "poll", "timer", "huma
 export type KindState = {
   readonly [K in KindName]: { readonly kind: K; readonly fields: z.output<(typeof kindFields)[K]> };
 }[KindName];
+
+/** What the files say of a command. */
+export type CommandFields = Omit<z.output<typeof scriptFields>, "repeat">;
 
 /** Stands for a state whose fields cannot be read. A file with one does not run. */
 export const UNREADABLE: KindState = { kind: "timer", fields: { for: "1d" } };

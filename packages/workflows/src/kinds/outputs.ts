@@ -16,14 +16,15 @@ export function outputOfKind(given: KindState): JsonObject | undefined {
     case "timer":
       return closed({ elapsedMs: NUMBER, timestamp: NUMBER });
     case "human":
-      return plain(given.fields.answer);
+      return plain(given.fields.answer ?? TEXT);
     default:
       return undefined;
   }
 }
 
 function commandOutput(parsed: JsonObject | undefined): JsonObject {
-  return { exitCode: NUMBER, stdout: TEXT, stderr: TEXT, parsed: plain(parsed) ?? {} };
+  const streams = { stdout: TEXT, stderr: TEXT, stdoutFile: TEXT, stderrFile: TEXT };
+  return { exitCode: NUMBER, ...streams, parsed: plain(parsed) ?? {} };
 }
 
 function closed(properties: Readonly<Record<string, Json>>): JsonObject {

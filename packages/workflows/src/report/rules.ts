@@ -22,6 +22,7 @@ export const RULES: Readonly<Record<string, string>> = {
   "no-final": "The document has a final state.",
   "two-kinds": "A state is of one kind.",
   "unknown-event": "An event is one by which its state can be left.",
+  duration: "A duration can be read.",
   "router-step": "A router is a state by itself.",
   "secret-name": "A secret is named by its environment variable.",
   "template-in-command": "A command line holds no template.",

@@ -6,7 +6,7 @@ import { matchesName, readPattern } from "@sluice/core/gate";
 import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
-import { type KindState, kindsIn } from "../kinds/fields.ts";
+import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
 import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY_EVENT, type Edge, edgesOf, kindOf } from "./edges.ts";
@@ -192,6 +192,8 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
   const kinds = kindsIn(state);
   const [kind] = kinds;
   if (kind !== undefined) return kindFindings(name, state, kinds, names);
+  // A kind whose fields cannot be read is reported where they are.
+  if (KIND_NAMES.some((one) => names.has(name, one))) return [];
   const listsTools = names.has(name, "allowed_tools");
   const found = [
     ...(listsTools ? [] : toolFindings(path)),

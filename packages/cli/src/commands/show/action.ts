@@ -1,6 +1,6 @@
-import type { Json, JsonObject, OpenRequest, RunHost } from "@sluice/core";
+import type { Json, JsonObject, RunHost } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
-import { type AnswerRoute, answerRouteOf, answerWords, requestFault } from "@sluice/tui/user";
+import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
 import {
   count,
@@ -24,6 +24,7 @@ import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
 import { asRequest, asShown, type RunTotals, resumeWords, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
+import { answerLine } from "../../runs/answer-line.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -191,10 +192,4 @@ function requestLines({ request, fault }: ShownRequest, route: AnswerRoute, line
     ...requestCard(request).trim().split("\n"),
     `  ${visible(last)}`,
   ];
-}
-
-function answerLine(request: OpenRequest, route: AnswerRoute, line: Line): string {
-  // The terminal of the run shows the code; without such a process, the answer resumes the run.
-  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[route];
-  return line(answerWords(request, proof));
 }

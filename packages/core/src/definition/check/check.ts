@@ -55,6 +55,8 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
     }
   }
   for (const [name, invoked] of spec.pipelines) report.include(`pipelines.${name}`, checkSession(invoked, live));
+  for (const [id, { owns = [] }] of spec.states)
+    for (const own of owns) report.include(`stages.${id}`, checkSession(own, live));
   return report.problems;
 }
 
@@ -258,7 +260,12 @@ function checkPipelines(report: Report, spec: PipelineSpec): void {
 function levelsOf(spec: PipelineSpec): number {
   let levels = 0;
   for (let level = new Set([spec]); level.size > 0 && levels <= MOST_LEVELS; levels += 1)
-    level = new Set([...level].flatMap(({ pipelines }) => [...pipelines.values()]));
+    level = new Set(
+      [...level].flatMap(({ pipelines, states }) => [
+        ...pipelines.values(),
+        ...[...states.values()].flatMap(({ owns = [] }) => owns),
+      ]),
+    );
   return levels;
 }
 

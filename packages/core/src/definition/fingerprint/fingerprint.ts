@@ -93,7 +93,7 @@ function pipelineFacts(spec: Spec): readonly FullFact[] {
 }
 
 function stateFacts(state: StateSpec): readonly FullFact[] {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, env, parts, chooses } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, env, parts, chooses, owns = [] } = state;
   const { options, output }: KindFacts = parts === undefined ? state : {};
   const hooks = (["setup", "precondition", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
@@ -111,6 +111,7 @@ function stateFacts(state: StateSpec): readonly FullFact[] {
     ...(env === undefined ? [] : environmentFacts(env)),
     ...(options === undefined || !own.ok ? [] : [digestFact("options", own.value)]),
     ...(chooses === undefined ? [] : chooserFacts(chooses)),
+    ...owns.map(({ id, fingerprint: own }) => digestFact(`own pipeline ${id}`, own)),
     ...hooks.map((name) => fact(`hook ${name}`, "there")),
   ];
 }

@@ -1,9 +1,10 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
+import { appendRecord, interruptionIn, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
 import type {
   ChildRun,
+  Interruption,
   JournalRecord,
   ProgramEnd,
   ReceivedSignal,
@@ -51,6 +52,10 @@ interface Step<V, T> {
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
+interface InterruptionListener {
+  readonly listen: (interruption: Interruption) => readonly EventDraft[];
+  isCalled: boolean;
+}
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "until">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
@@ -70,6 +75,15 @@ export class ProgramRunner implements StepRunner {
   #settling: Promise<unknown> | undefined;
   #fault: { readonly thrown: unknown } | undefined;
   #ended = false;
+  /** Those who can be interrupted, the innermost last; created on first use. */
+  #listeners: InterruptionListener[] | undefined;
+  /** Waits for a step. */
+  #interruption: Interruption | undefined;
+  /** Events of an interruption, for the record of the open step. */
+  #interruptionEvents: readonly EventDraft[] = NO_EVENTS;
+  /** Whether the open step is executed, and not read. */
+  #isWorking = false;
+  #runsChildren = false;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -83,9 +97,9 @@ export class ProgramRunner implements StepRunner {
     fn: (call: StepCall) => Promise<T> | T,
     options: StepOptions<T> = {},
   ): Promise<T> {
-    const { graceMs = 0, takes } = options;
-    const signals = async (): Promise<readonly ReceivedSignal[]> =>
-      takes === undefined ? [] : await this.#untaken(takes.name);
+    const { graceMs = 0, takes = [] } = options;
+    const signals: StepCall["signals"] = async (name = takes[0]?.name) =>
+      name !== undefined && takes.some((each) => each.name === name) ? await this.#untaken(name) : [];
     let call: RunningCall | undefined;
     return this.#step<T, T>({
       stepId,
@@ -98,7 +112,7 @@ export class ProgramRunner implements StepRunner {
       events: () => call?.events ?? NO_EVENTS,
       cost: options.cost,
       hand: (value) => {
-        if (takes !== undefined) this.#take(takes.name, takes.count(value));
+        for (const { name, count } of takes) this.#take(name, count(value));
         return value;
       },
     });
@@ -194,10 +208,99 @@ export class ProgramRunner implements StepRunner {
         this.#forks.add(stepId);
         checkChildren(this.runId, stepId, children, known);
       },
-      make: (_opened, fresh) => runChildren(this.#run, stepId, children, options, fresh),
+      make: async (_opened, fresh) => {
+        // Not this program is interrupted meanwhile, but its children.
+        this.#runsChildren = true;
+        try {
+          return await runChildren(this.#run, stepId, children, options, fresh);
+        } finally {
+          this.#runsChildren = false;
+        }
+      },
       events: options.joined,
       hand: (settled) => settled,
     });
+  }
+
+  get recovering(): boolean {
+    return this.#run.recorded.left;
+  }
+
+  get canBeInterrupted(): boolean {
+    return this.#listeners !== undefined && this.#listeners.length > 0 && !this.#runsChildren;
+  }
+
+  interruptible(listen: InterruptionListener["listen"]): () => void {
+    const { control, tree } = this.#run;
+    const listener: InterruptionListener = { listen, isCalled: false };
+    this.#listeners ??= [];
+    this.#listeners.push(listener);
+    tree.interruptions.continues(this);
+    return () => {
+      this.#listeners = this.#listeners?.filter((each) => each !== listener);
+      if (listener.isCalled) control.continued();
+      // It came too late: what it was for has ended by itself.
+      if (this.#interruption !== undefined) tree.interruptions.rest(this);
+      this.#interruption = undefined;
+    };
+  }
+
+  interrupt(interruption: Interruption): void {
+    this.#interruption = interruption;
+    if (this.#isWorking) this.#passInterruption();
+  }
+
+  suspend(): Promise<never> {
+    const { control, tree } = this.#run;
+    return new Promise((_resolve, reject) => {
+      const controlChanged = (): void => {
+        if (control.stopped !== undefined) reject(control.stopped);
+      };
+      control.listen({ controlChanged });
+      tree.interruptions.rest(this);
+      controlChanged();
+    });
+  }
+
+  /** A step is executed from here on. */
+  #beginsWork(): void {
+    this.#isWorking = true;
+    const { interruptions } = this.#run.tree;
+    if (interruptions.pending) interruptions.check();
+    if (this.#interruption !== undefined) this.#passInterruption();
+  }
+
+  #passInterruption(): void {
+    const interruption = this.#interruption;
+    this.#interruption = undefined;
+    if (interruption === undefined) return;
+    const events = this.#callListener(interruption);
+    this.#interruptionEvents = [...this.#interruptionEvents, ...events];
+  }
+
+  #callListener(interruption: Interruption): readonly EventDraft[] {
+    const listener = this.#listeners?.at(-1);
+    if (listener === undefined) return NO_EVENTS;
+    listener.isCalled = true;
+    const { reason } = interruption;
+    const message = reason === "" ? "interrupted" : `interrupted: ${reason}`;
+    this.#run.control.interrupt(new SluiceError("Cancellation", "interrupted", message));
+    return listener.listen(interruption);
+  }
+
+  /** Calls the listener as it was called when this step was executed. */
+  #interruptedBefore(done: JournalRecord): void {
+    const interruption = interruptionIn(this.runId, done);
+    if (interruption === undefined) return;
+    if (!this.#copied) this.#run.tree.interruptions.handled(interruption.count);
+    this.#callListener(interruption);
+  }
+
+  #withInterruption(events: readonly EventDraft[]): readonly EventDraft[] {
+    const own = this.#interruptionEvents;
+    if (own.length === 0) return events;
+    this.#interruptionEvents = NO_EVENTS;
+    return [...events, ...own];
   }
 
   emit(channel: string, chunk: Json): void {
@@ -260,18 +363,20 @@ export class ProgramRunner implements StepRunner {
       step.check?.(known?.open);
       if (known?.done !== undefined) {
         this.#copied = known.copied === true;
+        this.#interruptedBefore(known.done);
         const recorded = step.hand(JSON.parse(known.done.value));
         this.#copied = false;
         // Awaited, so that overlapping steps fail on a resume as they do on the first run.
         return await Promise.resolve(recorded);
       }
+      this.#beginsWork();
       const openRecord = known?.open;
       const opened =
         openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);
       const made = await step.make(opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
-      const events = step.events?.(value) ?? NO_EVENTS;
+      const events = this.#withInterruption(step.events?.(value) ?? NO_EVENTS);
       const cost = step.cost?.(value);
       // A run that has slept works unattended: if its process dies now, it is due at once.
       const wakeAt = step.until === undefined ? undefined : 0;
@@ -284,7 +389,10 @@ export class ProgramRunner implements StepRunner {
       this.#fail(thrown);
       throw thrown;
     } finally {
-      if (this.#open === step) this.#open = undefined;
+      if (this.#open === step) {
+        this.#open = undefined;
+        this.#isWorking = false;
+      }
     }
   }
 
@@ -374,7 +482,7 @@ function untilOf(opened: StepCall["opened"]): number | undefined {
 interface CallOptions {
   readonly opened: StepCall["opened"];
   readonly graceMs: number;
-  readonly signals: () => Promise<readonly ReceivedSignal[]>;
+  readonly signals: StepCall["signals"];
 }
 
 /** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
@@ -395,7 +503,7 @@ export class RunningCall implements StepCall, CancellationListener {
     this.signals = signals;
     this.#around = around;
     this.#graceMs = graceMs;
-    this.#aborted = around.control.cancelled;
+    this.#aborted = around.control.ending;
   }
 
   // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
@@ -435,13 +543,13 @@ export class RunningCall implements StepCall, CancellationListener {
       working.then(resolve, reject);
       control.listen(this);
       // The function may have stopped the run before it returned its promise.
-      if (control.stopped !== undefined || control.cancelled !== undefined) this.controlChanged();
+      if (control.stopped !== undefined || control.ending !== undefined) this.controlChanged();
     });
   }
 
   controlChanged(): void {
     const { control, clock } = this.#around;
-    if (control.stopped === undefined) this.#abort(control.cancelled);
+    if (control.stopped === undefined) this.#abort(control.ending);
     else if (control.stopped.code === SUSPENDED && this.#graceMs > 0)
       this.#disarm ??= clock.after(this.#graceMs, () => this.#abandon());
     else this.#abandon();

@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
-import { messageOf, SluiceError } from "../../base/errors.ts";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
+import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
@@ -27,20 +27,29 @@ export async function act(attempt: Attempt, ctx: StageContext, init: Json, turns
   for (const requestId of open.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
+  const { left: leftBy, interrupted } = execution.detours;
   const outcome =
-    acted === undefined || execution.detours.left !== undefined
-      ? cancelledWith(acted, cancelled ?? "cancelled")
+    acted === undefined || leftBy !== undefined || interrupted !== undefined
+      ? cancelledWith(acted, cancelled ?? "cancelled", interrupted !== undefined)
       : await checkedOutput(journal, execution.state, acceptedBy(attempt, acted));
   journal.note("stage.act", left("outcome", outcome.status));
   return outcome;
 }
 
-/** What was used counts, however the executor of a cancelled attempt ends. */
-function cancelledWith(acted: ActOutcome | undefined, reason: string): ActOutcome {
+/** What was used counts, however the executor of a cancelled attempt ends. What it did counts if the state is entered again. */
+function cancelledWith(acted: ActOutcome | undefined, reason: string, isEnteredAgain: boolean): ActOutcome {
   const none = endedBeforeAct({ kind: "cancelled", reason });
   const outcome = acted === undefined ? none : readOutcome("", acted);
   const { turns, usage } = outcome;
-  return { ...none, turns, usage };
+  const partial = isEnteredAgain ? partialOf(outcome) : undefined;
+  return { status: "cancelled", reason, turns, usage, ...(partial === undefined ? {} : { partial }) };
+}
+
+/** What an interrupted execution has done: it may have completed just then. */
+function partialOf(outcome: ActOutcome): Json | undefined {
+  const partial =
+    outcome.status === "cancelled" ? outcome.partial : outcome.status === "completed" ? outcome.output : undefined;
+  return partial === undefined || jsonFault(partial) !== undefined ? undefined : partial;
 }
 
 /** An attempt that completes after an event was accepted has the output that the machine decided about. */
@@ -69,7 +78,9 @@ function outcomeOrAbandon(
     const fail = (thrown: unknown): void => {
       settle();
       // An execution that was left takes no more steps, so whatever its executor throws has no effect.
-      if (detours.left !== undefined) resolve(undefined);
+      // One that was interrupted may throw for that reason, unless its run has to stop here.
+      const isInterrupted = detours.interrupted !== undefined && !(isSluiceError(thrown) && thrown.class === "Host");
+      if (detours.left !== undefined || isInterrupted) resolve(undefined);
       else reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
     };
     const check = (): void => {
@@ -194,6 +205,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         refuseRepeated(asked, executionId, name);
         return await askPerson(attempt, { name, ...asks });
       }),
+    mode: execution.deps.mode,
     runChildren: (name, children) =>
       during(() => {
         const stepId = stepIds.children(executionId, attempt.number, name);

@@ -30,7 +30,8 @@ export async function acknowledgementOf(walk: Walk, end: MachineEnd): Promise<Ac
   if (!steps.signal.aborted) steps.signal.addEventListener("abort", onCancel, { once: true });
   const disarm = deps.clock.after(LONGEST_MS, () => abort(`it took more than ${LONGEST_MS} ms`));
   try {
-    const detours = { signal: limit.signal, active: false, left: undefined, take: noDetour };
+    const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
+    const detours = { ...none, signal: limit.signal, take: noDetour };
     const own = { ...walk, steps: new ClosingSteps(steps, limit.signal) };
     const ended = await execute({ ...executionOf(own, false, detours), closing: true });
     addTo(account, ended);
@@ -39,6 +40,11 @@ export async function acknowledgementOf(walk: Walk, end: MachineEnd): Promise<Ac
     disarm();
     steps.signal.removeEventListener("abort", onCancel);
   }
+}
+
+/** No one interrupts a last word: a cancel ends it. */
+function noWatch(): void {
+  return;
 }
 
 /** What the orchestrator reads of the end. */
@@ -94,10 +100,13 @@ class ClosingSteps implements StepRunner {
 
   now: StepRunner["now"] = (stepId) => this.#steps.now(stepId);
   sleepUntil: StepRunner["sleepUntil"] = (stepId, epochMs) => this.#steps.sleepUntil(stepId, epochMs);
+  sleep: StepRunner["sleep"] = (stepId, epochMs, options) => this.#steps.sleep(stepId, epochMs, options);
   waitForSignal: StepRunner["waitForSignal"] = (name, options) => this.#steps.waitForSignal(name, options);
   takeSignals: StepRunner["takeSignals"] = (stepId, name) => this.#steps.takeSignals(stepId, name);
   runChildren: StepRunner["runChildren"] = (stepId, children, options) =>
     this.#steps.runChildren(stepId, children, options);
+  interruptible: StepRunner["interruptible"] = (listener) => this.#steps.interruptible(listener);
+  suspend: StepRunner["suspend"] = () => this.#steps.suspend();
   emit: StepRunner["emit"] = (channel, chunk) => this.#steps.emit(channel, chunk);
   heard: StepRunner["heard"] = () => this.#steps.heard();
 }

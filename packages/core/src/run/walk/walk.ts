@@ -70,15 +70,27 @@ export function moveAfter(walk: Walk, ended: ExecutionEnd): Move {
   return { of, next: left };
 }
 
-/** Runs the state that was entered last, along its detours, to its end. */
-export function executeEntered(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
-  const { pipeline, steps } = walk;
-  if (pipeline.interrupts.length > 0) return executeWithDetours(walk, routed);
-  return execute(executionOf(walk, routed, { signal: steps.signal, active: false, left: undefined, take: noDetour }));
+/**
+ * Runs the state that was entered last, along its detours, to its end. If a person interrupts it, the run is suspended, and the
+ * state is entered again when it resumes.
+ */
+export async function executeEntered(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
+  for (;;) {
+    const ended = await executeOnce(walk, routed);
+    const { interrupted, result } = ended;
+    if (interrupted === undefined || result.status !== "cancelled") return ended;
+    if (interrupted.now) await walk.steps.suspend();
+    addTo(walk.account, ended);
+    const { by, reason } = interrupted;
+    const next = follow(walk.pipeline.spec, walk.state, { kind: "interrupted", result, by, reason }, undefined);
+    apply(walk.state, next.patch);
+  }
 }
 
-async function executeWithDetours(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
-  const detours = new OwnDetours(walk.steps.signal, (decided) => detour(walk, decided));
+async function executeOnce(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
+  const { pipeline, steps } = walk;
+  const perform = pipeline.interrupts.length === 0 ? noDetour : (decided: Decided) => detour(walk, decided);
+  const detours = new OwnDetours(steps, pipeline.deps.secrets, perform);
   try {
     return await execute(executionOf(walk, routed, detours));
   } finally {

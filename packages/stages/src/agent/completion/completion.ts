@@ -162,9 +162,15 @@ export function firstMessage(
   const parts = [
     opening,
     sameAsRunInput(ctx) || isEmpty(ctx.input) ? "" : `Input of this stage:\n${JSON.stringify(ctx.input, null, 2)}`,
-    ctx.feedback === undefined ? "" : `Your previous attempt was rejected:\n${ctx.feedback}`,
+    feedbackText(ctx),
   ];
   return parts.filter((part) => part !== "").join("\n\n");
+}
+
+/** In a first attempt, the feedback says itself what was interrupted. */
+function feedbackText({ attempt, feedback }: StageContext): string {
+  if (feedback === undefined) return "";
+  return attempt === 1 ? feedback : `Your previous attempt was rejected:\n${feedback}`;
 }
 
 export function taskText({ task }: StageContext): string {

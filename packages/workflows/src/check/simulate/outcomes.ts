@@ -61,6 +61,7 @@ const CODES: Readonly<Record<FailureCode, true>> = {
   timer: true,
   pipeline: true,
   router: true,
+  authored: true,
   orchestrator: true,
   script: true,
   poll: true,
