@@ -1,4 +1,4 @@
-import { type Pipeline, done, fail, pipeline, to } from "@sluice/core";
+import { done, fail, type Pipeline, pipeline, to } from "@sluice/core";
 import { human, poll, type RunHandle, router, type SessionOptions, script, scriptedModel, timer } from "@sluice/stages";
 import { z } from "zod";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
@@ -29,7 +29,11 @@ function delivery(): Pipeline<{ task: string }, unknown> {
       soak: timer({ for: "1d" }),
       approve: human({ question: "Ship {{ctx.task}}?", answer: z.enum(["yes", "no"]), deadline: "3h" }),
       pick: router({ targets: ["ship", "drop"], prompt: "Choose for {{ctx.task}}." }),
-      ship: script({ command: { shell: 'echo "$FILES" && exit 3' }, env: { FILES: "{{ctx.input.files}}" } , inputSchema: files }),
+      ship: script({
+        command: { shell: 'echo "$FILES" && exit 3' },
+        env: { FILES: "{{ctx.input.files}}" },
+        inputSchema: files,
+      }),
       drop: script({ command: ["true"] }),
     },
     initial: "build",
@@ -50,22 +54,21 @@ const choose = (choice: object) => ({ calls: [{ tool: "choose", input: { choice:
 export interface DeliveryRun {
   readonly live: CommandSession;
   readonly clock: HandClock;
+  readonly pipeline: Pipeline<{ task: string }, unknown>;
   readonly handle: RunHandle<unknown>;
   view(): Promise<RunView>;
   /** Waits until an execution sleeps, and returns the view. */
   asleep(executionId: string, sleeps?: number): Promise<RunView>;
 }
 
-const CHOICES = [
-  choose({ to: "nowhere" }),
-  choose({ to: "ship", input: { files: ["a.ts"] }, reason: "it is ready" }),
-];
+const CHOICES = [choose({ to: "nowhere" }), choose({ to: "ship", input: { files: ["a.ts"] }, reason: "it is ready" })];
 
 export function beginDelivery(turns: readonly object[] = CHOICES, options: Partial<SessionOptions> = {}): DeliveryRun {
   const clock = handClock();
   const model = scriptedModel({ stages: { pick: turns } }, { clock });
   const live = commandSession({ clock, wait: true, model, ...options });
-  const handle = live.start(delivery(), { task: "v2" });
+  const made = delivery();
+  const handle = live.start(made, { task: "v2" });
   const view = async (): Promise<RunView> => viewOf(handle.runId, await readRecords(live.host, handle.runId));
   const asleep = async (executionId: string, sleeps = 1): Promise<RunView> => {
     let seen = await view();
@@ -79,7 +82,7 @@ export function beginDelivery(turns: readonly object[] = CHOICES, options: Parti
     await eventually(() => clock.waiting() > 0, "the timer");
     return seen;
   };
-  return { live, clock, handle, view, asleep };
+  return { live, clock, pipeline: made, handle, view, asleep };
 }
 
 /** Leads a run through its poll, its timer and its question to the end. */

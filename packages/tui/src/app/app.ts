@@ -51,8 +51,9 @@ export class App implements Steering {
     const width = (): number => this.#size.width;
     this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
     this.commands = options.commands;
-    this.#throttle = new FrameThrottle(clock, () =>
-      this.#overlay.viewer?.ticks === true || this.#runs.all().some(({ watch }) => isTimed(watch.view())),
+    this.#throttle = new FrameThrottle(
+      clock,
+      () => this.#overlay.viewer?.ticks === true || this.#runs.all().some(({ watch }) => isTimed(watch.view())),
     );
     this.engine = options.createEngine({
       askTrust: (question) => new Promise((resolve) => this.ask(trustQuestion(question, resolve))),

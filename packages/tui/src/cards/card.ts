@@ -57,7 +57,11 @@ export function cardHeight(stack: CardStack, body: readonly Line[]): number {
 }
 
 /** The open card in at most `height` rows: its head and its options, and as much of its body as fits. */
-export function cardLines(stack: CardStack, body: readonly Line[], { width, height, now }: CardSize): CardView | undefined {
+export function cardLines(
+  stack: CardStack,
+  body: readonly Line[],
+  { width, height, now }: CardSize,
+): CardView | undefined {
   const current = openCardOf(stack);
   if (current === undefined || height < 1) return undefined;
   const { card, open } = current;

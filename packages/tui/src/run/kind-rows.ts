@@ -44,13 +44,17 @@ function headLine(command: CommandView, width: number): Line {
   ];
   const left: Span[] = [
     { text: `${sign} `, style },
-    ...(isPoll ? [{ text: `attempt ${number} `, style: "strong" as const }] : []),
+    ...(isPoll ? [{ text: `attempt ${number}`, style: "strong" as const }] : []),
   ];
   // The first attempt of a poll shows its command.
-  if (isPoll && number > 1) return [...left, ...outcome.slice(1)];
-  left.push({ text: "$ ", style: "accent" });
+  if (isPoll && number > 1) return [...left, ...outcome];
+  left.push({ text: isPoll ? " $ " : "$ ", style: "accent" });
   const room = width - widthOf(left) - widthOf(outcome);
-  return [...left, ...cut(revealed(headOf(commandLineOf(command), MAX_COMMAND), "code"), Math.max(4, room)), ...outcome];
+  return [
+    ...left,
+    ...cut(revealed(headOf(commandLineOf(command), MAX_COMMAND), "code"), Math.max(4, room)),
+    ...outcome,
+  ];
 }
 
 /** Why it failed, and the last lines that it printed: errors first, as they say why. */
@@ -67,10 +71,12 @@ function unfolded(command: CommandView, width: number): readonly Line[] {
   const whole = words.flatMap((word, at): readonly Line[] => [
     [{ text: at === 0 ? "$ " : "  ", style: "accent" }, ...cut(revealed(word, "code"), Math.max(2, width - 2))],
   ]);
-  const streams = ([
-    ["output", stdout],
-    ["errors", stderr],
-  ] as const).flatMap(([name, text]): readonly Line[] =>
+  const streams = (
+    [
+      ["output", stdout],
+      ["errors", stderr],
+    ] as const
+  ).flatMap(([name, text]): readonly Line[] =>
     text.trim() === "" ? [] : [[{ text: `${name}:`, style: "dim" }], ...textRows(text, width, MAX_ROWS)],
   );
   const all = files.map((file): Line => [{ text: "all of it: ", style: "dim" }, ...revealed(file)]);

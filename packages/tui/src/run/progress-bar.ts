@@ -92,11 +92,7 @@ interface Cell {
 }
 
 /** The cells in rows if they fit: around one with several rows side by side, others wrapped. `at` is the active one. */
-function placed(
-  cells: readonly Cell[],
-  at: number,
-  { width, maxRows }: Drawing,
-): readonly Line[] | undefined {
+function placed(cells: readonly Cell[], at: number, { width, maxRows }: Drawing): readonly Line[] | undefined {
   const near = cells[at];
   if (near === undefined || near.rows.length < 2) {
     const rows = rowsOf(cells, width);
@@ -175,12 +171,7 @@ function cellOf(station: RailStation, level: Level, rows: number, options: Drawi
 }
 
 /** Stops below each other; if not all fit, active ones come first. */
-function stopRows(
-  stops: readonly StateStop[],
-  level: Level,
-  rows: number,
-  options: Drawing,
-): readonly Line[] {
+function stopRows(stops: readonly StateStop[], level: Level, rows: number, options: Drawing): readonly Line[] {
   const room = stops.length <= rows ? rows : rows - 1;
   const activeFirst = stops.toSorted((a, b) => Number(isActive(b)) - Number(isActive(a)));
   const chosen = new Set(activeFirst.slice(0, room));

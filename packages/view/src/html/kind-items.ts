@@ -47,12 +47,12 @@ function factsOf({ ms }: CommandView): Markup {
 
 function printedOf({ stdout, stderr, files, isWithheld }: CommandView, most: number): Markup {
   if (isWithheld === true) return NOTHING;
-  const streams = ([
-    ["output", stdout],
-    ["errors", stderr],
-  ] as const).flatMap(([name, text]) =>
-    text === "" ? [] : [html`<p class="label">${name}</p>${textBlock(text, most)}`],
-  );
+  const streams = (
+    [
+      ["output", stdout],
+      ["errors", stderr],
+    ] as const
+  ).flatMap(([name, text]) => (text === "" ? [] : [html`<p class="label">${name}</p>${textBlock(text, most)}`]));
   const whole = files.length === 0 ? [] : [html`<p class="faint">All of it: ${exact(files.join(", "))}</p>`];
   const all = [...streams, ...whole];
   return all.length === 0 ? html`<p class="faint">It printed nothing.</p>` : joined(all);

@@ -161,7 +161,9 @@ function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isI
   ];
   const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
   const wake = nextWakeAt === undefined ? [] : [`wakes at ${moment(nextWakeAt)}`];
-  const notes = [`from ${moment(startedAt)}`, ...wake, ...envelope, ...detours, ...join].map((note) => html`<li>${note}</li>`);
+  const notes = [`from ${moment(startedAt)}`, ...wake, ...envelope, ...detours, ...join].map(
+    (note) => html`<li>${note}</li>`,
+  );
   return html`<details class="stage" id="${anchor}" data-stage="${key}"${isOpen ? html` open` : NOTHING}>
 <summary><h3><span class="${tone}">${sign}</span> ${isItem ? itemName(execution) : exact(executionName(execution))} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
 <ul class="facts">${notes}</ul>

@@ -217,7 +217,12 @@ export class ExecutionReducer {
         break;
     }
     if (type === "attempt.started") this.#items.push(this.#attemptHead(attempt));
-    else if ((NOTED.has(type) || isQuestion(event)) && !isShown && !isRepeated(event) && (!line.isDetail || line.tone !== "plain"))
+    else if (
+      (NOTED.has(type) || isQuestion(event)) &&
+      !isShown &&
+      !isRepeated(event) &&
+      (!line.isDetail || line.tone !== "plain")
+    )
       this.#items.push(noteOf(line));
   }
 

@@ -21,7 +21,15 @@ export function readRecord(
   const entries = transcriptEntries(runId, [record]);
   const own = kindEntry(record);
   const { seq, incarnation } = record;
-  return { runId, seq, incarnation, events, entries, ...(own === undefined ? {} : { own }), ...(end === undefined ? {} : { end }) };
+  return {
+    runId,
+    seq,
+    incarnation,
+    events,
+    entries,
+    ...(own === undefined ? {} : { own }),
+    ...(end === undefined ? {} : { end }),
+  };
 }
 
 export interface ReaderOptions {

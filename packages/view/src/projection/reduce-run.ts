@@ -361,6 +361,7 @@ class Reducer implements RunReducer {
       ...head,
       status: isAsleep ? "sleeping" : suspended ? "suspended" : own,
       ...(wakeAt === undefined ? {} : { wakeAt }),
+      ...(isAsleep && suspended ? { unattended: true } : {}),
       ...this.#tree.view(),
       executions: this.#ordered,
       requests,

@@ -22,6 +22,8 @@ export interface RunView {
   readonly status: RunStatus;
   /** When the first of its states that sleep wakes, in epoch milliseconds; absent if none sleeps, or if nothing wakes it. */
   readonly wakeAt?: number;
+  /** Of a run that sleeps: no process executes it, so that another has to wake it. */
+  readonly unattended?: true;
   /** The state in which the run starts, once known. */
   readonly initial?: string;
   /** Every state of the pipeline in declared order; for runs of older versions, those seen so far. */
