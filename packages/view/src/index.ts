@@ -30,7 +30,7 @@ export type {
 } from "./projection/run-view.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export { COMMAND_SYMBOLS, commandLineOf, exitText } from "./words/command-words.ts";
-export { childrenText, type Hop, routeLines } from "./words/route-lines.ts";
+export { childrenText, type Hop, type RouteView, routeLines } from "./words/route-lines.ts";
 export {
   CALL_SYMBOLS,
   elapsed,
