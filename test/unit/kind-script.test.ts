@@ -5,7 +5,8 @@ import { script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type AnyScript, commandSession, node, only, PRINT_ARGUMENTS, play } from "../support/commands.ts";
-import { eventually, json } from "../support/run-kit.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { eventually, json, quiet } from "../support/run-kit.ts";
 import { isAlive } from "../support/survivors.ts";
 import { lastResults, talker } from "../support/talker.ts";
 import { tempFolder } from "../support/tools.ts";
@@ -299,13 +300,18 @@ describe("a script whose process died", () => {
     const memory = createMemoryJournals();
     const command = node(`${COUNT} if (!require("node:fs").existsSync("go")) setInterval(() => undefined, 1000)`);
     const state = only(script({ ...options, command }));
-    const first = commandSession({ workspace, host: createHost(memory.connect()) });
+    const clock = handClock();
+    const first = commandSession({ workspace, host: () => createHost(memory.connect(), { clock }) });
     const run = first.start(state, {});
     await eventually(() => existsSync(workspace.path("starts")), "the start");
-    await first.close();
+    const closed = first.close();
+    // A command that may not be repeated is given time to end.
+    await quiet();
+    clock.turn(5_000);
+    await closed;
     expect(await run).toMatchObject({ status: "suspended" });
     workspace.put("go", "");
-    const second = commandSession({ workspace, host: createHost(memory.connect()) });
+    const second = commandSession({ workspace, host: () => createHost(memory.connect()) });
     const result = await second.resume(state, run.runId);
     return { output: result.status === "completed" ? json(result.output) : result, starts: workspace.text("starts") };
   }

@@ -76,7 +76,8 @@ export function readDefinition(definition: PipelineDefinition): {
   const named = readStates(report, definition.stages);
   const orchestrator = readOrchestrator(report, definition, named);
   const states = orchestrator === undefined ? named : new Map([...named, [ORCHESTRATOR, orchestrator]]);
-  const initial = definition.initial ?? (orchestrator === undefined ? "" : ORCHESTRATOR);
+  const isOrchestrated = orchestrator !== undefined && definition.initial === undefined;
+  const initial = isOrchestrated ? ORCHESTRATOR : String(definition.initial);
   const meta = readMeta(report, definition.meta);
   const facts = {
     id,

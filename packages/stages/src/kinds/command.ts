@@ -297,6 +297,7 @@ function readSecrets(report: Report, secrets: unknown, env: ReadonlyMap<string, 
       report.add(path, "is not the name of a variable");
       return [];
     }
+    if (/^(?:PATH|HOME|PWD|OLDPWD)$/.test(name)) report.add(path, `${name} is what every program needs, and no secret`);
     if (env.has(name))
       report.add(path, `${name} is also set in env`, "remove it there: its value comes from the session");
     return [name];

@@ -1,4 +1,4 @@
-import type { ActOutcome, ActScope, AnyState, Json, State, StateExecutor } from "@sluice/core";
+import type { ActOutcome, ActScope, AnyState, Json, State, StateExecutor, StepCall } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
 import {
   type CommandFields,
@@ -16,9 +16,9 @@ import {
   type CommandEnd,
   type CommandStart,
   type CommandWorld,
-  endLost,
   renderCommand,
   runCommand,
+  wasLost,
 } from "./run-command.ts";
 import { NO_STREAMS, parsedObject, type Streams } from "./streams.ts";
 
@@ -146,23 +146,24 @@ function attemptsOf(
   { command, rendered, options, deadline }: Attempts,
 ): (number: number) => Promise<AttemptEnd> {
   const { clock } = world;
-  let isFirst = true;
   return (number) => {
     const step = `attempt/${number}`;
-    return scope.steps.run(step, async ({ signal }): Promise<AttemptEnd> => {
-      // An earlier process may have died during the first attempt that this one runs.
-      if (isFirst) await endLost(scope, step, clock);
-      isFirst = false;
+    const run = async ({ opened, signal }: StepCall): Promise<AttemptEnd> => {
+      // An attempt only asks, so one that was lost is made again.
+      await wasLost(scope, step, opened, clock);
       const left = deadline - clock.now();
       if (left <= 0) return { kind: "late", endedAt: clock.now() };
+      const isLast = left <= command.timeoutMs;
       const start: CommandStart = {
         ...{ command, rendered, step },
-        timeoutMs: Math.min(command.timeoutMs, left),
+        timeoutMs: isLast ? left : command.timeoutMs,
         parse: parsedObject,
         counts: (exitCode) => !options.notYetCodes.includes(exitCode),
       };
-      return await runCommand(scope, world, start, signal);
-    });
+      const end = await runCommand(scope, world, start, signal);
+      return isLast && end.kind === "broken" && end.cause === "timeout" ? { ...end, cause: "total" } : end;
+    };
+    return scope.steps.run(step, run, { open: { events: [] } });
   };
 }
 

@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type ActScope, type Clock, isSluiceError, type Json, type StageContext } from "@sluice/core";
+import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../tools/bash/process.ts";
 import { systemCode } from "../tools/files/results.ts";
@@ -32,6 +32,7 @@ export type Cause =
   | "input" // a value of the run cannot be an argument
   | "spawn" // it could not be started
   | "timeout"
+  | "total" // the same, at the end of the whole poll
   | "exit" // its exit code, or a signal that ended it
   | "output" // it printed too much
   | "lost"; // the process that ran it died before it ended
@@ -104,7 +105,7 @@ export async function runCommand(
 ): Promise<CommandEnd> {
   const { command, rendered, timeoutMs } = start;
   const { workspace, runId } = scope.ctx;
-  const key = callKey(scope, start.step);
+  const key = callKey(scope, start.step, scope.steps.incarnation);
   const cwd = resolve(workspace, command.cwd);
   const broken = (cause: Cause, message: string, streams: Streams = NO_STREAMS): CommandEnd => ({
     ...{ kind: "broken", cause, message: scope.secrets.text(message), ...streams },
@@ -215,14 +216,21 @@ export function lostCommand({ title }: CommandSpec, clock: Clock): CommandEnd {
   return { kind: "broken", cause: "lost", message, ...NO_STREAMS, endedAt: clock.now() };
 }
 
-/** Stops processes of a start that outlived the process of Sluice that they belonged to. */
-export async function endLost(scope: ActScope, step: string, clock: Clock): Promise<void> {
-  await endSurvivors(callKey(scope, step), clock);
+/** Whether another process of Sluice began this step and died. Then what it started is stopped first. */
+export async function wasLost(
+  scope: ActScope,
+  step: string,
+  opened: StepCall["opened"],
+  clock: Clock,
+): Promise<boolean> {
+  if (opened === undefined || opened.incarnation === scope.steps.incarnation) return false;
+  await endSurvivors(callKey(scope, step, opened.incarnation), clock);
+  return true;
 }
 
-/** Names a start in the environment of its processes, the same in every process of Sluice. */
-function callKey({ ctx, executionId }: ActScope, step: string): string {
-  return hash("sha256", JSON.stringify([ctx.runId, executionId, ctx.attempt, step])).slice(0, 32);
+/** Names a start in the environment of its processes. */
+function callKey({ ctx, executionId }: ActScope, step: string, incarnation: string): string {
+  return hash("sha256", JSON.stringify([ctx.runId, executionId, ctx.attempt, step, incarnation])).slice(0, 32);
 }
 
 async function folderFault(path: string): Promise<string | undefined> {

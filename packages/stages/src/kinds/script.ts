@@ -2,7 +2,7 @@ import type { AnyState, Json, State, StateExecutor } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
 import { type CommandFields, type CommandOptions, commandOf, commandState, type ScriptOutput } from "./command.ts";
 import { failedBefore, outcomeOf, renderedIn } from "./command-outcome.ts";
-import { type CommandWorld, endLost, lostCommand, renderCommand, runCommand } from "./run-command.ts";
+import { type CommandWorld, lostCommand, renderCommand, runCommand, wasLost } from "./run-command.ts";
 import { parsedOutput } from "./streams.ts";
 
 /** The kind of states that run a command. */
@@ -40,6 +40,8 @@ export function script(given: CommandFields & { readonly repeat?: boolean }): St
 
 /** The name of its only step. */
 const STEP = "command";
+/** A command that nobody may repeat gets this long to end when its run is suspended. */
+const GRACE_MS = 5_000;
 
 /** The executor of states that run a command. */
 export function scriptExecutor(world: CommandWorld): StateExecutor {
@@ -56,14 +58,12 @@ export function scriptExecutor(world: CommandWorld): StateExecutor {
       const end = await scope.steps.run(
         STEP,
         async ({ opened, signal }) => {
-          if (opened !== undefined && opened.incarnation !== scope.steps.incarnation) {
-            await endLost(scope, STEP, world.clock);
-            if (!mayRepeat) return lostCommand(command, world.clock);
-          }
+          const isLost = await wasLost(scope, STEP, opened, world.clock);
+          if (isLost && !mayRepeat) return lostCommand(command, world.clock);
           const start = { command, rendered, step: STEP, timeoutMs, parse: parsedOutput, counts: () => true };
           return await runCommand(scope, world, start, signal);
         },
-        { open: { events: [] } },
+        { open: { events: [] }, graceMs: mayRepeat ? 0 : GRACE_MS },
       );
       return outcomeOf(SCRIPT, command, end, scope);
     },
