@@ -89,6 +89,7 @@ export function runView(more: Partial<RunView> = {}): RunView {
     decisions: [],
     approvals: new Map(),
     people: [],
+    messages: [],
     calls: 0,
     spans: new ListBuilder<never>().view(),
     forks: [],

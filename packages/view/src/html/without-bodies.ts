@@ -27,6 +27,7 @@ export function withoutBodies(view: RunView): RunView {
     executions: view.executions.map(executionWithout),
     decisions: view.decisions.map(decisionWithout),
     routes: view.routes.map((route) => routeWithout(route, eventIn, stateIn)),
+    messages: view.messages.map((message) => ({ ...message, text: "" })),
     path: view.path.map((hop) => hopWithout(hop, eventIn)),
     requests: requests.map((request) => ({
       ...request,

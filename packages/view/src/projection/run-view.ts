@@ -51,6 +51,8 @@ export interface RunView {
   readonly approvals: ReadonlyMap<string, number>;
   /** Names of those who answered requests or sent messages. */
   readonly people: readonly string[];
+  /** Messages of people that a model has read, oldest first. */
+  readonly messages: readonly MessageView[];
   /** Limits that are near or reached, each with its latest message. */
   readonly caps: readonly CapView[];
   readonly usage: Usage;
@@ -283,6 +285,20 @@ export interface DecisionView {
   readonly digest: string;
   /** Whether the grant was used. */
   readonly used: boolean;
+}
+
+/** A message to a run that a model has read. */
+export interface MessageView {
+  readonly runId: string;
+  readonly executionId: string;
+  /** The turn before which it was read. */
+  readonly turn: number;
+  readonly by: string;
+  readonly text: string;
+  /** `followUp`: it waited for the next execution of an agent. */
+  readonly kind: "steer" | "followUp";
+  /** Epoch milliseconds. */
+  readonly sentAt: number;
 }
 
 export interface DeniedCall {
