@@ -9,6 +9,8 @@ import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { workedMs } from "../../packages/view/src/words/symbols.ts";
 import { beginDelivery, playDelivery } from "../support/kinds-run.ts";
+import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
+import { pageOf, reportOf, soundPage } from "../support/report-kit.ts";
 import { eventsOf, eventually } from "../support/run-kit.ts";
 import { plain, readRecords, textOf, viewOf } from "../support/run-views.ts";
 
@@ -160,6 +162,38 @@ test("a run that is suspended while it sleeps says when it wakes, and wakes late
   expect(said).toContain("soak#1 woke 7.0 s after its time");
   await run.live.close();
   await again;
+});
+
+test("the report has the sleeps, the attempts, the streams, the answer and the targets of a choice", async () => {
+  const run = await playDelivery();
+  const { page } = await reportOf(run.live.host, run.handle.runId);
+  const root = soundPage(page);
+  const timeline = textIn(sectionIn(root, "timeline"));
+  expect(timeline).toContain("asleep until 1970-01-02 00:01:31Z, 24 h 0 min");
+  expect(timeline).toContain("ready#1: done, from 0 ms, for 1 min 30 s: sleep 1 min 30 s");
+  const stages = textIn(sectionIn(root, "stages"));
+  expect(stages).toMatch(/ready#1 done 0 ms · 3 sleeps/);
+  expect(stages).toMatch(/4 attempts of a command.*1\s*↻ not yet, exit 1.*1970-01-01 00:00:31Z.*try 1.*4\s*✔ done, exit 0.*try 4/s);
+  expect(stages).toMatch(/✔ done, exit 0 command …\/node -e .*output\s*built\s*errors\s*1 warning/s);
+  expect(stages).toMatch(/✖ failed, exit 3 command echo "\$FILES" && exit 3/);
+  expect(stages).toContain("asks: Ship v2? (until 1970-01-02 03:01:31Z)");
+  expect(stages).toMatch(/answered: value by ann.*answer\s*yes/s);
+  expect(stages).toContain("waited 24 h 0 min");
+  const routes = sectionIn(root, "routes");
+  expect(textIn(routes)).toMatch(/3 targets considered.*nowhere\s*✖ refused.*no target.*ship\s*✔ chosen.*drop\s*○ not chosen/s);
+  expect(textIn(routes)).toContain("✖ refused nowhere");
+  expect(elementsIn(routes).filter(({ tag }) => tag === "details").every(({ attributes }) => !attributes.has("open"))).toBe(true);
+});
+
+test("a pipeline that keeps its contents out of reports keeps out what commands print and people answer", async () => {
+  const run = await playDelivery();
+  const seen = await run.view();
+  const page = pageOf({ ...seen, meta: { captureOutput: false } });
+  const stages = textIn(sectionIn(soundPage(page), "stages"));
+  for (const hidden of ["built", "1 warning", "try 1", "1 turn", "Ship v2", "yes", "it is ready", "nowhere", "-e"])
+    expect([hidden, page.includes(`>${hidden}`)]).toEqual([hidden, false]);
+  expect(stages).toMatch(/✔ done, exit 0/);
+  expect(stages).toContain("4 attempts of a command");
 });
 
 /** An event as a journal has it. */

@@ -124,6 +124,7 @@ export const randomView: fc.Arbitrary<RunView> = fc
       turn: fc.nat({ max: 99 }),
       tokens: count,
       startedAt: count,
+      nextWakeAt: fc.option(fc.constantFrom(0, 1_000, 1e15, 1e300), { nil: undefined }),
     });
     const hop = fc.record({
       runId: fc.constant("r1"),
@@ -152,8 +153,12 @@ export const randomView: fc.Arbitrary<RunView> = fc
             turnCap: 20,
             targets: targets[at] ?? [],
           })),
-          executions: executions.map(({ tokens, stateId, ...rest }) =>
-            execution(stateId, { ...rest, usage: { inputTokens: tokens, outputTokens: 1, costUsd: tokens / 1e6 } }),
+          executions: executions.map(({ tokens, stateId, nextWakeAt, ...rest }) =>
+            execution(stateId, {
+              ...rest,
+              ...(nextWakeAt === undefined ? {} : { nextWakeAt }),
+              usage: { inputTokens: tokens, outputTokens: 1, costUsd: tokens / 1e6 },
+            }),
           ),
           path,
           forks:

@@ -1,6 +1,7 @@
 import type { Json } from "@sluice/core";
 import { itemKeyOf, parseRequestId, parseSiblingId } from "@sluice/core/runtime";
 import { timeLeft } from "@sluice/view";
+import { timeAt } from "@sluice/view/words";
 import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
@@ -158,8 +159,8 @@ function headLines(stack: CardStack, card: Card, columns: number, now: number): 
 
 /** How long a question with a deadline can still be answered. */
 function timeOf({ body }: Card["request"], now: number): Line {
-  const { until } = body;
-  if (typeof until !== "number") return [];
+  const until = timeAt(body, "until");
+  if (until === undefined) return [];
   return [{ text: until <= now ? " · time is up" : ` · ${timeLeft(until, now)} left`, style: "notice" }];
 }
 

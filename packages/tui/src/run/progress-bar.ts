@@ -20,7 +20,7 @@ import {
   workedMs,
 } from "@sluice/view";
 import { cut, type Line, pad, widthOf } from "@sluice/view/text";
-import { shortKey } from "@sluice/view/words";
+import { shortKey, textAt, timeAt } from "@sluice/view/words";
 
 export interface ProgressBarOptions {
   /** Columns; no row is wider. */
@@ -39,9 +39,10 @@ interface Drawing extends ProgressBarOptions {
 
 function deadlinesIn({ requests }: RunView): ReadonlyMap<string, number> {
   return new Map(
-    requests.flatMap(({ runId, body: { executionId, until } }) =>
-      typeof executionId === "string" && typeof until === "number" ? [[executionKey(runId, executionId), until]] : [],
-    ),
+    requests.flatMap(({ runId, body }) => {
+      const [executionId, until] = [textAt(body, "executionId"), timeAt(body, "until")];
+      return until === undefined ? [] : [[executionKey(runId, executionId), until] as const];
+    }),
   );
 }
 

@@ -127,10 +127,11 @@ function itemName({ item, stateId }: ExecutionView): Markup {
 }
 
 function factsOf(execution: ExecutionView, end: number): readonly string[] {
-  const { attempt, turns, usage, sleeps } = execution;
+  const { attempt, turns, turnCap, usage, sleeps } = execution;
   return [
     ...(attempt > 1 ? [count(attempt, "attempt")] : []),
-    count(turns, "turn"),
+    // A state without a model has none.
+    ...(turns > 0 || turnCap !== undefined ? [count(turns, "turn")] : []),
     milliseconds(workedMs(execution, end)),
     ...(sleeps > 0 ? [count(sleeps, "sleep")] : []),
     ...(turns > 0 ? [spending(usage)] : []),

@@ -2,7 +2,7 @@ import { field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/cor
 import { addUsage, itemKeyOf } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
-import { numberAt, textAt, textsAt, usageAt } from "../words/fields.ts";
+import { numberAt, textAt, textsAt, timeAt, usageAt } from "../words/fields.ts";
 import type { ExecutionStatus } from "../words/symbols.ts";
 import { oneLine } from "../words/words.ts";
 import { ListBuilder } from "./append-only-list.ts";
@@ -173,8 +173,7 @@ export class ExecutionReducer {
         break;
       case "sleep.started": {
         this.#sleeps += 1;
-        const until = field(data, "until");
-        this.#nextWakeAt = typeof until === "number" ? until : undefined;
+        this.#nextWakeAt = timeAt(data, "until");
         this.#running();
         break;
       }
