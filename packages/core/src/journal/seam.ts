@@ -161,6 +161,8 @@ export type SleepEnd = "time" | "signal" | "cancelled";
 export interface WaitOptions {
   /** Milliseconds from when the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
+  /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
+  readonly until?: number | undefined;
   /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
   readonly clean?: (payload: Json) => Json;
 }
@@ -241,8 +243,6 @@ export interface SignalMessage {
   readonly payload: Json;
   /** For answers: the digest that the answer is about. */
   readonly digest?: string;
-  /** For answers: the request's deadline, in epoch milliseconds, which its body says as `until`. */
-  readonly until?: number;
   readonly by: string;
 }
 /** `expired`: the deadline of the request has passed. */

@@ -171,10 +171,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
-      const at = clock.now();
-      // The run decides by the time of the signal; whoever answers late learns it at once.
-      const isLate = message.until !== undefined && at > message.until;
-      return isLate ? "expired" : await store.putSignal(runId, message, at);
+      return await store.putSignal(runId, message, clock.now());
     },
 
     async cancel(runId, reason, by) {
