@@ -1,9 +1,9 @@
 import { messageOf, type Problem } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
+import { ORCHESTRATED_ENDS, ORCHESTRATOR, orchestratorState } from "./agents/orchestrator.ts";
 import { type AnyChoice, declaredTargets, eventFault, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
-import { ORCHESTRATED_ENDS, ORCHESTRATOR, orchestratorState } from "./orchestrator.ts";
 import { readPathScope } from "./patterns/path-scope.ts";
 import type { StageContext, StageResult } from "./result.ts";
 import type {
@@ -76,7 +76,8 @@ export function readDefinition(definition: PipelineDefinition): {
   const named = readStates(report, definition.stages);
   const orchestrator = readOrchestrator(report, definition, named);
   const states = orchestrator === undefined ? named : new Map([...named, [ORCHESTRATOR, orchestrator]]);
-  const initial = definition.initial ?? (orchestrator === undefined ? "" : ORCHESTRATOR);
+  const isOrchestrated = orchestrator !== undefined && definition.initial === undefined;
+  const initial = isOrchestrated ? ORCHESTRATOR : String(definition.initial);
   const meta = readMeta(report, definition.meta);
   const facts = {
     id,

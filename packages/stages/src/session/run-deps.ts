@@ -38,9 +38,8 @@ import {
   type ProjectNeeds,
   projectNeeds,
 } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { callModel } from "../agent/model-call.ts";
-import { orchestratorExecutor } from "../agent/orchestrator/executor.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {
   JOURNAL_VERSION,
@@ -112,11 +111,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (held.sandbox.wall === undefined && !held.sandbox.isLost) return undefined;
     return await held.sandbox.run(program, held.planFor(reach, serverPlan().readOnly));
   };
-  const agent = agentExecutor(modelFor, factsOf, caller);
-  const router = agentExecutor(modelFor, factsOf, caller, "router");
-  const orchestrator = orchestratorExecutor(modelFor, factsOf, caller);
+  const kinds = kindExecutors({ clock, env, walled });
   const executors = new Map<string, StateExecutor>(
-    [agent, router, orchestrator, ...kindExecutors({ clock, env, walled }), ...(options.executors ?? [])].map((one) => [
+    [...modelExecutors(modelFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
       one.kind,
       one,
     ]),
