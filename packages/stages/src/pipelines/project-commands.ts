@@ -5,7 +5,7 @@ import type { ScriptOutput } from "../kinds/commands/command.ts";
 import { script } from "../kinds/script.ts";
 
 /** Exact commands: a further option could name a program to run or a file to write. Anything else needs approval. */
-export const TEST_COMMANDS = [
+export const TEST_COMMANDS: readonly string[] = [
   "npm test",
   "npm run test",
   "pnpm test",
@@ -27,7 +27,7 @@ export const TEST_COMMANDS = [
   "cargo test",
   "make test",
 ];
-export const LINT_COMMANDS = [
+export const LINT_COMMANDS: readonly string[] = [
   "npm run lint",
   "pnpm lint",
   "pnpm run lint",
