@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { checkPipeline, done, type Json, type JsonObject, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { script } from "@sluice/stages";
+import { poll, replayRun, script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type AnyScript, commandSession, node, only, PRINT_ARGUMENTS, play } from "../support/commands.ts";
@@ -342,7 +342,7 @@ describe("a script whose process died", () => {
     const clock = handClock();
     const first = commandSession({ workspace, host: () => createHost(memory.connect(), { clock }) });
     const run = first.start(state, {});
-    await eventually(() => existsSync(workspace.path("starts")), "the start");
+    await eventually(() => existsSync(workspace.path("starts")) && workspace.text("starts") === "x", "the start");
     const closed = first.close();
     // A command that may not be repeated is given time to end.
     await quiet();
@@ -366,6 +366,69 @@ describe("a script whose process died", () => {
     expect(output).toMatchObject({ exitCode: 0 });
     expect(starts).toBe("xx");
   });
+});
+
+test("a script that a person interrupts leaves what it had printed, and runs again with the next visit", async () => {
+  const workspace = tempFolder();
+  const memory = createMemoryJournals();
+  const program = `
+    const { appendFileSync, existsSync } = require("node:fs");
+    console.log("half");
+    appendFileSync("starts", "x");
+    if (!existsSync("go")) setInterval(() => undefined, 1000);
+  `;
+  const feedback: (string | undefined)[] = [];
+  const precondition: AnyScript["precondition"] = (ctx) => {
+    feedback.push(ctx.feedback);
+    return "proceed";
+  };
+  const state = only(script({ command: node(program), precondition }));
+  const first = commandSession({ workspace, host: () => createHost(memory.connect()) });
+  const run = first.start(state, {});
+  await eventually(() => existsSync(workspace.path("starts")) && workspace.text("starts") === "x", "the start");
+  await run.interrupt("the wrong folder");
+  expect(await run).toMatchObject({ status: "suspended", reason: "interrupted" });
+  workspace.put("go", "");
+  const second = commandSession({ workspace, host: () => createHost(memory.connect()) });
+  expect(await second.resume(state, run.runId)).toMatchObject({ status: "completed", output: { stdout: "half" } });
+  expect(workspace.text("starts")).toBe("xx");
+  expect(feedback).toEqual([undefined, expect.stringContaining('"stdout":"half"')]);
+});
+
+test("a replay of scripts and polls starts nothing, and finds what was recorded", async () => {
+  const workspace = tempFolder();
+  const build = script({
+    command: { shell: "echo x >> starts; echo '{\"version\":1}'" },
+    output: z.object({ version: z.number() }),
+  });
+  const check = poll({ command: { shell: "echo y >> starts; test $(wc -l < starts) -ge 3" }, every: "1s" });
+  const building = pipeline({
+    id: "building",
+    input: { type: "object" },
+    stages: { build, check },
+    initial: "build",
+    next: {
+      build: ({ output }) => (output.parsed.version === 1 ? to("check") : done("")),
+      check: ({ output }) => done(output.attempts),
+    },
+  });
+  const session = commandSession({ workspace });
+  const { runId, ...end } = await session.run(building, {});
+  expect(end).toMatchObject({ status: "completed", output: 2 });
+  const replay = await replayRun(building, await session.host.journal(runId));
+  expect(replay).toMatchObject({ identical: true, status: "completed" });
+  expect(workspace.text("starts")).toBe("x\ny\ny\n");
+});
+
+test("a long output is not written through a link that leads elsewhere", async () => {
+  const workspace = tempFolder();
+  const outside = tempFolder();
+  mkdirSync(workspace.path(".sluice"));
+  symlinkSync(outside.root, workspace.path(".sluice/output"));
+  const { output } = await play(script({ command: node("console.log('x'.repeat(20000))") }), {}, { workspace });
+  expect(output).toMatchObject({ stdout: expect.stringMatching(/could not be saved: \.sluice\/output is a link/) });
+  expect(output).not.toHaveProperty("stdoutFile");
+  expect(readdirSync(outside.root, { recursive: true }).filter((name) => String(name).endsWith(".txt"))).toEqual([]);
 });
 
 describe("a mistake in a script", () => {
