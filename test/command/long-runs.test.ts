@@ -69,3 +69,47 @@ test("a run is killed in every sleep and while it waits, is woken and answered b
   expect(model.asked(place.key).map(({ stage, turn }) => `${stage} ${turn}`)).toEqual(["choose 0"]);
   expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
 });
+
+function runOf(pipeline: string, ...flags: readonly string[]): readonly string[] {
+  return ["run", `${pipelineFile("release.ts")}#${pipeline}`, "Now", "--answers", "any", ...flags];
+}
+/** Starts a run, and kills its process when it has asked. */
+async function killedAsking(
+  place: Place,
+  pipeline: string,
+): Promise<{ readonly runId: string; readonly requestId: string }> {
+  const first = place.start(runOf(pipeline, "--wait", "--output-format", "stream-json"));
+  await first.event(({ type }) => type === "request.opened");
+  await first.kill();
+  const [request] = await place.look((host) => host.requests());
+  return request ?? expect.fail("there is no request");
+}
+
+test("a question takes a text from sluice answer, and JSON is text where that fits", async () => {
+  const place = createPlace("http://127.0.0.1:9");
+  const { runId, requestId } = await killedAsking(place, "asking");
+  const shown = await place.run(["show", runId]);
+  expect(shown.stdout).toContain("Now?");
+  expect(await place.run(["answer", runId, requestId, "--value", "123"])).toMatchObject({ code: 0 });
+  expect(await place.run(["wake"])).toMatchObject({ code: 0 });
+  expect(await place.look((host) => host.get(runId))).toMatchObject({ end: { value: { output: "123" } } });
+});
+
+test("after the deadline of a question, an answer is refused, and a wake continues the run without one", async () => {
+  const place = createPlace("http://127.0.0.1:9");
+  const { runId, requestId } = await killedAsking(place, "hurried");
+  await due(place);
+  const late = await place.run(["answer", runId, requestId, "--value", "yes"]);
+  expect(late).toMatchObject({ code: 1, stderr: expect.stringContaining("the deadline") });
+  expect(await place.run(["wake"])).toMatchObject({ code: 0 });
+  expect(await place.look((host) => host.get(runId))).toMatchObject({
+    end: { value: { output: { cause: "timeout" } } },
+  });
+});
+
+test("without anyone to answer, a question fails at once, and a route can lead on", async () => {
+  const place = createPlace("http://127.0.0.1:9");
+  const ended = await place.run(runOf("hurried", "--headless", "--output-format", "json"));
+  expect(ended).toMatchObject({ code: 0 });
+  expect(JSON.parse(ended.stdout)).toMatchObject({ output: { cause: "no_interactor" } });
+});
