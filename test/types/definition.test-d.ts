@@ -13,7 +13,7 @@ import {
   to,
 } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import { final, state } from "../../packages/core/src/definition/state.ts";
 import type { EventOutput, In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
 

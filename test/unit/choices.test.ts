@@ -3,7 +3,7 @@ import { z } from "zod";
 import { isJson } from "../../packages/core/src/base/json.ts";
 import { cancel, done, fail, fanOut, forEach, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import { resolveChoice } from "../../packages/core/src/machine/resolve-choice.ts";
 import { focusedStage, plainStage } from "../support/definition.ts";
 

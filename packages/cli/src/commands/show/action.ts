@@ -1,4 +1,4 @@
-import type { Json, JsonObject, RunHost } from "@sluice/core";
+import type { Json, JsonObject, RunHost, RunSummary } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
@@ -18,6 +18,7 @@ import {
   withCode,
 } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
+import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
@@ -75,6 +76,7 @@ function jsonOf({ run, started, totals, requests, route, output, error }: Shown,
     runId: run.runId,
     status: run.status,
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.wakeAt === undefined ? {} : { wakeAt: run.wakeAt }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     pipeline: textAt(started, "pipeline"),
     task: textAt(started.input, "task"),
@@ -115,12 +117,6 @@ function textOf(
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
-  const why =
-    run.suspended === undefined
-      ? ""
-      : run.suspended === "waiting"
-        ? " (waiting for an answer)"
-        : " (stopped in between)";
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
@@ -130,12 +126,13 @@ function textOf(
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
+    ...(run.wakeAt === undefined ? [] : [["wakes at", timeWithCountdown(run.wakeAt, Date.now())]]),
     ...(originOf(started) === "" ? [] : [["origin", oneLine(originOf(started))]]),
     ...(run.owner === undefined ? [] : [["owner", oneLine(run.owner)]]),
     ["usage", spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
-  const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
+  const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${whyText(run)}`, ...facts.map((fact) => `  ${fact}`)];
   if (totals.stages.length > 0) lines.push("", ...stageRows(totals));
   if (totals.denied.length > 0) {
     lines.push("", "denied calls:");
@@ -151,6 +148,13 @@ function textOf(
   if (run.status === "suspended")
     lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0)))}`);
   return lines;
+}
+
+function whyText({ suspended }: RunSummary): string {
+  if (suspended === undefined) return "";
+  return { waiting: " (waiting for an answer)", sleeping: " (sleeping)", interrupted: " (stopped in between)" }[
+    suspended
+  ];
 }
 
 /** Items of a list that each have a row; of a longer list, only those that did not complete. */
