@@ -12,7 +12,8 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
-export type { Command, CommandOptions, ScriptOutput } from "./kinds/command.ts";
+export type { Command, CommandOptions, ScriptOutput } from "./kinds/commands/command.ts";
+export { removeOutputs } from "./kinds/commands/streams.ts";
 export { type Duration, durationText, parseDuration } from "./kinds/duration.ts";
 export { type HumanOptions, human } from "./kinds/human.ts";
 export type { KindCommon } from "./kinds/kind-common.ts";

@@ -29,7 +29,7 @@ import { modelExecutors } from "../agent/choosing/executors.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
-import { declaredSecrets } from "../kinds/command.ts";
+import { declaredSecrets } from "../kinds/commands/command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";

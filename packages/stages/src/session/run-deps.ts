@@ -49,7 +49,7 @@ import {
   startedIn,
 } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { declaredSecrets } from "../kinds/command.ts";
+import { declaredSecrets } from "../kinds/commands/command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
