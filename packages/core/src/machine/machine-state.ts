@@ -79,6 +79,8 @@ export interface Entered {
   readonly arrivedBy?: Arrival;
   /** After an interruption by a person: what the execution before this one left. */
   readonly feedback?: string;
+  /** After an interruption by a person: interrupts that the execution before this one started, and that no handler has handled. */
+  readonly missed?: readonly { readonly interrupt: string; readonly files: readonly string[] }[];
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -104,7 +106,9 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "feedback"> & { readonly joined?: Joined };
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "feedback" | "missed"> & {
+    readonly joined?: Joined;
+  };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
   /** Before `enter`: the execution of the state that was entered last waits. */
@@ -198,10 +202,10 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    const { arrivedBy, feedback } = enter;
+    const { arrivedBy, feedback, missed } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
     state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
-    if (feedback !== undefined) state.at = { ...state.at, feedback };
+    if (feedback !== undefined) state.at = { ...state.at, feedback, ...(missed === undefined ? {} : { missed }) };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }

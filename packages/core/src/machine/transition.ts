@@ -7,6 +7,7 @@ import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
 import {
   contextOf,
   countOf,
+  type Entered,
   enteredOf,
   type Joined,
   type MachineView,
@@ -34,6 +35,8 @@ export type MachineInput =
       readonly by: string;
       /** Empty if the person gave none. */
       readonly reason: string;
+      /** Interrupts that its calls started before, to be handled in the next visit. */
+      readonly missed?: Entered["missed"];
     }
   /** The state that was entered last asks to move. `ctx` is what its hooks read; without it the view's own context. */
   | { readonly kind: "event"; readonly event: string; readonly data: JsonObject; readonly ctx?: StageContext }
@@ -342,6 +345,7 @@ function again(
     feedback: interruptedFeedback(`${state}#${visit}`, interrupted),
     ...(arrivedBy === undefined ? {} : { arrivedBy }),
     ...(view.joined === undefined ? {} : { joined: view.joined }),
+    ...(interrupted.missed === undefined ? {} : { missed: interrupted.missed }),
   };
   return { effect: { kind: "enter", state, input }, patch: { ...patch, enter }, trace };
 }

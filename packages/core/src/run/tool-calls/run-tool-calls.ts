@@ -18,11 +18,12 @@ import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import { eventWords } from "../event-words.ts";
+import type { MatchedInterrupt } from "../execution.ts";
 import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
-import { handleInterrupt, type MatchedInterrupt } from "./interrupts.ts";
+import { handleInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
 import { bytesOf, withinResultLimit } from "./result-limit.ts";
@@ -46,7 +47,7 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
   const notes: ToolCallContext["notes"] = {};
   const of: ToolCallContext = { attempt, policy: policyOf(attempt, entry, notes), notes, openRequests: new Set() };
   const ids = new Set<string>();
-  let interrupts = 0;
+  let interrupts = attempt.handled;
   // A new transcript: its model has made no call before.
   const { last, times } = NO_CALLS;
   attempt.used.calls = { ...attempt.used.calls, last, times };
@@ -64,8 +65,12 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
   /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
   const handle = async (matched: readonly MatchedInterrupt[]): Promise<readonly HandledInterrupt[]> => {
     const handled: HandledInterrupt[] = [];
-    for (const one of matched) {
-      if (isCancelled(of)) break;
+    for (const [index, one] of matched.entries()) {
+      if (isCancelled(of)) {
+        // A person interrupted the execution: what its call started waits for the next one.
+        attempt.missed.push(...matched.slice(index));
+        break;
+      }
       const end = await handleInterrupt(of, one, interrupts);
       interrupts += 1;
       if (end !== undefined) handled.push(end);
