@@ -379,7 +379,7 @@ function arrivalBy({ event, rationale }: NextDecision): Arrival | undefined {
 function endAt(
   { states }: PipelineSpec,
   view: MachineView,
-  { input, failure }: Move,
+  { input, failure, trace }: Move,
   choice: Extract<ResolvedChoice, { readonly kind: "to" }>,
   isJoin = input.kind === "children" && failure === undefined,
 ): MachineEnd | undefined {
@@ -395,9 +395,28 @@ function endAt(
     case "completed":
       return { ...completedEnd(view, output, `in ${state}`), state };
     case "failed":
-      return { status: "failed", code: "failed", message: `ended in state ${state}`, state };
+      return { status: "failed", code: "failed", message: `ended in state ${state}${ledBy(view, input, trace.event)}`, state };
     case "cancelled":
-      return { status: "cancelled", reason: `ended in state ${state}`, state };
+      return { status: "cancelled", reason: `ended in state ${state}${ledBy(view, input, trace.event)}`, state };
+  }
+}
+
+/** What led to a final state, for people: it is often the only error that they see. */
+function ledBy(view: MachineView, input: MachineInput, event: string | undefined): string {
+  if (event !== undefined) return `, by the event ${event} of state ${enteredOf(view).state}`;
+  switch (input.kind) {
+    case "children": {
+      const failure = fanOutFailure(view, input.ended);
+      return failure === undefined ? "" : `, after ${failure.message}`;
+    }
+    case "result": {
+      const { state } = enteredOf(view);
+      const { result } = input;
+      if (result.status === "failed") return `, after state ${state} failed (${result.code}): ${result.message}`;
+      return result.status === "completed" ? `, after state ${state}` : `, after state ${state} was ${result.status}`;
+    }
+    default:
+      return "";
   }
 }
 
