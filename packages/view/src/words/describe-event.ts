@@ -224,7 +224,7 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "execution.interrupted":
       return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
-      return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
+      return words("interrupt", `${text("interrupt")}: ${changedFiles(data)}, to ${text("to")}`, NOTICE);
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "sleep.started":
@@ -274,6 +274,12 @@ export function approvalWords(body: Json | undefined): string {
   const reasons = [message, rationale === "" ? "" : `the stage says: ${rationale}`].filter((reason) => reason !== "");
   const why = reasons.length === 0 ? "" : `: ${reasons.join("; ")}`;
   return `${textAt(body, "from")} -> ${to}${event === "" ? "" : `, by ${event}`}${why}`;
+}
+
+/** The files that started an interrupt; it may be unknown which ones changed. */
+export function changedFiles(data: Json): string {
+  const files = textsAt(data, "files");
+  return files.length === 0 ? "unknown files" : files.join(", ");
 }
 
 /** The words of events that only an audit shows. */
