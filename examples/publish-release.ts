@@ -53,12 +53,16 @@ const PUBLISH = `
 `;
 
 const published: unknown[] = [];
-const registry = createServer(async (request, response) => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(Buffer.from(chunk));
+const registry = createServer((request, response) => {
   const isKnown = request.headers.authorization === `Bearer ${TOKEN}`;
-  if (isKnown) published.push(JSON.parse(Buffer.concat(chunks).toString()));
-  response.writeHead(isKnown ? 201 : 401).end();
+  let body = "";
+  request.setEncoding("utf8").on("data", (text: string) => {
+    body += text;
+  });
+  request.on("end", () => {
+    if (isKnown) published.push(JSON.parse(body));
+    response.writeHead(isKnown ? 201 : 401).end();
+  });
 }).listen(0, "127.0.0.1");
 await once(registry, "listening");
 const address = registry.address();

@@ -1,5 +1,5 @@
 import { type Answer, callbackInteractor, done, type PersonRequest, pipeline, type State, to } from "@sluice/core";
-import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { human } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -165,12 +165,12 @@ describe("a question with a deadline", () => {
     await eventually(async () => (await first.requests(run.runId)).length === 1);
     clock.turn(DAY);
     await first.close();
+    expect(await second.due(10)).toEqual({ runs: [], next: 3 * DAY + 1_000 });
     clock.turn(2 * DAY + 1);
-    const [open] = await second.requests(run.runId);
-    const { requestId = "", digest = "" } = open ?? {};
+    expect((await second.due(10)).runs).toEqual([run.runId]);
+    const { requestId = "", digest = "" } = (await second.requests(run.runId))[0] ?? {};
     const payload = { kind: "value", value: "yes", digest };
-    const until = Number(open?.body.until);
-    const late = { name: `request/${requestId}`, payload, digest, until, by: "Ada" };
+    const late = { name: `request/${requestId}`, payload, digest, by: "Ada" };
     expect(await second.signal(run.runId, late)).toBe("expired");
     const after = session({ model: noModel, wait: true, clock, host: second });
     expect(await after.resume(withDeadline, run.runId)).toMatchObject({
@@ -190,22 +190,38 @@ describe("a question with a deadline", () => {
     expect(await after.resume(withDefault, run.runId)).toMatchObject({ output: { answer: { approved: false } } });
   });
 
-  test("takes no late answer that is in the store anyway", async () => {
+  test("is due at its deadline, also if the process was killed", async () => {
     const clock = handClock();
     const memory = createMemoryJournals();
-    const first = createHost(memory.connect(), { clock });
-    const before = session({ model: noModel, wait: true, clock, host: first });
-    const run = before.start(withDeadline, task, { answers: "any" });
+    const store = memory.connect();
+    const before = session({ model: noModel, wait: true, clock, host: createHost(store, { clock }) });
+    const run = before.start(withDeadline, task);
+    await eventually(async () => clock.waiting() === 1);
+    await store.close();
+    const second = createHost(memory.connect(), { clock });
+    expect(await second.due(10)).toEqual({ runs: [], next: 3 * DAY + 1_000 });
+    clock.turn(3 * DAY);
+    expect((await second.due(10)).runs).toEqual([run.runId]);
+    await expect(run).rejects.toMatchObject({ code: "store_closed" });
+  });
+
+  test("takes no late answer from a store that accepts one", async () => {
+    const clock = handClock();
+    const store = createMemoryJournals().connect();
+    const lax: JournalStore = {
+      ...store,
+      signals: async (...args) => (await store.signals(...args)).map((signal) => ({ ...signal, at: clock.now() })),
+    };
+    const first = createHost(lax, { clock });
+    const live = session({ model: noModel, wait: true, clock, host: first });
+    const run = live.start(withDeadline, task, { answers: "any" });
     await eventually(async () => (await first.requests(run.runId)).length === 1);
     const { requestId = "", digest = "" } = (await first.requests(run.runId))[0] ?? {};
-    await first.close();
+    const late = { name: `request/${requestId}`, payload: { kind: "value", value: "yes", digest }, digest, by: "Ada" };
+    const sent = store.putSignal(run.runId, late, clock.now());
     clock.turn(3 * DAY + 1);
-    const store = memory.connect();
-    const payload = { kind: "value", value: "yes", digest };
-    const late = { name: `request/${requestId}`, payload, digest, by: "Ada" };
-    expect(await store.putSignal(run.runId, late, clock.now())).toBe("accepted");
-    const after = session({ model: noModel, wait: true, clock, host: createHost(store, { clock }) });
-    expect(await after.resume(withDeadline, run.runId)).toMatchObject({ output: { detail: { cause: "timeout" } } });
+    expect(await sent).toBe("accepted");
+    expect(await run).toMatchObject({ output: { detail: { cause: "timeout" } } });
   });
 
   test("is over when the run is cancelled", async () => {

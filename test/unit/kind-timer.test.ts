@@ -32,7 +32,7 @@ describe("a timer", () => {
     ["milliseconds", 90_000],
     ["a text", "90s"],
     ["a text with a fraction", "1.5m"],
-  ])("for %s completes when the time has passed, and not before", async (_name, length) => {
+  ] as const)("for %s completes when the time has passed, and not before", async (_name, length) => {
     const { live, run } = started(waits({ for: length }));
     await eventually(async () => live.clock.waiting() === 1);
     live.clock.turn(89_999);

@@ -161,6 +161,8 @@ export type SleepEnd = "time" | "signal" | "cancelled";
 export interface WaitOptions {
   /** Milliseconds from when the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
+  /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
+  readonly until?: number | undefined;
   /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
   readonly clean?: (payload: Json) => Json;
 }
@@ -241,8 +243,6 @@ export interface SignalMessage {
   readonly payload: Json;
   /** For answers: the digest that the answer is about. */
   readonly digest?: string;
-  /** For answers: the request's deadline, in epoch milliseconds, which its body says as `until`. */
-  readonly until?: number;
   readonly by: string;
 }
 /** `expired`: the deadline of the request has passed. */
@@ -352,9 +352,10 @@ export interface RunHost {
   list(options?: { readonly limit?: number }): Promise<readonly RunSummary[]>;
   /**
    * Roots without a live owner that have to continue: their time to wake has come, a signal arrived for them, or their process died
-   * after they had slept. At most `limit`, those that are due for longest first. `next` is when the next sleeping run is due.
+   * after they had slept. At most `limit`, those that are due for longest first. `next` is when the next sleeping run is due. `at` is
+   * the time to look at, in epoch milliseconds; default now.
    */
-  due(limit: number): Promise<{ readonly runs: readonly string[]; readonly next: number | undefined }>;
+  due(limit: number, at?: number): Promise<{ readonly runs: readonly string[]; readonly next: number | undefined }>;
   /** Permanently removes finished runs with their children. Never removes an unfinished or owned run. */
   prune(query: PruneQuery): Promise<readonly PrunedRun[]>;
   /** Calls the listener when the store may have changed. Returns the unsubscriber. */

@@ -1,7 +1,7 @@
 import type { StateExecutor } from "@sluice/core";
+import type { CommandWorld } from "./commands/run-command.ts";
 import { humanExecutor } from "./human.ts";
 import { pollExecutor } from "./poll.ts";
-import type { CommandWorld } from "./run-command.ts";
 import { scriptExecutor } from "./script.ts";
 import { stepsExecutor } from "./steps.ts";
 import { subPipelineExecutor } from "./sub-pipeline.ts";

@@ -9,9 +9,8 @@ import {
   durationAt,
   exitCodesAt,
   type ScriptOutput,
-} from "./command.ts";
-import { failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./command-outcome.ts";
-import { type Duration, durationText } from "./duration.ts";
+} from "./commands/command.ts";
+import { cancelledBy, failedBefore, failedWith, outcomeOf, renderedIn, streamsOf } from "./commands/outcome.ts";
 import {
   type CommandEnd,
   type CommandStart,
@@ -19,8 +18,9 @@ import {
   renderCommand,
   runCommand,
   wasLost,
-} from "./run-command.ts";
-import { NO_STREAMS, parsedObject, type Streams } from "./streams.ts";
+} from "./commands/run-command.ts";
+import { NO_STREAMS, parsedObject, type Streams } from "./commands/streams.ts";
+import { type Duration, durationText } from "./duration.ts";
 
 /** The kind of states that run a command until it succeeds. */
 const POLL = "poll";
@@ -113,7 +113,7 @@ export function pollExecutor(world: CommandWorld): StateExecutor {
       const attempt = attemptsOf(scope, world, { command, rendered, options, deadline });
       let last: LastAttempt = { exitCode: null, ...NO_STREAMS };
       for (let number = 1; ; number += 1) {
-        if (scope.signal.aborted) return outcomeOf(POLL, command, { kind: "cancelled", endedAt: startedAt }, scope);
+        if (scope.signal.aborted) return cancelledBy(scope.signal);
         const end = await attempt(number);
         const isLate = end.kind === "late";
         const spent = { attempts: isLate ? number - 1 : number, elapsedMs: Math.max(0, end.endedAt - startedAt) };

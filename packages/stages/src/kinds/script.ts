@@ -1,9 +1,15 @@
 import type { AnyState, Json, State, StateExecutor } from "@sluice/core";
 import { isObject } from "@sluice/core/runtime";
-import { type CommandFields, type CommandOptions, commandOf, commandState, type ScriptOutput } from "./command.ts";
-import { failedBefore, outcomeOf, renderedIn } from "./command-outcome.ts";
-import { type CommandWorld, lostCommand, renderCommand, runCommand, wasLost } from "./run-command.ts";
-import { parsedOutput } from "./streams.ts";
+import {
+  type CommandFields,
+  type CommandOptions,
+  commandOf,
+  commandState,
+  type ScriptOutput,
+} from "./commands/command.ts";
+import { failedBefore, outcomeOf, renderedIn } from "./commands/outcome.ts";
+import { type CommandWorld, lostCommand, renderCommand, runCommand, wasLost } from "./commands/run-command.ts";
+import { parsedOutput } from "./commands/streams.ts";
 
 /** The kind of states that run a command. */
 const SCRIPT = "script";
@@ -40,7 +46,7 @@ export function script(given: CommandFields & { readonly repeat?: boolean }): St
 
 /** The name of its only step. */
 const STEP = "command";
-/** A command that nobody may repeat gets this long to end when its run is suspended. */
+/** A command that may not be repeated gets this long to end when its run is suspended. */
 const GRACE_MS = 5_000;
 
 /** The executor of states that run a command. */

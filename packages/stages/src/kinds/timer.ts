@@ -92,10 +92,7 @@ function readTime(report: Report, length: unknown, until: unknown): TimerSpec {
     return { kind: "for", ms: 0 };
   }
   if (length !== undefined) {
-    const read =
-      typeof length === "string" || typeof length === "number"
-        ? parseDuration(length)
-        : { ok: false as const, message: "is a time such as 30s, 15m, 3h or 5d, or a number of milliseconds" };
+    const read = parseDuration(length);
     if (read.ok) return { kind: "for", ms: read.ms };
     report.add("for", read.message);
     return { kind: "for", ms: 0 };

@@ -171,10 +171,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
-      const at = clock.now();
-      // The run decides by the time of the signal; whoever answers late learns it at once.
-      const isLate = message.until !== undefined && at > message.until;
-      return isLate ? "expired" : await store.putSignal(runId, message, at);
+      return await store.putSignal(runId, message, clock.now());
     },
 
     async cancel(runId, reason, by) {
@@ -224,9 +221,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     events: (runId, query = {}) => followEvents({ store, clock, changes }, runId, query),
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
-    due: async (limit) => {
-      const now = clock.now();
-      const [runs, next] = [await store.due(now, limit), await store.nextWake(now)];
+    due: async (limit, at = clock.now()) => {
+      const [runs, next] = [await store.due(at, limit), await store.nextWake(at)];
       return { runs, next };
     },
     prune: (query) => pruneRuns(store, query),

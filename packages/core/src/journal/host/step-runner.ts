@@ -156,9 +156,9 @@ export class ProgramRunner implements StepRunner {
     });
   }
 
-  waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+  waitForSignal(name: string, { timeoutMs, until: end, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
     const { store, clock } = this.#run;
-    const latest = timeoutMs === undefined ? undefined : clock.now() + timeoutMs;
+    const latest = end ?? (timeoutMs === undefined ? undefined : clock.now() + timeoutMs);
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
       open: latest === undefined ? undefined : { events: NO_EVENTS, intent: { until: latest } },

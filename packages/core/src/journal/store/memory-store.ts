@@ -229,6 +229,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             const request = run.requests?.get(message.name.slice("request/".length));
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
+            if (typeof request.body.until === "number" && at > request.body.until) return "expired";
           }
           arrived.push(cloneValue({ payload: message.payload, by: message.by, at }));
           run.signals ??= new Map();

@@ -1,5 +1,4 @@
 // How a run asks a person, and which answers count: the request is open in a record, the answer comes back as a signal.
-import type { Clock } from "../../base/clock.ts";
 import { field, isJsonObject, type Json, type JsonObject } from "../../base/json.ts";
 import type { SluiceEvent } from "../../journal/events.ts";
 import type { SecretFilter } from "../../journal/redaction.ts";
@@ -64,7 +63,6 @@ interface AskingRun {
     readonly people: People;
     readonly secrets: Pick<SecretFilter, "json">;
     readonly answers: AnswerRule;
-    readonly clock: Clock;
   };
 }
 
@@ -77,14 +75,13 @@ export async function awaitAnswer(
   request: OpenRequest,
   until?: number,
 ): Promise<ReceivedSignal | undefined> {
-  const { people, secrets, answers, clock } = deps;
+  const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
   people.offer(request, seal);
   // The proof covers the answer as it was given, so it is checked before secrets are masked.
   const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
   try {
-    const deadline = until === undefined ? {} : { timeoutMs: Math.max(0, until - clock.now()) };
-    return await steps.waitForSignal(`request/${request.requestId}`, { clean, ...deadline });
+    return await steps.waitForSignal(`request/${request.requestId}`, { clean, until });
   } finally {
     people.withdraw(request.runId, request.requestId);
   }

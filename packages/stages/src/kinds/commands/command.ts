@@ -26,7 +26,7 @@ import {
   stateSpec,
   toJsonValue,
 } from "@sluice/core/runtime";
-import { type Duration, durationText, parseDuration } from "./duration.ts";
+import { type Duration, durationText, parseDuration } from "../duration.ts";
 
 /** A program with its arguments, or a line for `/bin/sh`. */
 export type Command = readonly string[] | { readonly shell: string };

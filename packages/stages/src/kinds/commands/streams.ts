@@ -1,11 +1,11 @@
 // What a command printed: the part that states read, and the file with all of it.
 
 import { constants } from "node:fs";
-import { mkdir, open, realpath, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
 import { jsonFault } from "@sluice/core/runtime";
-import { headTail, systemCode } from "../tools/files/results.ts";
+import { headTail, systemCode } from "../../tools/files/results.ts";
 
 /** Characters of a stream that an output has. */
 export const SHOWN = 16_000;
@@ -14,7 +14,7 @@ const HEAD = Math.floor(SHOWN * 0.3);
 /** Characters that are kept of each end of a stream, which is all of most. */
 const KEPT_HALF = 5_000_000;
 /** In the workspace: tools may read it, and no tool may write there. */
-export const OUTPUT_FOLDER = ".sluice/output";
+const OUTPUT_FOLDER = ".sluice/output";
 
 /** Both streams of a command. */
 export type Streams = {
@@ -67,6 +67,29 @@ export function cut(text: string, note: string): string {
   return `${head}\n… [${text.length - SHOWN} characters omitted; ${note}] …\n${tail}`.toWellFormed();
 }
 
+/** Removes what commands of finished runs printed in this workspace. */
+export async function removeOutputs(workspace: string, runIds: readonly string[]): Promise<void> {
+  for (const runId of runIds) {
+    const folder = folderOf(workspace, runId);
+    if ((await linkless(folder)) === true) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function folderOf(workspace: string, runId: string): string {
+  const [root = ""] = runId.split("/");
+  return join(workspace, OUTPUT_FOLDER, encodeURIComponent(root));
+}
+
+/** Whether a folder is where its path says: behind a link, it would be elsewhere. Undefined if there is none. */
+async function linkless(folder: string): Promise<boolean | undefined> {
+  try {
+    return (await realpath(folder)) === folder;
+  } catch (thrown) {
+    if (systemCode(thrown) !== "ENOENT") throw thrown;
+    return undefined;
+  }
+}
+
 /** Writes a stream to a file of its run. A fault of the disk is no fault of the command. */
 async function save(
   { ctx, executionId }: Pick<ActScope, "ctx" | "executionId">,
@@ -74,23 +97,21 @@ async function save(
   text: string,
 ): Promise<{ readonly file: string } | { readonly fault: string }> {
   const { workspace, runId, attempt } = ctx;
-  const [root = "", ...child] = runId.split("/");
-  const folder = `${OUTPUT_FOLDER}/${encodeURIComponent(root)}`;
-  const file = `${folder}/${[...child.map(encodeURIComponent), executionId, attempt, name].join(".")}`;
+  const [, ...child] = runId.split("/");
+  const folder = folderOf(workspace, runId);
+  const file = join(folder, [...child.map(encodeURIComponent), executionId, attempt, name].join("."));
   try {
-    await mkdir(join(workspace, folder), { recursive: true, mode: 0o700 });
-    // Behind a link, the file would be elsewhere, where tools may not read it.
-    if ((await realpath(join(workspace, folder))) !== join(workspace, folder))
-      return { fault: `${OUTPUT_FOLDER} is a link` };
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    if ((await linkless(folder)) !== true) return { fault: `${OUTPUT_FOLDER} is a link` };
     await ignored(join(workspace, OUTPUT_FOLDER));
     const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
-    const handle = await open(join(workspace, file), flags, 0o600);
+    const handle = await open(file, flags, 0o600);
     try {
       await handle.writeFile(text);
     } finally {
       await handle.close();
     }
-    return { file };
+    return { file: relative(workspace, file).split(sep).join("/") };
   } catch (thrown) {
     const code = systemCode(thrown);
     if (code === undefined) throw thrown;

@@ -5,10 +5,10 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../tools/bash/process.ts";
-import { systemCode } from "../tools/files/results.ts";
+import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../../tools/bash/process.ts";
+import { systemCode } from "../../tools/files/results.ts";
+import { durationText } from "../duration.ts";
 import type { CommandSpec } from "./command.ts";
-import { durationText } from "./duration.ts";
 import { collectStreams, cutStreams, NO_STREAMS, SHOWN, type Streams } from "./streams.ts";
 
 /** What commands need of their session. */
@@ -42,8 +42,14 @@ export type CommandEnd = { readonly endedAt: number } & (
   | ({ readonly kind: "exited"; readonly exitCode: number; readonly parsed?: Json; readonly misfit?: string } & Streams)
   | ({ readonly kind: "broken"; readonly cause: Cause; readonly message: string } & Streams)
   /** A cap of the state or its run. */
-  | { readonly kind: "limit"; readonly code: "budget" | "timeout"; readonly message: string; readonly limit: string }
-  | { readonly kind: "cancelled" }
+  | ({
+      readonly kind: "limit";
+      readonly code: "budget" | "timeout";
+      readonly message: string;
+      readonly limit: string;
+    } & Streams)
+  /** With what it had printed, for people. */
+  | ({ readonly kind: "cancelled" } & Streams)
 );
 
 /** Limits on what a command prints. It has as much memory as the system gives it. */
@@ -150,12 +156,12 @@ export async function runCommand(
   }
   // A process may leave its group, but it keeps its environment.
   await endSurvivors(key, clock);
-  if (end.by === "abort") return aborted(scope, clock);
   const texts = {
     stdout: scope.secrets.text(collected.stdout.text().trim()),
     stderr: scope.secrets.text(collected.stderr.text().trim()),
   };
   const streams = async (): Promise<Streams> => await cutStreams(scope, texts, start.step);
+  if (end.by === "abort") return aborted(scope, clock, await streams());
   if (end.by === "timeout")
     return broken(
       "timeout",
@@ -202,15 +208,15 @@ function tail(text: string): string {
   return text.length <= TAIL ? text : `… ${text.slice(-TAIL)}`.toWellFormed();
 }
 
-function aborted({ deadline, signal }: ActScope, clock: Clock): CommandEnd {
+function aborted({ deadline, signal }: ActScope, clock: Clock, streams: Streams): CommandEnd {
   const endedAt = clock.now();
   const hit = signal.aborted ? undefined : deadline.exceeded();
-  if (hit === undefined) return { kind: "cancelled", endedAt };
+  if (hit === undefined) return { kind: "cancelled", ...streams, endedAt };
   const { code, message, limit } = hit;
-  return { kind: "limit", code, message, limit, endedAt };
+  return { kind: "limit", code, message, limit, ...streams, endedAt };
 }
 
-/** How a command ended whose process of Sluice died: nobody knows. */
+/** The end of a command whose process of Sluice died: its outcome is unknown. */
 export function lostCommand({ title }: CommandSpec, clock: Clock): CommandEnd {
   const message = `${title} was running when its process was stopped; it may have run. Set repeat: true if it may run twice`;
   return { kind: "broken", cause: "lost", message, ...NO_STREAMS, endedAt: clock.now() };

@@ -36,9 +36,9 @@ export function outcomeOf(
 ): ActOutcome {
   switch (end.kind) {
     case "cancelled":
-      return { ...NONE, status: "cancelled", reason: reasonOf(signal) };
+      return cancelledBy(signal);
     case "limit":
-      return failedWith(end.code, end.message, { limit: end.limit, ...more });
+      return failedWith(end.code, end.message, { limit: end.limit, ...streamsOf(end), ...more });
     case "broken":
       return failedWith(code, end.message, { exitCode: null, cause: end.cause, ...streamsOf(end), ...more });
     case "exited": {
@@ -62,9 +62,9 @@ export function streamsOf({ stdout, stderr, stdoutFile, stderrFile }: Streams): 
   };
 }
 
-function reasonOf(signal: AbortSignal): string {
+export function cancelledBy(signal: AbortSignal): ActOutcome {
   const reason: unknown = signal.reason;
-  return reason instanceof Error ? reason.message : "cancelled";
+  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
 }
 
 /** The recorded result of `renderCommand`. */
@@ -73,15 +73,15 @@ export function renderedIn(init: Json): RenderedCommand {
   const argv = field(init, "argv");
   const env = field(init, "env");
   const stdin = field(init, "stdin");
-  if (typeof fault === "string" || !Array.isArray(argv)) return { fault: String(fault ?? "this state has no command") };
+  if (!Array.isArray(argv)) return { fault: typeof fault === "string" ? fault : "this state has no command" };
   return {
-    argv: argv.map(String),
-    env: isJsonObject(env ?? null) ? textsOf(env) : {},
+    argv: argv.flatMap((word: Json) => (typeof word === "string" ? [word] : [])),
+    env: textsOf(env),
     ...(typeof stdin === "string" ? { stdin } : {}),
   };
 }
 
 function textsOf(env: Json | undefined): Readonly<Record<string, string>> {
   const entries = env !== undefined && isJsonObject(env) ? Object.entries(env) : [];
-  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
+  return Object.fromEntries(entries.flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : [])));
 }
