@@ -40,7 +40,11 @@ const documents: readonly (readonly [what: string, document: unknown, fits: bool
       ["a command as a text", { script: { command: "npm test" } }, false],
       ["a poll without its time", { poll: { command: ["true"] } }, false],
       ["a timer", { timer: { until: 1_800_000_000_000 } }, true],
-      ["a question with an answer by default", { human: { question: "?", onDeadline: { answer: false } } }, true],
+      [
+        "a question with an answer by default",
+        { human: { question: "?", answer: { type: "boolean" }, deadline: "1d", onDeadline: { answer: false } } },
+        true,
+      ],
       ["a router with a misspelled field", { router: { target: ["done"], prompt: "?" } }, false],
     ] as const
   ).map(([what, state, fits]) => {

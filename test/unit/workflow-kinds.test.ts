@@ -188,7 +188,7 @@ describe("the fields of a kind", () => {
     [
       "a deadline's answer without a deadline",
       { human: { question: "?", on_deadline: "fail" }, on },
-      ["missing-field states.a.human.on_deadline"],
+      ["no-effect states.a.human.on_deadline"],
     ],
     [
       "an answer that does not fit",
