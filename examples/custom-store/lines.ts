@@ -257,6 +257,7 @@ export function openLineJournal(file: string): LineJournal {
             const request = run.requests.get(requestId);
             if (request === undefined) return "unknown";
             if (digest !== undefined && digest !== request.digest) return "digest_mismatch";
+            if (typeof request.body.until === "number" && at > request.body.until) return "expired";
           }
           commit({ do: "signal", runId, name, received: { payload, by, at } });
           return "accepted";

@@ -33,7 +33,7 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   tools: ["models", "secrets"],
   sandbox: ["tools"],
   agent: ["models"],
-  kinds: [],
+  kinds: ["tools"],
   telemetry: ["agent"],
   opentelemetry: ["telemetry"],
   history: ["agent", "models", "sandbox", "tools"],

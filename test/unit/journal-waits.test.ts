@@ -3,6 +3,7 @@ import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/
 import { describe, expect, test, vi } from "vitest";
 import type { ActiveTree } from "../../packages/core/src/journal/host/active-run.ts";
 import { Cancellation, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/active-run.ts";
+import { Interruptions } from "../../packages/core/src/journal/host/interruptions.ts";
 import { RunningCall } from "../../packages/core/src/journal/host/step-runner.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
@@ -27,6 +28,7 @@ function atWork() {
     },
     emit: unused,
     heard: () => false,
+    interruptions: new Interruptions(0, unused),
     hold: (work) => {
       held.push(work);
     },

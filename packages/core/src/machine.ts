@@ -18,6 +18,7 @@ export {
 } from "./machine/machine-state.ts";
 export type { OutputChange, Outputs } from "./machine/outputs.ts";
 export type { ResolvedChoice, ResolvedSibling } from "./machine/resolve-choice.ts";
+export type { StartAt } from "./machine/start-at.ts";
 export {
   type Child,
   type ChildEnd,

@@ -42,6 +42,8 @@ const graph = {
           targets: z.array(z.string()).optional(),
         }),
       ),
+      /** The state that chooses what follows every other one. */
+      orchestrator: z.string().optional(),
     })
     .optional(),
   /** The rows of its table by their position: the first 200. */
@@ -100,6 +102,8 @@ const data = {
     /** Only in a sibling's run. */
     state: z.string().optional(),
     parent: z.string().optional(),
+    /** Of a run whose pipeline a state gave: its fingerprint. */
+    made: z.string().optional(),
     /** Only in the run of a list's item. */
     key: z.string().optional(),
     source: source.optional(),
@@ -118,8 +122,12 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** The state in which the run starts, if it is not the initial one, with its input. */
+    from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
+    /** The run whose orchestrator asked for this one; `number` counts such runs in a row. */
+    follows: z.looseObject({ runId: z.string(), number: z.int() }).optional(),
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
     /** The pipeline of those records, if it differs from the run's. */
     originalPipeline: z
@@ -157,6 +165,10 @@ const data = {
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
+    /** What the orchestrator said at the end, and the input of the run that it asks for. */
+    acknowledgement: z
+      .looseObject({ text: z.string(), followUp: z.looseObject({ input: z.unknown() }).optional() })
+      .optional(),
   }),
   "stage.setup": phase,
   "stage.init": phase,
@@ -182,7 +194,14 @@ const data = {
     waitMs: z.number(),
   }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
-  "message.received": z.looseObject({ turn: z.int(), by: z.string(), text: z.string(), sentAt: z.int() }),
+  "message.received": z.looseObject({
+    turn: z.int(),
+    by: z.string(),
+    text: z.string(),
+    sentAt: z.int(),
+    /** A message that waited for the next execution of an agent. */
+    kind: z.literal("followUp").optional(),
+  }),
   "call.decided": z.looseObject({
     ...call,
     argsDigest: digest,
@@ -250,6 +269,8 @@ const data = {
     ),
   }),
   /** The execution waits while `to` handles the changed files. */
+  /** A person interrupted the execution, which then ends as cancelled. `count` is how often the run was interrupted so far. */
+  "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
   "sleep.started": z.looseObject({ until: z.number(), sleeps: z.number() }),
@@ -269,13 +290,20 @@ const data = {
     onFail: z.string().optional(),
     reason: z.string().optional(),
     why: z.looseObject({
-      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt"]),
+      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt", "model", "fallback"]),
       event: z.string().optional(),
       /** Why the stage sent the event, in its own words. */
       rationale: z.string().optional(),
+      /** Why a model chose the target, in its own words. */
+      reason: z.string().optional(),
+      /** Of a state that chooses: its targets, with why some were refused. */
+      considered: z.array(z.looseObject({ to: z.string(), refused: z.string().optional() })).optional(),
     }),
+    /** The prompt that an orchestrator gave this execution in place of its own. */
+    prompt: z.string().optional(),
   }),
-  "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
+  /** `to` is the target that a state chose, which was refused. */
+  "route.rejected": z.looseObject({ from: z.string(), to: z.string().optional(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
   /**
    * `siblings` are keys: ids of states, or of a list's items, of branches and of other pipelines. `list` is the state that runs

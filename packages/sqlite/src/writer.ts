@@ -66,7 +66,9 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   );
   const dropTrees = db.prepare("UPDATE trees SET owner = NULL, label = NULL WHERE owner = ?");
   const answerOf = db.prepare("SELECT 1 AS found FROM signals WHERE run_no = ? AND answers = ?");
-  const requestOf = db.prepare("SELECT digest FROM requests WHERE run_no = ? AND request_id = ?");
+  const requestOf = db.prepare(
+    "SELECT digest, json_extract(body, '$.until') AS until FROM requests WHERE run_no = ? AND request_id = ?",
+  );
   const addSignal = db.prepare("INSERT INTO signals (run_no, name, answers, received) VALUES (?, ?, ?, ?)");
   const setCancel = db.prepare("UPDATE runs SET cancel = ? WHERE run_id = ?");
 
@@ -271,6 +273,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           const request = requestOf.get(runNo, answers);
           if (request === undefined) return "unknown";
           if (message.digest !== undefined && message.digest !== text(request, "digest")) return "digest_mismatch";
+          if (typeof request.until === "number" && at > request.until) return "expired";
         }
         addSignal.run(runNo, message.name, answers, received);
         setSignalled.run(integer(run, "root_no"));

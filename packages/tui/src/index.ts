@@ -7,5 +7,6 @@ export type {
   ExportNotice,
   KnownRun,
   ResumeOptions,
+  StartIn,
 } from "./app/engine.ts";
 export { openApp } from "./screen/open.ts";

@@ -9,7 +9,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 
-/** Reads --input options: `key=text`, `key:=json`, or `-` for a JSON object on stdin. */
+/** Reads --input options: `key=text`, `key:=json`, a JSON object, or `-` for one on stdin. */
 export async function readInput(
   task: readonly string[],
   given: readonly string[],
@@ -18,7 +18,11 @@ export async function readInput(
   if (given.filter((one) => one === "-").length > 1)
     throw invalid("--input - is set twice, but stdin can be read only once");
   const members: (readonly [key: string, value: Json])[] = [];
-  for (const one of given) members.push(...(one === "-" ? Object.entries(await objectFrom(stdin)) : [memberFrom(one)]));
+  for (const one of given) {
+    if (one === "-") members.push(...Object.entries(objectIn(await readAll(stdin), "--input -: stdin")));
+    else
+      members.push(...(one.startsWith("{") ? Object.entries(objectIn(one, `--input ${one}: it`)) : [memberFrom(one)]));
+  }
   if (task.length > 0) members.push(["task", task.join(" ")]);
   const keys = members.map(([key]) => key);
   const twice = keys.find((key, index) => keys.indexOf(key) !== index);
@@ -28,17 +32,18 @@ export async function readInput(
 
 function memberFrom(text: string): readonly [key: string, value: Json] {
   const [, key, kind, value = ""] = /^([^:=]+)(:=|=)(.*)$/s.exec(text) ?? [];
-  if (key === undefined) throw invalid(`--input ${text}: write key=text, key:=json, or - for a JSON object on stdin`);
+  if (key === undefined)
+    throw invalid(`--input ${text}: write key=text, key:=json, a JSON object, or - for one on stdin`);
   if (kind === "=") return [key, value];
   const json = parseJson(value);
   if (!json.ok) throw invalid(`--input ${key}:= is not JSON: ${json.fault}`);
   return [key, json.value];
 }
 
-async function objectFrom(stdin: NodeJS.ReadableStream): Promise<JsonObject> {
-  const json = parseJson(await readAll(stdin));
-  if (!json.ok) throw invalid(`--input -: stdin is not JSON: ${json.fault}`);
-  if (!isJsonObject(json.value)) throw invalid("--input -: stdin is not a JSON object");
+function objectIn(text: string, what: string): JsonObject {
+  const json = parseJson(text);
+  if (!json.ok) throw invalid(`${what} is not JSON: ${json.fault}`);
+  if (!isJsonObject(json.value)) throw invalid(`${what} is not a JSON object`);
   return json.value;
 }
 

@@ -26,16 +26,25 @@ async function whileOpen<T>(host: RunHost, use: (host: RunHost) => Promise<T>): 
   }
 }
 
-/** The newest runs, with which a mistyped id is compared. */
+/** The newest runs, with which a shortened or mistyped id is compared. */
 const MAX_NAMES = 1_000;
 
-/** Finds a root run. Throws Session `run_unknown` or `run_is_child`. */
+/** Finds a root run by its id or by a beginning that no other run has. Throws Session `run_unknown` or `run_is_child`. */
 export async function requireRun(host: RunHost, place: ProjectPaths, runId: string): Promise<RunSummary> {
-  const known = await host.get(runId);
+  const exact = await host.get(runId);
+  const others = exact === undefined ? await host.list({ limit: MAX_NAMES }) : [];
+  const fitting = runId === "" ? [] : others.filter((run) => run.runId.startsWith(runId));
+  const known = exact ?? (fitting.length === 1 ? fitting[0] : undefined);
+  if (known === undefined && fitting.length > 1) {
+    const names = fitting.slice(0, 5).map((run) => run.runId);
+    const more = fitting.length > names.length ? ", …" : "";
+    const message = `several runs in ${place.store} begin with ${runId}: ${names.join(", ")}${more}`;
+    throw new SluiceError("Session", "run_unknown", message);
+  }
   if (known === undefined) {
     const close = didYouMean(
       runId,
-      (await host.list({ limit: MAX_NAMES })).map((run) => run.runId),
+      others.map((run) => run.runId),
     );
     const hint = close === undefined ? "" : ` Did you mean ${close}?`;
     throw new SluiceError(

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { JsonObject } from "@sluice/core";
+import type { Json, JsonObject } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { RunHandle, SandboxMode, Session } from "@sluice/stages";
 import { type Environment, readSettings, refuseInsideRun } from "@sluice/tui/user";
@@ -36,6 +36,8 @@ export interface RunPlanRequest {
   readonly pipeline: string | undefined;
   readonly task: readonly string[];
   readonly flags: RunFlags;
+  /** The state in which the run starts, if not in the initial one. */
+  readonly from?: { readonly state: string; readonly input?: Json };
 }
 
 export interface CallerContext {
@@ -53,7 +55,7 @@ export function refuseFlagsInsideRun(command: string, flags: RunFlags, env: Envi
 
 /** Plans a new run. `inputOf` reads the pipeline's input once the task is known. */
 export async function planRun(
-  { pipeline: first, task: rest, flags }: RunPlanRequest,
+  { pipeline: first, task: rest, flags, from }: RunPlanRequest,
   project: Project,
   { env, here }: CallerContext,
   inputOf: (task: readonly string[]) => Promise<JsonObject>,
@@ -68,7 +70,11 @@ export async function planRun(
   if (flags.allow !== undefined && mode !== "allowlist") throw usageError("--allow needs --mode allowlist");
   const allow = flags.allow ?? (mode === "allowlist" ? config?.settings.allow : undefined) ?? [];
   const begin = (session: Session): RunHandle<unknown> =>
-    session.start(pipeline, input, { source, ...(flags.answers === undefined ? {} : { answers: flags.answers }) });
+    session.start(pipeline, input, {
+      source,
+      ...(flags.answers === undefined ? {} : { answers: flags.answers }),
+      ...(from === undefined ? {} : { from }),
+    });
   return { name, code, ...(note === undefined ? {} : { note }), model, mode, allow, config, resumed: false, begin };
 }
 

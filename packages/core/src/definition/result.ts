@@ -29,6 +29,13 @@ export type FailureCode =
   | "hook"
   | "fan_out"
   | "unanswered" // a person was asked and gave no answer
+  | "timer" // what a timer waits for is not a time
+  | "pipeline" // the run of another pipeline did not complete
+  | "authored" // no pipeline was made that may run; `detail.cause` says why
+  | "router" // it chose no target
+  | "orchestrator" // it selected no state
+  | "script" // a command did not end as it should; `detail` has its exit code and output
+  | "poll" // the same, or nothing was ready in time
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
@@ -64,7 +71,12 @@ export type Failed = ResultBase & {
 };
 export type Skipped = ResultBase & { readonly status: "skipped" };
 export type Paused = ResultBase & { readonly status: "paused"; readonly request: Json };
-export type Cancelled = ResultBase & { readonly status: "cancelled"; readonly reason: string };
+export type Cancelled = ResultBase & {
+  readonly status: "cancelled";
+  readonly reason: string;
+  /** What it had done when a person interrupted it: the text of an agent, the streams of a command. */
+  readonly partial?: Json;
+};
 /** How one execution of a state ended. */
 export type StageResult<O> = Completed<O> | Failed | Skipped | Paused | Cancelled;
 
@@ -129,7 +141,7 @@ export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknow
   readonly attempt: number;
   /** The count of this state's visits in this run, from 1. */
   readonly visit: number;
-  /** The feedback of `assert` on the previous attempt. */
+  /** The feedback of `assert` on the previous attempt; in a first attempt, what a person interrupted in the previous visit. */
   readonly feedback?: string;
   /** In a join: how each sibling ended. */
   readonly fork?: Readonly<Record<string, SiblingOutcome>>;

@@ -164,6 +164,16 @@ function textAt(ctx: object, path: TemplatePath): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
+/** Whether the path leads to a value. */
+export function hasPath(ctx: object, path: TemplatePath): boolean {
+  let value: unknown = ctx;
+  for (const key of path) {
+    value = memberOf(value, key);
+    if (value === undefined) return false;
+  }
+  return true;
+}
+
 /** Own members only. */
 function memberOf(value: unknown, key: string | number): unknown {
   if (Array.isArray(value)) return typeof key === "number" ? value[key] : undefined;

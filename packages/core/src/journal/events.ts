@@ -34,6 +34,7 @@ export const EVENT_TYPES = [
   "completion.rejected",
   "transition.accepted",
   "transition.rejected",
+  "execution.interrupted",
   "interrupt.started",
   "interrupt.returned",
   "route.decided",

@@ -1,10 +1,20 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { field, isJson, isJsonObject, isObject, type Json, type JsonObject, parseStoredJson } from "../base/json.ts";
+import {
+  field,
+  isJson,
+  isJsonObject,
+  isObject,
+  type Json,
+  type JsonObject,
+  numberField,
+  parseStoredJson,
+  textField,
+} from "../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
 import { redactedJson } from "./redaction.ts";
-import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
+import type { Interruption, JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd, StepCost } from "./seam.ts";
 import { NO_ORDINAL } from "./step-id.ts";
 import type { Commit, JournalStore } from "./store/journal-store.ts";
 
@@ -124,6 +134,19 @@ function requestsIn(runId: string, events: readonly EventDraft[], openedAt: numb
       opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
   }
   return { opened, closed };
+}
+
+/** The interruption by a person that a record reports, if it does. Cheap for every other record. */
+export function interruptionIn(runId: string, record: Pick<JournalRecord, "seq" | "events">): Interruption | undefined {
+  if (!record.events.includes('"type":"execution.interrupted"')) return undefined;
+  const found = readEvents(runId, record).find(({ type }) => type === "execution.interrupted");
+  if (found === undefined) return undefined;
+  const { data } = found;
+  return {
+    reason: textField(data, "reason") ?? "",
+    by: textField(data, "by") ?? "",
+    count: numberField(data, "count") ?? 0,
+  };
 }
 
 /** Event types that open and close requests. */

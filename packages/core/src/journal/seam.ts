@@ -12,8 +12,11 @@ export interface StepCall {
   readonly recorded?: RecordedOutcome;
   /** Adds an event to the step's done record. */
   event(draft: EventDraft): void;
-  /** The signals that the step may take: received and not yet taken, in order. Empty without `takes`. */
-  signals(): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
+  /**
+   * The signals that the step may take: received and not yet taken, in order. Empty without `takes`. `name` is one of its names, by
+   * default the first.
+   */
+  signals(name?: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
   /** Keeps the run owned by this process until `work` settles, for a tool that ignores its abort signal. */
   hold(work: Promise<unknown>): void;
 }
@@ -28,8 +31,8 @@ export interface StepOptions<T extends Json = Json> {
   readonly cost?: (value: T) => StepCost | undefined;
   /** How long the step may continue when the run is suspended before its signal aborts, in milliseconds. Default: 0. */
   readonly graceMs?: number;
-  /** Lets the step take signals of a name without waiting. They count as taken when the step's record is committed. */
-  readonly takes?: SignalsTaken;
+  /** Lets the step take signals of these names without waiting. They count as taken when the step's record is committed. */
+  readonly takes?: readonly SignalsTaken[];
   /**
    * Whether the step is a decision, which a replay runs again and compares. Any other step reads or changes the outside world:
    * a replay returns its recorded value and never calls its function.
@@ -47,6 +50,15 @@ export interface SignalsTaken {
   readonly name: string;
   /** How many of the oldest signals from `signals` the recorded value takes. Called for recorded steps too. */
   readonly count: (value: Json) => number;
+}
+
+/** That a person wants what a run does now to stop. */
+export interface Interruption {
+  /** Empty if no reason was given. */
+  readonly reason: string;
+  readonly by: string;
+  /** How many the run has received, with this one. */
+  readonly count: number;
 }
 
 /** A child run as data. It runs the same program as its parent, with its own input and journal. */
@@ -119,6 +131,18 @@ export interface StepRunner {
     children: readonly ChildRun[],
     options: RunChildrenOptions,
   ): Promise<Readonly<Record<string, SiblingEnd>>>;
+  /**
+   * Makes what follows interruptible by a person, until the returned function is called. An interruption ends the wait of the open
+   * step and aborts its signal, as a cancel does, and calls the listener, whose events are recorded with that step; without an open
+   * step, it waits for the next one. Recovery calls the listener at the same step. One that arrives before the end calls it again.
+   * Only the listener that was added last is called.
+   */
+  interruptible(listener: (interruption: Interruption) => readonly EventDraft[]): () => void;
+  /**
+   * Suspends the whole run after an interruption, once everything else that was interrupted has come to its end. Never resolves:
+   * rejects when the run stops.
+   */
+  suspend(): Promise<never>;
   /** Sends live data such as streamed text, which is never journaled. */
   emit(channel: string, chunk: Json): void;
   /** Whether `emit` has a listener now. */
@@ -137,6 +161,8 @@ export type SleepEnd = "time" | "signal" | "cancelled";
 export interface WaitOptions {
   /** Milliseconds from when the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
+  /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
+  readonly until?: number | undefined;
   /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
   readonly clean?: (payload: Json) => Json;
 }
@@ -203,7 +229,7 @@ export interface OpenRequest {
   readonly kind: RequestKind;
   /** Digest of the request's subject; an answer with another digest is refused. */
   readonly digest: string;
-  /** The tool and its arguments, or the question. */
+  /** The tool and its arguments, or the question. A question with a deadline has it as `until`, in epoch milliseconds. */
   readonly body: JsonObject;
   /** Epoch milliseconds. */
   readonly openedAt: number;
@@ -219,7 +245,8 @@ export interface SignalMessage {
   readonly digest?: string;
   readonly by: string;
 }
-export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";
+/** `expired`: the deadline of the request has passed. */
+export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch" | "expired";
 
 /** One run as `list` shows it. */
 export interface RunSummary {

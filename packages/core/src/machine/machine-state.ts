@@ -35,6 +35,8 @@ export interface MachineView {
   readonly terminal: string | undefined;
   /** The forks around this run, each in a branch of the next. */
   readonly forks: number;
+  /** Whether the orchestrator's fallback was taken. */
+  readonly fellBack: boolean;
 }
 export interface MachineState extends MachineView {
   context: JsonObject;
@@ -46,6 +48,7 @@ export interface MachineState extends MachineView {
   joined: Joined | undefined;
   pending: PendingFanOut | undefined;
   suspended: readonly Suspended[];
+  fellBack: boolean;
 }
 
 /** An execution that waits for the handler of an interrupt. */
@@ -77,6 +80,10 @@ export interface Entered {
   readonly visit: number;
   /** The event that led here, if one did. */
   readonly arrivedBy?: Arrival;
+  /** Takes the place of the state's own prompt. */
+  readonly prompt?: string;
+  /** After an interruption by a person: what the execution before this one left. */
+  readonly feedback?: string;
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -102,7 +109,9 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy"> & { readonly joined?: Joined };
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt" | "feedback"> & {
+    readonly joined?: Joined;
+  };
   /** Starts a fan-out, which is one visit of each of its states. */
   readonly fanOut?: PendingFanOut;
   /** Before `enter`: the execution of the state that was entered last waits. */
@@ -111,6 +120,8 @@ export interface Patch {
   readonly resume?: true;
   /** The suspended executions end as cancelled, the innermost first. */
   readonly unwind?: true;
+  /** The orchestrator's fallback was taken. */
+  readonly fellBack?: true;
 }
 
 /** The state before a run's start. `id` and `workspace` are for user code, which reads them in its context. */
@@ -137,6 +148,7 @@ export function initialState(
     suspended: [],
     terminal: undefined,
     forks: 0,
+    fellBack: false,
   };
 }
 
@@ -170,6 +182,7 @@ export function childState(
     suspended: [],
     terminal,
     forks: parent.forks + (isBranch ? 1 : 0),
+    fellBack: false,
   };
 }
 
@@ -182,6 +195,7 @@ export function apply(state: MachineState, patch: Patch): void {
   state.hops += hops;
   if (context !== undefined) state.context = deepFreeze({ ...state.context, ...context });
   if (unwind === true) state.suspended = [];
+  if (patch.fellBack === true) state.fellBack = true;
   if (suspend !== undefined) {
     const { joined } = state;
     state.suspended = [...state.suspended, { at: enteredOf(state), joined, interrupt: suspend.interrupt }];
@@ -196,8 +210,11 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
+    const { arrivedBy, prompt, feedback } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
-    state.at = enter.arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(enter.arrivedBy) };
+    state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
+    if (prompt !== undefined) state.at = { ...state.at, prompt };
+    if (feedback !== undefined) state.at = { ...state.at, feedback };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }

@@ -43,11 +43,13 @@ export class Attempt implements SharedByAttempts {
   readonly used: { calls: CallUsage };
   /** From 1. */
   readonly number: number;
-  /** From the assert hook of the previous attempt. */
+  /** From the assert hook of the previous attempt, or about the execution before this one, which a person interrupted. */
   readonly feedback: string | undefined;
   readonly journal: AttemptJournal;
   /** Dropped unless the attempt completes. */
   accepted: AcceptedEvent | undefined;
+  /** Whether this process left it, and not an earlier one that recorded it. */
+  isLeftHere = false;
   #ctx: StageContext | undefined;
   /** Those that `#ctx` reads. */
   #outputs: MachineView["outputs"] | undefined;
@@ -100,7 +102,8 @@ export function firstAttempt(execution: Execution): Attempt {
   const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch, recorded);
   const watches = [watch, ...meter.works];
   const slot = new ConcurrencySlot(deps.slots, watches, detours.signal);
-  return new Attempt({ execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } });
+  const shared = { execution, executionId, limits, slot, denied: [], used: { calls: NO_CALLS } };
+  return new Attempt(shared, 1, execution.view.at?.feedback);
 }
 
 /** Options of a step that only decides: replay runs it again instead of reading its record. */

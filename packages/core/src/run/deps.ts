@@ -1,11 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { ProjectFacts } from "../definition/result.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
 import type { GuardHook } from "../definition/state-rules.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/subjects.ts";
 import type { Tool } from "../gate/tool.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
+import type { StartAt } from "../machine/start-at.ts";
 import type { StateExecutor } from "./executor.ts";
 import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
 import type { AnswerRule, People } from "./requests/answer.ts";
@@ -25,6 +27,10 @@ export interface RunDeps {
   /** The session's guard hook, called before those of the pipeline and the state. */
   readonly onCall?: GuardHook;
   readonly workspace: Workspace;
+  /** Prepares a pipeline that was made during the run. Throws Validation `session_invalid` if it cannot run here. */
+  admit?(spec: PipelineSpec): Promise<void>;
+  /** Where the run starts, if not in the initial state. Not for its children. */
+  readonly from?: StartAt;
   /** Reads what the pipeline needs of its project's files; absent if it needs nothing. */
   readonly project?: ProjectReader;
   /** Environment of child processes, without the session's secrets. */

@@ -1,11 +1,13 @@
-import { type Json, numberField, textField } from "../base/json.ts";
+import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
 import type { WatchedFiles } from "../gate/subjects.ts";
+import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { MachineView, ParentView } from "../machine/machine-state.ts";
+import type { RouteTarget } from "../machine/route-targets.ts";
 import type { MachineInput, Transition } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
 import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
@@ -35,6 +37,8 @@ export interface StartedChild {
   readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
+  /** Of a run whose pipeline its state gives. */
+  readonly given?: PipelineSpec;
 }
 
 /** An interrupt of a pipeline, which changed files start. */
@@ -59,11 +63,18 @@ export interface Execution extends PreparedState {
   readonly executor: StateExecutor;
   /** The run, which has entered this state. */
   readonly view: MachineView;
+  /** The states that this one may choose, as they were at the entry. */
+  readonly targets: readonly RouteTarget[];
   readonly steps: StepRunner;
   readonly deps: RunDeps;
   /** The variables of the processes that its calls start. */
   readonly env: RunDeps["env"];
   readonly meter: RunMeter;
+  readonly kept: object;
+  /** An orchestrator answers a message while another execution sleeps. */
+  readonly returns?: true;
+  /** The run has ended, and this execution closes it. */
+  readonly closing?: true;
   /** False for a child, which has no route: its parent's join follows. */
   readonly routed: boolean;
   /** Turns of this state in earlier visits. */
@@ -82,9 +93,21 @@ export interface Detours {
   readonly active: boolean;
   /** What the run does once this execution has ended, if a handler did not return to it. */
   readonly left: Transition | undefined;
+  /** By whom and why a person interrupted this execution, which then ends as cancelled. */
+  readonly interrupted: Interrupted | undefined;
   /** Runs the handler of an interrupt, which was decided about. */
   take(decided: Decided): Promise<DetourEnd>;
+  /** From here on, a person may interrupt the execution; the event is recorded then. */
+  watch(event: (data: JsonObject) => EventDraft): void;
+  /** What follows ends in order. */
+  unwatch(): void;
 }
+/** An interruption of an execution by a person. A type, since it is recorded. */
+export type Interrupted = {
+  readonly by: string;
+  /** Empty if none was given. */
+  readonly reason: string;
+};
 export type DetourEnd =
   /** `by` is the handler's result. */
   | { readonly kind: "returned"; readonly by: StageResult<Json> }
@@ -98,6 +121,8 @@ export interface ExecutionEnd {
   readonly next: NextDecision | undefined;
   /** The move of an interrupt's handler that did not return to it. */
   readonly left: Transition | undefined;
+  /** A person interrupted it. `now`: in this process, and not in an earlier one that recorded it. */
+  readonly interrupted: (Interrupted & { readonly now: boolean }) | undefined;
   readonly denied: readonly Denied[];
 }
 

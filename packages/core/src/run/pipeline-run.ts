@@ -16,6 +16,7 @@ import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
 import { decideInRun } from "./stage/decide-route.ts";
 import { decidesStart } from "./stage/recorded-phases.ts";
 import { interruptsOf } from "./tool-calls/interrupts.ts";
+import { acknowledgementOf } from "./walk/acknowledgement.ts";
 import { stateOfChild } from "./walk/fan-out.ts";
 import type { Walk } from "./walk/one-run.ts";
 import { executeEntered, moveAfter, moveOf, walkToEnd } from "./walk/walk.ts";
@@ -64,11 +65,13 @@ async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json):
   const { spec, deps } = pipeline;
   const project = deps.project === undefined ? undefined : await readProject(deps.project, deps, steps);
   const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
-  return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
+  const walk = walkOf(pipeline, steps, state);
+  const end = await walkToEnd(walk, moveOf(walk, await decideStart(pipeline, steps, state)));
+  return runEndOf(walk.account, end, await acknowledgementOf(walk, end));
 }
 
 function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState): Walk {
-  return { pipeline, steps, state, account: newAccount() };
+  return { pipeline, steps, state, account: newAccount(), kept: Object.freeze({}) };
 }
 
 async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
@@ -81,15 +84,17 @@ async function readProject(project: ProjectReader, { secrets }: RunDeps, steps: 
   return await (project.recorded ? steps.run(stepIds.project, read) : read());
 }
 
-/** Recorded only where a schema reads the run's input. */
+/** Recorded only where a schema reads the run's input, and for a run that starts in another state than the initial one. */
 async function decideStart({ spec, deps }: PipelineInRun, steps: StepRunner, view: MachineView): Promise<Decided> {
-  const input: MachineInput = { kind: "start" };
-  if (spec.states.get(spec.initial)?.inputSchema === undefined) {
+  const { from } = deps;
+  const input: MachineInput = from === undefined ? { kind: "start" } : { kind: "start", at: from };
+  if (from === undefined && spec.states.get(spec.initial)?.inputSchema === undefined) {
     return { input, decision: await decide(spec, view, input) };
   }
   const start = async (): Promise<RecordedStart> =>
     toRecordedStart(await decideInRun({ spec, view, steps, deps }, input));
-  const recorded = await steps.run(stepIds.initial, start, { decides: decidesStart });
+  // The caller chose where to start, and the events mask the input that it gave: a replay takes both from the record.
+  const recorded = await steps.run(stepIds.initial, start, from === undefined ? { decides: decidesStart } : {});
   return { input, decision: fromRecordedStart(recorded) };
 }
 
@@ -130,10 +135,15 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   const { steps, input } = child;
   const { deps, running, prepare } = parent;
   const name = textField(input, "pipeline") ?? "";
-  const spec = parent.spec.pipelines.get(name);
+  const spec = child.given ?? parent.spec.pipelines.get(name);
   if (spec === undefined) {
     const message = `pipeline ${parent.spec.id} has no pipeline ${name}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
+  }
+  const made = textField(input, "made");
+  if (child.given !== undefined && made !== spec.fingerprint) {
+    const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and is another one now`;
+    throw new SluiceError("Validation", "pipeline_changed", message);
   }
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
   const own = inRun(spec, { deps, meter, running, prepare });

@@ -1,5 +1,10 @@
 import type { SecretFilter } from "@sluice/core/runtime";
 
+/** A text that was cut, without secrets. Leaves out the end if it may be the beginning of one. */
+export function cutText(text: string, secrets: SecretFilter): string {
+  return secrets.text(text.slice(0, cutBefore(text, text.length - secrets.begun(text), secrets)));
+}
+
 /** Masks secrets in streamed text. A suffix that may be the beginning of a secret is held back. */
 export class LiveText {
   readonly #secrets: SecretFilter;

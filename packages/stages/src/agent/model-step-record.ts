@@ -23,7 +23,8 @@ export type ModelStepRecord = CallUsage & {
   readonly messages?: readonly Message[];
 } & (
     | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheckRecord[] }
-    | { readonly kind: "failed"; readonly error: ModelFailure }
+    /** `partial` is the text of a reply that was interrupted. */
+    | { readonly kind: "failed"; readonly error: ModelFailure; readonly partial?: string }
     | { readonly kind: "limit"; readonly hit: LimitHit }
     | { readonly kind: "lost" }
   );

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, ReceivedSignal, StepCall, Usage } from "@sluice/core";
+import type { ActScope, StepCall, Usage } from "@sluice/core";
 import { addUsage, itemKeyOf, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
@@ -8,7 +8,7 @@ import type { ModelFailure } from "../models/reply/reply.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import type { Completion } from "./completion/completion.ts";
-import { LiveText } from "./live-text.ts";
+import { cutText, LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, NO_MESSAGES, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
 import {
@@ -46,6 +46,8 @@ interface TurnRequest {
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** `callModel`, or what observes it for telemetry. */
   readonly caller: ModelCaller;
+  /** A call that an earlier process began is not made again. */
+  readonly once?: true;
 }
 
 /** The result of all attempts of a turn. `completions` are checked only if the reply has no other calls. */
@@ -53,7 +55,8 @@ export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
   | { readonly kind: "failed"; readonly error: ModelFailure; readonly tries: number }
   | { readonly kind: "limit"; readonly hit: LimitHit }
-  | { readonly kind: "cancelled" }
+  /** `partial` is the text of a reply that was stopped; "" if there is none. */
+  | { readonly kind: "cancelled"; readonly partial: string }
 );
 
 /** One turn of a model. Each attempt is one step; waits between attempts survive a restart. */
@@ -76,15 +79,16 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
       return { kind: "reply", reply, completions: decodeChecks(recorded.completions, reply), usage };
     }
     if (recorded.kind === "limit") return { kind: "limit", hit: recorded.hit, usage };
+    if (recorded.kind === "lost" && request.once === true) return { kind: "failed", error: LOST, tries: step, usage };
     if (recorded.kind === "lost") continue;
     const { error } = recorded;
     failures += 1;
-    if (error.kind === "aborted") return { kind: "cancelled", usage };
+    if (error.kind === "aborted") return { kind: "cancelled", usage, partial: recorded.partial ?? "" };
     if (!mayRetry(error) || failures >= MAX_ATTEMPTS) return { kind: "failed", error, tries: failures, usage };
     const { failedAt, backoff } = backoffStepNames(turn, step);
     const now = await scope.steps.now(failedAt);
     await scope.wait(backoff, now + backoffMs(error, failures));
-    if (scope.signal.aborted) return { kind: "cancelled", usage };
+    if (scope.signal.aborted) return { kind: "cancelled", usage, partial: "" };
   }
 }
 
@@ -119,13 +123,15 @@ function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promis
     call.recorded === undefined
       ? tryModel(scope, trial, call)
       : replayedCompletion(call.recorded, request, scope, call);
-  return steps.run(stepId, ask, { open, cost: costOfStep, takes: takesMessages, decides: decidesCompletion });
+  const takes = takesMessages(ctx.attempt, request.turn);
+  return steps.run(stepId, ask, { open, cost: costOfStep, takes, decides: decidesCompletion });
 }
 
 /** Adds the messages received since the previous call, which need a larger reservation. */
-function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly ReceivedSignal[]): ModelAttempt {
-  if (signals.length === 0) return trial;
-  const messages = readMessages(signals, scope.secrets);
+async function withMessages(scope: ActScope, trial: ModelAttempt, call: StepCall): Promise<ModelAttempt> {
+  const taken = takesMessages(scope.ctx.attempt, trial.request.turn);
+  const messages = await readMessages(call, taken, scope.secrets);
+  if (messages.length === 0) return trial;
   return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
 }
 
@@ -133,9 +139,10 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   const { budget, deadline } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost };
+  if (begun.request.once === true && wasBegun(scope, call)) return { kind: "lost" };
   const late = deadline.exceeded();
   if (late !== undefined) return limitRecord(scope, call, late);
-  const trial = withMessages(scope, begun, await call.signals());
+  const trial = await withMessages(scope, begun, call);
   const hit = trial.reserve === undefined ? undefined : budget.reserve(trial.reserve);
   // Without a call no messages are consumed.
   if (hit !== undefined) return limitRecord(scope, call, hit);
@@ -146,7 +153,9 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
     outcome = await deadline.timed(call.signal, (signal) =>
       trial.request.caller(modelRequest(scope, trial, signal, live), modelPlace(scope, trial)),
     );
-    const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
+    const record = outcome.ok
+      ? await replyRecord(scope, trial, outcome)
+      : withPartial(failureRecord(scope, trial, outcome, call), live.said(), scope);
     return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
   } finally {
     live.end(outcome?.ok === true);
@@ -154,8 +163,8 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
 }
 
 function noteMessages({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
-  for (const { by, text, at } of messages) {
-    const data = { turn: request.turn, by, text, sentAt: at };
+  for (const { by, text, at, kind } of messages) {
+    const data = { turn: request.turn, by, text, sentAt: at, ...(kind === undefined ? {} : { kind }) };
     call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
   }
 }
@@ -168,18 +177,31 @@ function modelPlace(
   return { runId, executionId, attempt, turn, try: step, model: model.id, clean: secrets.text };
 }
 
+/** A reply that was stopped keeps its text, which the next execution of the state reads. */
+function withPartial(record: ModelStepRecord, said: string, { secrets }: ActScope): ModelStepRecord {
+  if (record.kind !== "failed" || record.error.kind !== "aborted" || said === "") return record;
+  return { ...record, partial: cutText(said, secrets) };
+}
+
 /** The streamed texts of one reply; each is created when its first piece arrives. */
 class LiveReply {
   readonly #scope: ActScope;
   readonly #trial: ModelAttempt;
   readonly #shown: { text?: LiveText; reasoning?: LiveText } = {};
+  #said = "";
 
   constructor(scope: ActScope, trial: ModelAttempt) {
     this.#scope = scope;
     this.#trial = trial;
   }
 
+  /** The text so far, as the model wrote it. */
+  said(): string {
+    return this.#said;
+  }
+
   push(delta: string, kind: "text" | "reasoning"): void {
+    if (kind === "text") this.#said += delta;
     this.#shown[kind] ??= this.#create(kind);
     this.#shown[kind].push(delta);
   }
@@ -209,7 +231,7 @@ function modelRequest(
   signal: AbortSignal,
   live: LiveReply,
 ): ModelRequest {
-  const { agent, model, facts, transcript, tools } = request;
+  const { agent, model, facts, transcript, tools, completion } = request;
   const { temperature } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
@@ -218,6 +240,7 @@ function modelRequest(
     model: model.at({ stage: scope.stateId, turn, attempt: number, ...(key === undefined ? {} : { key }) }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
+    ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     signal,
@@ -266,6 +289,13 @@ function failureRecord(
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
   }
   return { kind: "failed", error, ...spent };
+}
+
+const LOST: ModelFailure = { kind: "permanent", code: "lost", message: "the process that made this call has ended" };
+
+/** Whether an earlier process began this step. */
+function wasBegun({ steps }: ActScope, { opened }: StepCall): boolean {
+  return opened !== undefined && opened.incarnation !== steps.incarnation;
 }
 
 /** The usage of a call whose process ended before its result was recorded: its whole reservation. */

@@ -10,7 +10,15 @@ import {
 } from "@sluice/core";
 import { startedUnsandboxed } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
-import { type AnswerRuleOptions, isLifecycle, parseStepId, problemsError } from "@sluice/core/runtime";
+import {
+  type AnswerRuleOptions,
+  inputAt,
+  isLifecycle,
+  parseStepId,
+  problemsError,
+  type StartAt,
+  startProblems,
+} from "@sluice/core/runtime";
 import type { ProjectNeeds } from "../agent/agent-spec.ts";
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { SandboxMode } from "../tools/sandbox.ts";
@@ -152,12 +160,19 @@ export function refuseMissingSandbox(runId: string, { data }: SluiceEvent, now: 
   throw new SluiceError("Validation", "sandbox_lowered", message);
 }
 
-/** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */
-export async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
+/**
+ * The input as the pipeline accepts it, and where the run starts. The state in which it starts has to accept its input. Throws
+ * Validation `input_invalid`, and `start_invalid` for a state in which no run can start.
+ */
+export async function checkedInput(spec: PipelineSpec, input: unknown, from?: StartAt): Promise<Json> {
   const checked = await spec.input.check(input);
   if (!checked.ok)
     throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not match its schema:`, checked.issues);
   const value: Json = JSON.parse(JSON.stringify(checked.value ?? null));
+  if (from !== undefined) {
+    await refuseStart(spec, value, from);
+    return value;
+  }
   // The run's input is also the initial state's input, which no route has checked.
   const entry = await spec.states.get(spec.initial)?.inputSchema?.check(value);
   if (entry?.ok === false)
@@ -167,6 +182,25 @@ export async function checkedInput(spec: PipelineSpec, input: unknown): Promise<
       entry.issues,
     );
   return value;
+}
+
+async function refuseStart(spec: PipelineSpec, runInput: Json, from: StartAt): Promise<void> {
+  const { state } = from;
+  const problems = startProblems(spec, runInput, from);
+  if (problems.length > 0)
+    throw problemsError("start_invalid", `A run of pipeline ${spec.id} cannot start in state ${state}:`, problems);
+  const checked = await spec.states.get(state)?.inputSchema?.check(inputAt(spec, runInput, from));
+  if (checked === undefined || checked.ok) return;
+  const problem = `The input of state ${state} of pipeline ${spec.id} does not match its schema:`;
+  throw problemsError("input_invalid", problem, checked.issues);
+}
+
+/** The state in which a run started, if not in the initial one, from the data of `run.started`. */
+export function recordedStart(data: Json | undefined): StartAt | undefined {
+  const from = field(data, "from");
+  const [state, input] = [field(from, "state"), field(from, "input")];
+  if (typeof state !== "string") return undefined;
+  return input === undefined ? { state } : { state, input };
 }
 
 /** A recorded value as messages show it. */

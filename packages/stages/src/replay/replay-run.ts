@@ -25,11 +25,12 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
-import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
-import { stepsExecutor } from "../kinds/steps.ts";
+import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
+import { declaredSecrets } from "../kinds/commands/command.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
@@ -120,20 +121,24 @@ function replayDeps(
   options: ReplayRunOptions,
 ): RunDeps {
   const env = options.env ?? process.env;
-  const { filter } = sessionSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [], values: [] });
+  const { secrets: named = [], passEnv: passed = [] } = options;
+  const { filter } = sessionSecrets(env, { named, passed, values: [], declared: [...declaredSecrets(spec).keys()] });
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
-  const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
+  const clock = replayClock(options.clock ?? systemClock, at);
+  const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const executors = new Map<string, StateExecutor>(
-    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [...models, ...kindExecutors({ clock, env: {} }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
   const project = replayedProject(spec, recorded);
+  const from = recordedStart(data);
   return {
     ...(project === undefined ? {} : { project }),
-    clock: replayClock(options.clock ?? systemClock, at),
+    ...(from === undefined ? {} : { from }),
+    clock,
     executors,
     tools,
     mode: modeIn(data),

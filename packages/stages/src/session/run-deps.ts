@@ -29,6 +29,7 @@ import {
   type RunDeps,
   recordedGraph,
   type SecretFilter,
+  type StartAt,
 } from "@sluice/core/runtime";
 import {
   type AgentSpec,
@@ -37,15 +38,23 @@ import {
   type ProjectNeeds,
   projectNeeds,
 } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
-import { JOURNAL_VERSION, type PipelineSource, readsProject } from "../history/run-started.ts";
+import {
+  JOURNAL_VERSION,
+  type PipelineSource,
+  readsProject,
+  recordedStart,
+  startedIn,
+} from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { stepsExecutor } from "../kinds/steps.ts";
+import { declaredSecrets } from "../kinds/commands/command.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
+import { refuseSharedSecrets, refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
@@ -95,9 +104,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
+  const caller = watched?.call ?? ((request) => callModel(request, clock));
   const executors = new Map<string, StateExecutor>(
-    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [...modelExecutors(modelFor, factsOf, caller), ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map(
+      (one) => [one.kind, one],
+    ),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
@@ -106,6 +117,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const allow = [...(options.allow ?? [])];
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
+  /** Names of the variables that MCP servers of this session have got. */
+  const serverEnv = new Set<string>();
 
   /** Created by the first run, because nothing is opened before it. */
   const sharedDeps = (): SharedDeps => {
@@ -161,33 +174,53 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     runId: string,
     { any, unwalled }: RunAnswers,
     journals: readonly RunJournal[] = [],
+    from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
     const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedAs, factsOf);
+    const declared = declaredSecrets(spec);
+    refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
+      declared: [...declared.keys()],
     });
+    refuseSharedSecrets(declared, serverEnv);
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
     await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
+    if ([...live.keys()].some((name) => name.startsWith("mcp__")))
+      for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const unwalledServers = await tools.unwalledServers();
     const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
+    // A pipeline that is made during the run has what the run has, and the models that it names.
+    const admit = async (made: PipelineSpec): Promise<void> => {
+      const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
+      if (problems.length > 0)
+        throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      const own = await modelsOf(made);
+      const pricedBy = (agent: AgentSpec): string | undefined => own.get(agent)?.pricedAs ?? own.get(agent)?.id;
+      const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
+      if (counted.length > 0) refuseUnpriced(made, counted, pricedBy, factsOf);
+      await held.proveFor(made, false);
+    };
     const own = {
+      admit,
       tools: live,
       env: childEnv,
       secrets: filter,
       protectedPaths: protectedPaths(needs),
       answers,
       ...(project === undefined ? {} : { project }),
+      ...(from === undefined ? {} : { from }),
     };
     const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts = (source?: PipelineSource): JsonObject => ({
@@ -218,13 +251,14 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
         mode,
         allow: deps.secrets.json(allow),
-        secrets: [...(options.secrets ?? [])],
+        secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
         cwd: root,
         sandbox,
         ...(any ? { answers: "any" } : {}),
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        ...(from === undefined ? {} : { from: { ...from } }),
         input,
       }),
     };

@@ -8,7 +8,8 @@ import type {
   SuspendReason,
   Usage,
 } from "@sluice/core";
-import { type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { type Acknowledgement, type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { interruptRun } from "./interrupt.ts";
 
 export interface DeniedCall {
   readonly executionId: string;
@@ -24,6 +25,8 @@ interface RunResultBase {
   readonly usage: Usage;
   /** The final state that ended the run, if one did. */
   readonly state?: string;
+  /** Of an orchestrated run: what its orchestrator said at the end, and the input of the run that it asks for. */
+  readonly acknowledgement?: Acknowledgement;
 }
 /** How a run ended or why it is suspended. */
 export type RunResult<O> = RunResultBase &
@@ -48,7 +51,13 @@ export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
   onLive(listener: (chunk: LiveChunk) => void): () => void;
   /** Cancels the run and waits until it has ended. */
   cancel(reason: string): Promise<void>;
-  /** Suspends the run, which can be resumed. Writing calls get five seconds to finish. */
+  /**
+   * Interrupts what the run does now and waits until it has ended, with what it had done recorded, and the run is suspended. When the
+   * run is resumed, the interrupted states are entered again and read in `ctx.feedback` what they had done. If nothing can be
+   * interrupted, the run is only suspended.
+   */
+  interrupt(reason?: string): Promise<void>;
+  /** Suspends the run, which can be resumed in the middle of what it does. Writing calls get five seconds to finish. */
   suspend(): Promise<void>;
 }
 
@@ -117,6 +126,11 @@ export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: 
       await host().cancel(runId, clean(reason), "api");
       await result;
     },
+    interrupt: async (reason = "") => {
+      await started;
+      await interruptRun(host(), runId, clean(reason), "api");
+      await result;
+    },
     suspend: async () => {
       const task = await started;
       await task.suspend("interrupted");
@@ -126,8 +140,9 @@ export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: 
 
 /** The result of a finished run, from its journal. `O` is the output type of the pipeline's routes. */
 export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
-  const { stages, denied, usage, error, state } = outcome;
-  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }) };
+  const { stages, denied, usage, error, state, acknowledgement } = outcome;
+  const said = acknowledgement === undefined ? {} : { acknowledgement };
+  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }), ...said };
   if (outcome.status !== "completed")
     return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
   const output: O = JSON.parse(JSON.stringify(outcome.output ?? null));

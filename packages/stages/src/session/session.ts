@@ -12,8 +12,10 @@ import {
   systemClock,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { recordedCosts } from "@sluice/core/runtime";
+import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
+import { type MessageKind, sendMessage } from "../agent/messages.ts";
 import { costInValue } from "../agent/model-step-record.ts";
+import { type Follows, followUpId, followUpOf } from "../history/follow-up.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {
@@ -44,6 +46,16 @@ export interface StartOptions {
   readonly answers?: "any";
   /** Default `programmatic`: such a run can be resumed only with `session.resume(pipeline, runId)`. */
   readonly source?: PipelineSource;
+  /**
+   * Starts in this state instead of the initial one. Its input has to fit the `inputSchema` of the state. No earlier state has run, so
+   * `ctx.upstream` is empty. Refused with Validation `start_invalid` if the state's templates read what is not there.
+   */
+  readonly from?: { readonly state: string; readonly input?: unknown };
+}
+export interface MessageOptions {
+  readonly kind?: MessageKind;
+  /** Who sends it; default `api`. */
+  readonly by?: string;
 }
 /** The models, tools, interactors, security mode and store with which runs execute in this process. */
 export interface Session {
@@ -59,10 +71,22 @@ export interface Session {
    */
   fork<I, O>(pipeline: Pipeline<I, O>, runId: string, options: ForkRunOptions): RunHandle<O>;
   /**
+   * Starts the run that an orchestrator asked for when its run ended, as `acknowledgement.followUp` of its result says. It is linked
+   * to that run, and started at most once (Host `run_exists`). Throws Session `follow_up_missing`, and `follow_up_limit` for the
+   * fourth run in a row.
+   */
+  followUp<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: Omit<StartOptions, "from">): RunHandle<O>;
+  /**
    * Answers a request of a run of this session on behalf of this process's user. Returns `unknown` if the request is not open
    * here. Throws Validation `answer_invalid` for an answer that does not match the request.
    */
   answer(request: AnsweredRequest, answer: Answer, by: string): Promise<SignalOutcome>;
+  /**
+   * Sends a message to a run of any process, or to a child's run. `steer` (default) is read before the next turn of the agent that
+   * works now; `followUp` by the next state that an agent runs. A suspended or sleeping run gets it when it continues. Throws
+   * Validation `message_invalid`, Session `run_unknown` and `run_finished`.
+   */
+  message(runId: string, text: string, options?: MessageOptions): Promise<void>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
@@ -117,12 +141,15 @@ export function createSession(options: SessionOptions): Session {
     { spec }: Pipeline<I, O>,
     input: unknown,
     runId: string,
-    { source = PROGRAMMATIC, answers }: StartOptions,
+    { source = PROGRAMMATIC, answers, from: at }: StartOptions,
+    follows?: Follows,
   ): Promise<RunTask> => {
-    const accepted = await checkedInput(spec, input);
-    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false });
+    const from = at === undefined ? undefined : startAt(at);
+    const accepted = await checkedInput(spec, input, from);
+    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
-    const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
+    const data = { ...run.started(source, clean), ...(follows === undefined ? {} : { follows }) };
+    const events = [{ type: "run.started" as const, data }];
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
@@ -224,14 +251,32 @@ export function createSession(options: SessionOptions): Session {
       );
     },
     resume: (pipeline, runId, options = {}) => handle(begin(runId, () => resume(pipeline, runId, options))),
+    followUp: (pipeline, of, options = {}) => {
+      const runId = followUpId(of);
+      const start = async (): Promise<RunTask> => {
+        const { input, follows } = await followUpOf(hostNow(), of);
+        return await launch(pipeline, input, runId, options, follows);
+      };
+      return handle(begin(runId, start));
+    },
     fork: (pipeline, of, options) => {
       const runId = newRunId();
       return handle(begin(runId, () => fork(pipeline, of, runId, options)));
     },
     answer: people.answer,
+    message: (runId, text, { kind, by = "api" } = {}) =>
+      sendMessage(hostNow(), runId, outgoing.text(text), outgoing.text(by), kind),
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
+}
+
+/** Where a run starts, as JSON. */
+function startAt({ state, input }: NonNullable<StartOptions["from"]>): StartAt {
+  if (input === undefined) return { state };
+  const own = toJsonValue(input);
+  if (own.ok) return { state, input: own.value };
+  throw new SluiceError("Validation", "input_invalid", `the input of state ${state} is not JSON: ${own.fault}`);
 }
 
 const MAX_RESUME_ATTEMPTS = 5;

@@ -48,6 +48,12 @@ export interface ResumeOptions {
   readonly allowChanged?: boolean;
 }
 
+/** A state to start in, with its input as the command takes it: `key=text`, `key:=json` or a JSON object. */
+export interface StartIn {
+  readonly state: string;
+  readonly input: readonly string[];
+}
+
 /** An export that was written, in lines for the user. */
 export interface ExportNotice {
   readonly lines: readonly string[];
@@ -65,8 +71,8 @@ export interface Engine {
   lacksModel(): Promise<boolean>;
   /** Drops what was loaded: the next run reads config and pipelines again. */
   reload(): void;
-  /** Starts a run. Throws what prevents it. */
-  start(pipeline: string | undefined, task: string): Promise<KnownRun>;
+  /** Starts a run, by default in the initial state. Throws what prevents it. */
+  start(pipeline: string | undefined, task: string, from?: StartIn): Promise<KnownRun>;
   /** What is wrong or doubtful about a workflow, by default about all of the project, in lines that end with the counts. */
   check(name: string | undefined): Promise<readonly string[]>;
   /** Starts the offline demo in a temporary folder. */

@@ -3,7 +3,7 @@ import { answer, approve, deny } from "./answers.ts";
 import { exportRun } from "./export.ts";
 import { help, quit } from "./help.ts";
 import { audit, cost, diff, graph, items, routes, runs, show, tools } from "./look.ts";
-import { cancel, check, demo, fork, resume, run } from "./runs.ts";
+import { cancel, check, demo, fork, interrupt, later, resume, run } from "./runs.ts";
 import { mode, model, reload } from "./settings.ts";
 
 /** Every slash command, in the order of /help. */
@@ -12,6 +12,8 @@ export const COMMANDS: readonly Command[] = [
   runs,
   resume,
   fork,
+  later,
+  interrupt,
   cancel,
   show,
   audit,

@@ -1,6 +1,8 @@
 import { SluiceError } from "@sluice/core";
+import { interruptRun } from "@sluice/stages";
 import { type Line, spanOf, wrap } from "@sluice/view/text";
 import { type Command, type Steering, usageError } from "../app/command.ts";
+import type { KnownRun, StartIn } from "../app/engine.ts";
 import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
 import { userName } from "../user/person.ts";
 
@@ -9,15 +11,34 @@ const ALLOW_CHANGED = "--allow-changed";
 export const run: Command = {
   name: "run",
   description: "start a pipeline",
-  usage: "<pipeline> <task>",
+  usage: "<pipeline> [--from state [--input key=value]] <task>",
   takes: [{ kind: "pipeline" }],
   run: async (words, app) => {
-    const [, pipeline, task = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
+    const [, pipeline, rest = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
     if (pipeline === undefined)
       throw usageError("write /run <pipeline> <task>, such as /run codeReview fix the parser");
-    app.turnTo(await app.engine.start(pipeline, task.trim()));
+    const { task, from } = startIn(rest);
+    app.turnTo(await app.engine.start(pipeline, task, from));
   },
 };
+
+/** Reads the options in front of a task, which may itself contain words like options. */
+function startIn(words: string): { readonly task: string; readonly from?: StartIn } {
+  const input: string[] = [];
+  let state: string | undefined;
+  let rest = words.trim();
+  for (;;) {
+    const [whole = "", option, value = ""] = /^--(from|input)\s+(\S+)\s*/.exec(rest) ?? [];
+    if (option === undefined) break;
+    rest = rest.slice(whole.length);
+    if (option === "from") state = value;
+    else input.push(value);
+  }
+  if (state !== undefined) return { task: rest, from: { state, input } };
+  if (input.length > 0)
+    throw usageError("--input needs --from: the task is the input of a run that starts at its beginning");
+  return { task: rest };
+}
 
 export const check: Command = {
   name: "check",
@@ -95,6 +116,44 @@ export const cancel: Command = {
     const { runId, host } = await app.named(words);
     const outcome = await host.cancel(runId, `cancelled by ${userName()}`, userName());
     app.say(CANCELLED[outcome](runId), outcome === "unknown" ? "bad" : "notice");
+  },
+};
+
+export const interrupt: Command = {
+  name: "interrupt",
+  description: "interrupt what a run does now; /resume enters those states again",
+  usage: "[run] [reason]",
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const [first = "", ...rest] = words.split(/\s+/).filter((word) => word !== "");
+    const { run, reason } = await namedWithReason(first, rest, app);
+    const secrets = await app.engine.secretsToward(run.runId, run.host);
+    await interruptRun(run.host, run.runId, secrets.text(reason), secrets.text(userName()));
+    app.say(`run ${run.runId} is being interrupted; /resume enters the interrupted states again`, "notice");
+  },
+};
+
+/** The run that the first word names; words that name none are the reason for the run on screen. */
+async function namedWithReason(
+  first: string,
+  rest: readonly string[],
+  app: Steering,
+): Promise<{ readonly run: KnownRun; readonly reason: string }> {
+  const focus = app.focus();
+  if (focus === undefined || first === "") return { run: await app.named(first), reason: rest.join(" ") };
+  const isRun = (await app.engine.list()).some(({ runId }) => runId.startsWith(first));
+  if (isRun) return { run: await app.find(first), reason: rest.join(" ") };
+  return { run: focus.run, reason: [first, ...rest].join(" ") };
+}
+
+export const later: Command = {
+  name: "later",
+  description: "send a message that the next state with an agent reads",
+  usage: "<message>",
+  run: async (words, app) => {
+    if (words.trim() === "") throw usageError("write /later <message>");
+    await app.send(await app.named(""), words, "followUp");
+    app.say("sent; the next state that an agent runs reads it", "good");
   },
 };
 

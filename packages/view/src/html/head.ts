@@ -73,10 +73,11 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
   const facts: readonly (readonly [string, Markup])[] = [
     ["run", html`<code>${runId}</code>`],
     ["started", html`${moment(startedAt)}`],
-    ...(view.forkedFrom === "" ? [] : [["origin", exact(view.forkedFrom)] as const]),
+    ...(view.origin === "" ? [] : [["origin", exact(view.origin)] as const]),
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
+    ...(view.wakeAt === undefined ? [] : [["wakes at", html`${moment(view.wakeAt)}`] as const]),
     ["models", known.length === 0 ? html`none` : exact(known.join(", "))],
     ["people", people.length === 0 ? html`none` : exact(people.join(", "))],
     ["mode", exact(mode)],

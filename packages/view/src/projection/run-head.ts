@@ -1,13 +1,13 @@
 import { field, type Json, type RunEnd, type SluiceEvent } from "@sluice/core";
 import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { endStateOf } from "../words/describe-event.ts";
-import { forkedFrom, textAt, textsAt } from "../words/fields.ts";
+import { originOf, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
 import type { CapView, DeniedCall, RunEndItem, RunView } from "./run-view.ts";
 
 type HeadView = Pick<
   RunView,
-  "runId" | "pipeline" | "task" | "input" | "forkedFrom" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
+  "runId" | "pipeline" | "task" | "input" | "origin" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
 > &
   Pick<RunView, "denied" | "startedAt" | "endedAt" | "endState" | "meta" | "output" | "error" | "streams">;
 
@@ -17,10 +17,11 @@ export class RunHead {
   readonly #caps = new Map<string, CapView>();
   readonly #denied: DeniedCall[] = [];
   #view: HeadView;
+  #wakes = false;
 
   constructor(runId: string) {
     this.runId = runId;
-    const unknown = { pipeline: "", task: "", forkedFrom: "", models: [], mode: "", cwd: "", startedAt: 0, meta: {} };
+    const unknown = { pipeline: "", task: "", origin: "", models: [], mode: "", cwd: "", startedAt: 0, meta: {} };
     this.#view = { runId, streams: false, status: "starting", ...unknown, caps: [], denied: [] };
   }
 
@@ -33,6 +34,11 @@ export class RunHead {
     return this.#view.status === "suspended";
   }
 
+  /** Whether it continues by itself while it is suspended. */
+  get wakes(): boolean {
+    return this.#wakes;
+  }
+
   view(): HeadView {
     return this.#view;
   }
@@ -43,7 +49,7 @@ export class RunHead {
       pipeline: textAt(data, "pipeline"),
       task: textAt(field(data, "input"), "task"),
       input: data.input ?? null,
-      forkedFrom: forkedFrom(data),
+      origin: originOf(data),
       models: textsAt(data, "models"),
       secrets: textsAt(data, "secrets"),
       mode: textAt(data, "mode"),
@@ -65,7 +71,8 @@ export class RunHead {
     this.#change({ streams: true });
   }
 
-  suspend(suspended: boolean): void {
+  suspend(suspended: boolean, wakes: boolean): void {
+    this.#wakes = wakes;
     this.#change({ status: suspended ? "suspended" : "running" });
   }
 

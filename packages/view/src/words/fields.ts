@@ -23,6 +23,15 @@ export function numberAt(value: Json | undefined, key: string): number {
   return typeof member === "number" ? member : 0;
 }
 
+/** The last moment that a date holds, in epoch milliseconds. */
+const LAST_DATE = 8.64e15;
+
+/** A member that is a time in epoch milliseconds; undefined if it is absent or no time. */
+export function timeAt(value: Json | undefined, key: string): number | undefined {
+  const member = field(value, key);
+  return typeof member === "number" && Math.abs(member) <= LAST_DATE ? member : undefined;
+}
+
 /** The texts of a list member. */
 export function textsAt(value: Json | undefined, key: string): readonly string[] {
   const member = field(value, key);
@@ -36,8 +45,10 @@ export function issuesIn(value: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
-/** The origin of a forked run, from its `run.started`; '' for any other run. */
-export function forkedFrom(started: Json | undefined): string {
-  const from = field(started, "forkedFrom");
-  return from === undefined ? "" : `forked from ${textAt(from, "runId")} before ${textAt(from, "execution")}`;
+/** The origin of a forked run, and the state in which a run started that is not the initial one; '' for any other run. */
+export function originOf(started: Json | undefined): string {
+  const fork = field(started, "forkedFrom");
+  const state = textAt(field(started, "from"), "state");
+  const forked = fork === undefined ? "" : `forked from ${textAt(fork, "runId")} before ${textAt(fork, "execution")}`;
+  return [forked, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
 }

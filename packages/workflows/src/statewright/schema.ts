@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
-import { GUARD_OPERATORS } from "../guard.ts";
+import { GUARD_OPERATORS } from "../expressions/guard.ts";
+import { optionalKinds } from "../kinds/fields.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -112,7 +113,13 @@ export const stateSchema = z
     context_budget_bytes: count
       .describe("Bytes of tool results that one execution of the state may read. What is beyond is cut.")
       .optional(),
-    on: z.record(text, transition).describe("The transitions by event.").optional(),
+    ...optionalKinds,
+    on: z
+      .record(text, transition)
+      .describe(
+        "The transitions by event. A state that runs no agent is left by `success` and `failure`, a router by `failure` alone.",
+      )
+      .optional(),
   })
   .describe("A state: what the agent may do in it, and where it may go.");
 

@@ -3,11 +3,15 @@
 import { type AnyState, final, type Problem, type StateLimits, stage } from "@sluice/core";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { problemFinding } from "../problem-finding.ts";
+import { compileKind } from "../kinds/compile.ts";
+import type { KindState } from "../kinds/fields.ts";
+import type { KindNames } from "../kinds/make.ts";
+import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
+import { fullTemplates, templateFindings } from "../read/template.ts";
 import { outcomeOf } from "./check.ts";
+import { kindOf } from "./edges.ts";
 import type { StatewrightState } from "./schema.ts";
-import { fullTemplates, templateFindings } from "./template.ts";
 
 /** Model calls of one attempt, unless the state has a `turn_cap`. */
 export const TURN_CAP = 50;
@@ -20,13 +24,18 @@ export interface CompiledState {
   locate(problem: Problem): FindingAt;
 }
 
+/** The ids that a state needs of the others. */
+export type Ids = Pick<KindNames, "stateId" | "pipelineKey">;
+
 /** Compiles one state. `id` is its name inside the pipeline. */
-export function compileState(name: string, id: string, state: StatewrightState): CompiledState {
+export function compileState(name: string, id: string, state: StatewrightState, ids: Ids): CompiledState {
   const path = ["states", name];
   if (state.type === "final") {
     const end = labelled(final(outcomeOf(name, state)), name, id);
     return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
   }
+  const kind = kindOf(state);
+  if (kind !== undefined) return ofKind(name, id, kind, ids);
   const templates = templateFindings(state.instructions ?? "");
   const envelope = envelopeOf(state);
   const compiled = stage({
@@ -44,6 +53,19 @@ export function compileState(name: string, id: string, state: StatewrightState):
   );
   const problems = (compiled.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
   return { state: labelled(compiled, name, id), findings: [...broken, ...problems], locate };
+}
+
+/** A state that runs no agent. */
+function ofKind(name: string, id: string, given: KindState, ids: Ids): CompiledState {
+  const path = ["states", name, given.kind];
+  const compiled = compileKind(given, { ...ids, template: fullTemplates, templateFaults: templateFindings });
+  const locate = (problem: Problem): FindingAt => {
+    const inside = compiled.locate(problem);
+    return inside.length === 0 ? { path, what: "key" } : { path: [...path, ...inside] };
+  };
+  const own = compiled.findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] }));
+  const problems = (compiled.state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  return { state: labelled(compiled.state, name, id), findings: [...own, ...problems], locate };
 }
 
 /** The state with its name in the recorded graph, if its id differs. */

@@ -45,7 +45,7 @@ export function writeStatewright(pipeline: AnyPipeline, options: WriteStatewrigh
   const states = [...spec.states].map(([id, state]) => {
     const path = `stages.${id}`;
     const name = names.states.get(id) ?? id;
-    return [name, { ...writeState(report, path, { id, name, state }), ...transitions.get(id) }] as const;
+    return [name, { ...writeState(report, path, { id, name, state }, names), ...transitions.get(id) }] as const;
   });
   if (report.problems.length > 0) return { problems: report.problems };
   const interrupts = spec.interrupts.map(({ name, files, target }) => [

@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
+import { Readable } from "node:stream";
 import { type JsonObject, type RunHost, SluiceError } from "@sluice/core";
 import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
-import type { Engine, EngineHooks, KnownRun, ResumeOptions } from "@sluice/tui";
+import type { Engine, EngineHooks, KnownRun, ResumeOptions, StartIn } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
 import { damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
+import { readInput } from "../../project/input.ts";
 import { choiceOf } from "../../project/model.ts";
 import { projectPipelines } from "../../project/pipelines.ts";
 import {
@@ -18,7 +20,7 @@ import { forkText, readForkedPart } from "../../runs/fork-plan.ts";
 import { openSession, secretsToward } from "../../runs/open-session.ts";
 import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
 import type { RunFlags } from "../../runs/run-flags.ts";
-import { planRun, type RunPlan } from "../../runs/run-plan.ts";
+import { planRun, type RunPlan, type RunPlanRequest } from "../../runs/run-plan.ts";
 import { demoFolder, demoPlan } from "../demo/demo-run.ts";
 
 interface OpenStore {
@@ -144,12 +146,18 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       projects = undefined;
       project = undefined;
     },
-    start: async (pipeline, task) => {
+    start: async (pipeline, task, from) => {
       const opened = await openProject();
       const input = async (words: readonly string[]): Promise<JsonObject> =>
         words.length === 0 ? {} : { task: words.join(" ") };
       const words = pipeline === undefined || task === "" ? [] : [task];
-      const plan = await planRun({ pipeline: pipeline ?? task, task: words, flags }, opened, context, input);
+      const request = {
+        pipeline: pipeline ?? task,
+        task: words,
+        flags,
+        ...(from === undefined ? {} : { from: await startOf(from) }),
+      };
+      const plan = await planRun(request, opened, context, input);
       return await begin(plan, await projectsNow().place());
     },
     check: async (name) => {
@@ -199,6 +207,11 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       await Promise.allSettled([...hosts.values()].map((host) => host.close()));
     },
   };
+}
+
+async function startOf({ state, input }: StartIn): Promise<NonNullable<RunPlanRequest["from"]>> {
+  // The app's own keys come from stdin, so there is none to read input from.
+  return input.length === 0 ? { state } : { state, input: await readInput([], input, Readable.from([])) };
 }
 
 /** Resolves once the run is in the store; rejects if it could not start. */

@@ -1,6 +1,6 @@
 import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { forkedFrom, moment, oneLine, readRunStarted, table, textAt } from "@sluice/view/words";
+import { moment, oneLine, originOf, readRunStarted, table, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -77,9 +77,10 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
 /** An unreadable journal must not hide the other runs. */
 async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
-    const { pipeline, input, forkedFrom: from } = await readRunStarted(host, runId);
+    const { pipeline, input, forkedFrom, from } = await readRunStarted(host, runId);
     return {
-      ...(from === undefined ? {} : { forkedFrom: from }),
+      ...(forkedFrom === undefined ? {} : { forkedFrom }),
+      ...(from === undefined ? {} : { from }),
       pipeline: typeof pipeline === "string" ? pipeline : "",
       task: input === undefined ? "" : textAt(input, "task"),
     };
@@ -91,7 +92,7 @@ async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
 function rowOf(run: JsonObject): readonly string[] {
   const waiting = Number(field(run, "openRequests")) > 0 ? " (waiting for an answer)" : "";
   const task = oneLine(textAt(run, "task"), 60);
-  const origin = forkedFrom(run) === "" ? "" : ` (${oneLine(forkedFrom(run))})`;
+  const origin = originOf(run) === "" ? "" : ` (${oneLine(originOf(run))})`;
   const wakeAt = field(run, "wakeAt");
   const wakes = typeof wakeAt === "number" ? ` (wakes at ${timeWithCountdown(wakeAt, Date.now())})` : "";
   const createdAt = field(run, "createdAt");

@@ -4,6 +4,7 @@ import type { Json } from "../../base/json.ts";
 import type { RunPosition } from "../record.ts";
 import type { LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
+import type { Interruptions } from "./interruptions.ts";
 import type { RecordedSteps } from "./recorded-steps.ts";
 import { Coalesced } from "./store-changes.ts";
 
@@ -40,9 +41,10 @@ export interface ActiveTree {
   /** A program of the tree that does not work while it waits: until a time, or for a signal. */
   rest(wait: Rest): void;
   /** It works again. */
-  wake(wait: Rest | undefined): void;
+  wake(wait: Rest): void;
   /** When the tree continues without a signal; undefined if nothing of it sleeps. */
   wakeAt(): number | undefined;
+  readonly interruptions: Interruptions;
   /** Keeps the tree owned until abandoned work settles. */
   hold(work: Promise<unknown>): void;
   /** Runs the program for one run of the tree and records its end. */
@@ -78,12 +80,30 @@ export class Cancellation {
   cancelled: SluiceError | undefined;
   /** Why every further step rejects here. Set by `stop` alone. */
   stopped: SluiceError | undefined;
+  /** Why a person interrupted what the run does now; the run itself continues. */
+  interrupted: SluiceError | undefined;
+
+  /** Why what the run does now has to end. */
+  get ending(): SluiceError | undefined {
+    return this.cancelled ?? this.interrupted;
+  }
 
   /** Only the first reason counts. */
   cancel(reason: SluiceError): void {
     if (this.cancelled !== undefined) return;
     this.cancelled = reason;
     this.#notify(reason);
+  }
+
+  interrupt(reason: SluiceError): void {
+    if (this.interrupted !== undefined) return;
+    this.interrupted = reason;
+    this.#listener?.controlChanged();
+  }
+
+  /** What was interrupted has ended. */
+  continued(): void {
+    this.interrupted = undefined;
   }
 
   stop(reason: SluiceError): void {
@@ -111,20 +131,27 @@ export class Cancellation {
 export const SUSPENDED = "run_stopped";
 
 export interface Wait {
+  /** What the program rests for; one that waits for neither works. */
+  readonly rest?: Exclude<Rest["kind"], "children">;
   /** The latest end of the wait, in epoch milliseconds. */
   readonly until?: number | undefined;
   /** Whether the wait is over; called again whenever the store may have changed. */
   readonly arrived?: () => Promise<boolean>;
 }
 
-/** Waits until `arrived`, until the time, or until the run is cancelled. Rejects if the run has to stop. */
-export async function waitForSignal({ control, clock, tree }: StepContext, { until, arrived }: Wait): Promise<void> {
+/** Waits until `arrived`, until the time, or until the run is cancelled or interrupted. Rejects if the run has to stop. */
+export async function waitForSignal(
+  { control, clock, tree }: StepContext,
+  { rest: kind, until, arrived }: Wait,
+): Promise<void> {
   if (arrived !== undefined && (await arrived())) return;
+  const rest: Rest | undefined = kind === undefined ? undefined : { kind, until };
   let ended = false;
   let disarm: (() => void) | undefined;
   let unsubscribe: (() => void) | undefined;
   let listener: CancellationListener | undefined;
   try {
+    if (rest !== undefined) tree.rest(rest);
     await new Promise<void>((resolve, reject) => {
       const check = new Coalesced(async () => {
         try {
@@ -141,17 +168,18 @@ export async function waitForSignal({ control, clock, tree }: StepContext, { unt
       };
       const controlChanged = (): void => {
         if (control.stopped !== undefined) reject(control.stopped);
-        else if (control.cancelled !== undefined) resolve();
+        else if (control.ending !== undefined) resolve();
       };
       listener = { controlChanged };
       control.listen(listener);
       if (arrived !== undefined) unsubscribe = tree.onSignal(() => check.request());
       if (until !== undefined) arm(until);
       controlChanged();
-      if (!control.signal.aborted) check.request();
+      if (!control.signal.aborted && control.ending === undefined) check.request();
     });
   } finally {
     ended = true;
+    if (rest !== undefined) tree.wake(rest);
     disarm?.();
     unsubscribe?.();
     if (listener !== undefined) control.unlisten(listener);

@@ -123,7 +123,11 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       throw thrown;
     }
   };
-  const begin = (at: RunPosition, resumed: Pick<ResumeState, "recorded" | "input">, program: RunProgram): RunTask => {
+  const begin = (
+    at: RunPosition,
+    resumed: Pick<ResumeState, "recorded" | "input"> & Partial<Pick<ResumeState, "stopped">>,
+    program: RunProgram,
+  ): RunTask => {
     const task = new RunTree(services, program, at, resumed);
     tasks.set(at.runId, task);
     return task;

@@ -84,6 +84,8 @@ export interface ResumeState {
   readonly head: string;
   /** Whether it may have children. */
   readonly forked: boolean;
+  /** Whether it was suspended because it had to stop, and not because it waits. */
+  readonly stopped: boolean;
 }
 
 /**
@@ -111,7 +113,10 @@ export async function loadForResume(
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
   const forked = records.some((record) => childKeys(record) !== undefined);
   if (read !== undefined && forked && !(await areCurrent(store, runId, read))) throw continuedElsewhere(runId);
-  return { recorded: recordedSteps(runId, records), input: JSON.parse(start.value), seq: records.length, head, forked };
+  const last = records.at(-1);
+  const stopped = last?.stepId === LIFECYCLE_STEP.suspend && last.events.includes('"reason":"interrupted"');
+  const input: Json = JSON.parse(start.value);
+  return { recorded: recordedSteps(runId, records), input, seq: records.length, head, forked, stopped };
 }
 
 /** Whether a run's children have recorded nothing since the journals were read: they can without a record of their root. */

@@ -7,6 +7,7 @@ import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, StoreChange } from "../store/journal-store.ts";
 import { type ActiveTree, Cancellation, type Rest, SUSPENDED, stopOnFailure } from "./active-run.ts";
 import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
+import { INTERRUPTION_SIGNAL, Interruptions } from "./interruptions.ts";
 import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
 import { ProgramRunner } from "./step-runner.ts";
 import { type ChangeListener, type Changes, Coalesced, type Report } from "./store-changes.ts";
@@ -55,6 +56,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   readonly #program: RunProgram;
   readonly #at: RunPosition;
   readonly #root = new Cancellation();
+  readonly interruptions: Interruptions;
   /** Of the children that are running. */
   #children: Set<Cancellation> | undefined;
   #signalListeners: Set<() => void> | undefined;
@@ -74,12 +76,18 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     host: HostServices,
     program: RunProgram,
     at: RunPosition,
-    { recorded, input }: Pick<ResumeState, "recorded" | "input">,
+    {
+      recorded,
+      input,
+      stopped = false,
+    }: Pick<ResumeState, "recorded" | "input"> & Partial<Pick<ResumeState, "stopped">>,
   ) {
     this.runId = at.runId;
     this.#host = host;
     this.#program = program;
     this.#at = at;
+    // Its result says how it was suspended.
+    this.interruptions = new Interruptions(stopped ? "all" : 0, () => void this.suspend("interrupted").catch(ignore));
     this.settled = this.#run(recorded, input);
   }
 
@@ -108,8 +116,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     if (this.#asleepListeners !== undefined) this.#checkAsleep();
   }
 
-  wake(wait: Rest | undefined): void {
-    if (wait !== undefined) this.#rests?.delete(wait);
+  wake(wait: Rest): void {
+    this.#rests?.delete(wait);
   }
 
   wakeAt(): number | undefined {
@@ -203,6 +211,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     this.#programs += 1;
     try {
       const runner = new ProgramRunner({ store, clock, at, recorded, control, tree: this });
+      this.interruptions.join(runner);
       let ended: ProgramEnd;
       try {
         ended = runner.ended(await this.#program(runner, input));
@@ -210,6 +219,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
         const reason = await runner.failed(thrown);
         await this.#recordCancel(at);
         return await cancelWithChildren({ store, clock, rootId: this.runId }, at, reason);
+      } finally {
+        this.interruptions.leave(runner);
       }
       return await this.#end(at, ended);
     } finally {
@@ -264,6 +275,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
         const message = `run ${this.runId} was taken over by another process`;
         this.stop(new SluiceError("Host", "ownership_lost", message));
       }
+      const interruptions = await store.signals(this.runId, INTERRUPTION_SIGNAL);
+      if (!this.#ended) this.interruptions.receive(interruptions);
     } catch (thrown) {
       // A store that cannot be read cannot take this run's next record either.
       this.stop(thrown);

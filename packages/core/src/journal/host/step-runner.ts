@@ -1,9 +1,10 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
+import { appendRecord, interruptionIn, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
 import type {
   ChildRun,
+  Interruption,
   JournalRecord,
   ProgramEnd,
   ReceivedSignal,
@@ -21,7 +22,6 @@ import { childrenIntent, END_STATUSES, stepIds } from "../step-id.ts";
 import {
   type ActiveRun,
   type CancellationListener,
-  type Rest,
   type StepContext,
   SUSPENDED,
   stopOnFailure,
@@ -39,10 +39,8 @@ interface Step<V, T> {
   open?: StepOptions["open"];
   /** Throws if this cannot be the recorded step; `known` is its open record, if any. */
   check?(known: JournalRecord | undefined): void;
-  /** Called before its open record is written. `close` follows. */
-  begin?(): void;
-  /** What its records say of when the run continues without an owner. */
-  wakeAt?(phase: "open" | "done"): number | undefined;
+  /** Of a wait that ends by itself: when. Its records then say when the run continues without an owner. */
+  readonly until?: number | undefined;
   /** Makes the value to record; not called for a done step. `fresh`: no earlier process began this step. */
   make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
   /** Releases what `make` used. May be called more than once. */
@@ -54,7 +52,11 @@ interface Step<V, T> {
   /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
-type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "wakeAt">;
+interface InterruptionListener {
+  readonly listen: (interruption: Interruption) => readonly EventDraft[];
+  isCalled: boolean;
+}
+type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "until">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
 export class ProgramRunner implements StepRunner {
@@ -73,6 +75,15 @@ export class ProgramRunner implements StepRunner {
   #settling: Promise<unknown> | undefined;
   #fault: { readonly thrown: unknown } | undefined;
   #ended = false;
+  /** Those who can be interrupted, the innermost last; created on first use. */
+  #listeners: InterruptionListener[] | undefined;
+  /** Waits for a step. */
+  #interruption: Interruption | undefined;
+  /** Events of an interruption, for the record of the open step. */
+  #interruptionEvents: readonly EventDraft[] = NO_EVENTS;
+  /** Whether the open step is executed, and not read. */
+  #isWorking = false;
+  #runsChildren = false;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -86,9 +97,9 @@ export class ProgramRunner implements StepRunner {
     fn: (call: StepCall) => Promise<T> | T,
     options: StepOptions<T> = {},
   ): Promise<T> {
-    const { graceMs = 0, takes } = options;
-    const signals = async (): Promise<readonly ReceivedSignal[]> =>
-      takes === undefined ? [] : await this.#untaken(takes.name);
+    const { graceMs = 0, takes = [] } = options;
+    const signals: StepCall["signals"] = async (name = takes[0]?.name) =>
+      name !== undefined && takes.some((each) => each.name === name) ? await this.#untaken(name) : [];
     let call: RunningCall | undefined;
     return this.#step<T, T>({
       stepId,
@@ -101,7 +112,7 @@ export class ProgramRunner implements StepRunner {
       events: () => call?.events ?? NO_EVENTS,
       cost: options.cost,
       hand: (value) => {
-        if (takes !== undefined) this.#take(takes.name, takes.count(value));
+        for (const { name, count } of takes) this.#take(name, count(value));
         return value;
       },
     });
@@ -123,48 +134,47 @@ export class ProgramRunner implements StepRunner {
   }
 
   sleep(stepId: string, epochMs: number, { signal, open, ended }: SleepOptions): Promise<SleepEnd> {
-    const { tree, control } = this.#run;
-    const rest = { kind: "sleep", until: epochMs } as const;
+    const { control } = this.#run;
     const arrived = async (): Promise<boolean> => signal !== undefined && (await this.#untaken(signal)).length > 0;
     return this.#step<SleepEnd, SleepEnd>({
       stepId,
       open: { events: open.events, intent: { until: epochMs } },
-      begin: () => tree.rest(rest),
-      wakeAt: (phase) => (phase === "open" ? tree.wakeAt() : 0),
+      until: epochMs,
       make: async () => {
         let heard = false;
         const hears = async (): Promise<boolean> => (heard ||= await arrived());
-        await waitForSignal(this.#run, { until: epochMs, ...(signal === undefined ? {} : { arrived: hears }) });
+        await waitForSignal(this.#run, {
+          rest: "sleep",
+          until: epochMs,
+          ...(signal === undefined ? {} : { arrived: hears }),
+        });
         if (heard) return "signal";
         return control.cancelled === undefined ? "time" : "cancelled";
       },
-      close: () => tree.wake(rest),
       events: ended,
       hand: (by) => by,
     });
   }
 
-  waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
-    const { store, clock, tree } = this.#run;
-    let rest: Rest | undefined;
+  waitForSignal(name: string, { timeoutMs, until: end, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+    const { store, clock } = this.#run;
+    const latest = end ?? (timeoutMs === undefined ? undefined : clock.now() + timeoutMs);
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
-      open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
+      open: latest === undefined ? undefined : { events: NO_EVENTS, intent: { until: latest } },
+      until: latest,
       make: async (opened) => {
-        const until = timeoutMs === undefined ? undefined : untilOf(opened);
-        rest = { kind: "signal", until };
-        tree.rest(rest);
+        const until = latest === undefined ? undefined : untilOf(opened);
         let found: ReceivedSignal | undefined;
         const arrived = async (): Promise<boolean> => {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
-        await waitForSignal(this.#run, { arrived, until });
+        await waitForSignal(this.#run, { rest: "signal", arrived, until });
         // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
       },
-      close: () => tree.wake(rest),
       hand: (received) => {
         if (received !== null) this.#take(name, 1);
         return received ?? undefined;
@@ -198,10 +208,99 @@ export class ProgramRunner implements StepRunner {
         this.#forks.add(stepId);
         checkChildren(this.runId, stepId, children, known);
       },
-      make: (_opened, fresh) => runChildren(this.#run, stepId, children, options, fresh),
+      make: async (_opened, fresh) => {
+        // Not this program is interrupted meanwhile, but its children.
+        this.#runsChildren = true;
+        try {
+          return await runChildren(this.#run, stepId, children, options, fresh);
+        } finally {
+          this.#runsChildren = false;
+        }
+      },
       events: options.joined,
       hand: (settled) => settled,
     });
+  }
+
+  get recovering(): boolean {
+    return this.#run.recorded.left;
+  }
+
+  get canBeInterrupted(): boolean {
+    return this.#listeners !== undefined && this.#listeners.length > 0 && !this.#runsChildren;
+  }
+
+  interruptible(listen: InterruptionListener["listen"]): () => void {
+    const { control, tree } = this.#run;
+    const listener: InterruptionListener = { listen, isCalled: false };
+    this.#listeners ??= [];
+    this.#listeners.push(listener);
+    tree.interruptions.continues(this);
+    return () => {
+      this.#listeners = this.#listeners?.filter((each) => each !== listener);
+      if (listener.isCalled) control.continued();
+      // It came too late: what it was for has ended by itself.
+      if (this.#interruption !== undefined) tree.interruptions.rest(this);
+      this.#interruption = undefined;
+    };
+  }
+
+  interrupt(interruption: Interruption): void {
+    this.#interruption = interruption;
+    if (this.#isWorking) this.#passInterruption();
+  }
+
+  suspend(): Promise<never> {
+    const { control, tree } = this.#run;
+    return new Promise((_resolve, reject) => {
+      const controlChanged = (): void => {
+        if (control.stopped !== undefined) reject(control.stopped);
+      };
+      control.listen({ controlChanged });
+      tree.interruptions.rest(this);
+      controlChanged();
+    });
+  }
+
+  /** A step is executed from here on. */
+  #beginsWork(): void {
+    this.#isWorking = true;
+    const { interruptions } = this.#run.tree;
+    if (interruptions.pending) interruptions.check();
+    if (this.#interruption !== undefined) this.#passInterruption();
+  }
+
+  #passInterruption(): void {
+    const interruption = this.#interruption;
+    this.#interruption = undefined;
+    if (interruption === undefined) return;
+    const events = this.#callListener(interruption);
+    this.#interruptionEvents = [...this.#interruptionEvents, ...events];
+  }
+
+  #callListener(interruption: Interruption): readonly EventDraft[] {
+    const listener = this.#listeners?.at(-1);
+    if (listener === undefined) return NO_EVENTS;
+    listener.isCalled = true;
+    const { reason } = interruption;
+    const message = reason === "" ? "interrupted" : `interrupted: ${reason}`;
+    this.#run.control.interrupt(new SluiceError("Cancellation", "interrupted", message));
+    return listener.listen(interruption);
+  }
+
+  /** Calls the listener as it was called when this step was executed. */
+  #interruptedBefore(done: JournalRecord): void {
+    const interruption = interruptionIn(this.runId, done);
+    if (interruption === undefined) return;
+    if (!this.#copied) this.#run.tree.interruptions.handled(interruption.count);
+    this.#callListener(interruption);
+  }
+
+  #withInterruption(events: readonly EventDraft[]): readonly EventDraft[] {
+    const own = this.#interruptionEvents;
+    if (own.length === 0) return events;
+    this.#interruptionEvents = NO_EVENTS;
+    return [...events, ...own];
   }
 
   emit(channel: string, chunk: Json): void {
@@ -264,21 +363,24 @@ export class ProgramRunner implements StepRunner {
       step.check?.(known?.open);
       if (known?.done !== undefined) {
         this.#copied = known.copied === true;
+        this.#interruptedBefore(known.done);
         const recorded = step.hand(JSON.parse(known.done.value));
         this.#copied = false;
         // Awaited, so that overlapping steps fail on a resume as they do on the first run.
         return await Promise.resolve(recorded);
       }
-      step.begin?.();
+      this.#beginsWork();
       const openRecord = known?.open;
       const opened =
         openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);
       const made = await step.make(opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
-      const events = step.events?.(value) ?? NO_EVENTS;
+      const events = this.#withInterruption(step.events?.(value) ?? NO_EVENTS);
       const cost = step.cost?.(value);
-      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost, wakeAt: step.wakeAt?.("done") });
+      // A run that has slept works unattended: if its process dies now, it is due at once.
+      const wakeAt = step.until === undefined ? undefined : 0;
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost, wakeAt });
       return step.hand(value);
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
@@ -287,7 +389,10 @@ export class ProgramRunner implements StepRunner {
       this.#fail(thrown);
       throw thrown;
     } finally {
-      if (this.#open === step) this.#open = undefined;
+      if (this.#open === step) {
+        this.#open = undefined;
+        this.#isWorking = false;
+      }
     }
   }
 
@@ -315,14 +420,15 @@ export class ProgramRunner implements StepRunner {
 
   /** Commits a step's open record. Rejects if the run has to stop between the record and the effect. */
   async #commitOpen(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
-    const { control, at } = this.#run;
+    const { control, at, tree } = this.#run;
     const { stepId, open } = step;
     if (open === undefined) return undefined;
     const { events, intent, cost } = open;
     // Frees the memory while the step runs.
     step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
-    await this.#append({ ordinal, stepId, phase: "open", value, events, cost, wakeAt: step.wakeAt?.("open") });
+    const wakeAt = step.until === undefined ? undefined : Math.min(step.until, tree.wakeAt() ?? step.until);
+    await this.#append({ ordinal, stepId, phase: "open", value, events, cost, wakeAt });
     if (control.stopped !== undefined) throw control.stopped;
     const { incarnation } = at;
     return { incarnation, ...(intent === undefined ? {} : { intent }), ...(cost === undefined ? {} : { cost }) };
@@ -376,7 +482,7 @@ function untilOf(opened: StepCall["opened"]): number | undefined {
 interface CallOptions {
   readonly opened: StepCall["opened"];
   readonly graceMs: number;
-  readonly signals: () => Promise<readonly ReceivedSignal[]>;
+  readonly signals: StepCall["signals"];
 }
 
 /** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
@@ -397,7 +503,7 @@ export class RunningCall implements StepCall, CancellationListener {
     this.signals = signals;
     this.#around = around;
     this.#graceMs = graceMs;
-    this.#aborted = around.control.cancelled;
+    this.#aborted = around.control.ending;
   }
 
   // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
@@ -437,13 +543,13 @@ export class RunningCall implements StepCall, CancellationListener {
       working.then(resolve, reject);
       control.listen(this);
       // The function may have stopped the run before it returned its promise.
-      if (control.stopped !== undefined || control.cancelled !== undefined) this.controlChanged();
+      if (control.stopped !== undefined || control.ending !== undefined) this.controlChanged();
     });
   }
 
   controlChanged(): void {
     const { control, clock } = this.#around;
-    if (control.stopped === undefined) this.#abort(control.cancelled);
+    if (control.stopped === undefined) this.#abort(control.ending);
     else if (control.stopped.code === SUSPENDED && this.#graceMs > 0)
       this.#disarm ??= clock.after(this.#graceMs, () => this.#abandon());
     else this.#abandon();

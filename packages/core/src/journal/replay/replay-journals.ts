@@ -3,9 +3,10 @@ import type { Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import { Cancellation } from "../host/active-run.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
-import { jsonText, readEvents } from "../record.ts";
+import { interruptionIn, jsonText, readEvents } from "../record.ts";
 import type {
   ChildRun,
+  Interruption,
   JournalRecord,
   ProgramEnd,
   ReceivedSignal,
@@ -87,6 +88,7 @@ class ReplayRunner implements StepRunner {
   readonly #control = new Cancellation();
   #next = 0;
   #open: string | undefined;
+  #interruptible: readonly ((interruption: Interruption) => readonly EventDraft[])[] = [];
   #over: SluiceError | undefined;
   #found: RecordDifference | undefined;
   #at = 0;
@@ -139,7 +141,9 @@ class ReplayRunner implements StepRunner {
       hand: async (done) => {
         if (this.#isCopied(done)) return this.#valueOf(done);
         const outcome = this.#outcomeOf(done);
-        if (decides === undefined || !decides(outcome)) return this.#valueOf(done);
+        // What a person interrupted ended otherwise than its code alone would have.
+        const isInterrupted = interruptionIn(this.runId, done) !== undefined;
+        if (isInterrupted || decides === undefined || !decides(outcome)) return this.#valueOf(done);
         this.#tree.counted.decided += 1;
         const events: EventDraft[] = [];
         const call: StepCall = {
@@ -219,6 +223,18 @@ class ReplayRunner implements StepRunner {
     });
   }
 
+  interruptible(listen: (interruption: Interruption) => readonly EventDraft[]): () => void {
+    this.#interruptible = [...this.#interruptible, listen];
+    return () => {
+      this.#interruptible = this.#interruptible.filter((each) => each !== listen);
+    };
+  }
+
+  /** Only a record of an interruption leads here, after which the run continued. */
+  suspend(): Promise<never> {
+    return Promise.reject(this.#stop());
+  }
+
   emit(): void {
     return;
   }
@@ -242,6 +258,8 @@ class ReplayRunner implements StepRunner {
       await before?.(known);
       if (known.done === undefined) throw this.#stop();
       this.#timed(known.done);
+      const interruption = interruptionIn(this.runId, known.done);
+      if (interruption !== undefined) this.#interruptible.at(-1)?.(interruption);
       const value = await hand(known.done);
       this.#cancelIfShown();
       return value;

@@ -87,7 +87,7 @@ export interface JournalStore {
   due(now: number, limit: number): Promise<readonly string[]> | readonly string[];
   /** The earliest `wakeAt` after `now` of a root without an end. */
   nextWake(now: number): Promise<number | undefined> | number | undefined;
-  /** Adds a signal. An open request takes one answer: the first that is committed. */
+  /** Adds a signal. An open request takes one answer: the first that is committed, and none after the `until` of its body. */
   putSignal(runId: string, message: SignalMessage, at: number): Promise<SignalOutcome> | SignalOutcome;
   /** All signals of a name, in order of arrival. Signals are never removed: the n-th wait reads the n-th one. */
   signals(runId: string, name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];

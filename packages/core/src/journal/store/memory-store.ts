@@ -117,8 +117,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           run.requests.set(request.requestId, cloneValue(request));
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
-        const tree = treeOf(run.seed.rootId);
-        if (commit.wakeAt !== undefined) tree.wakeAt = commit.wakeAt ?? undefined;
+        if (commit.wakeAt !== undefined) treeOf(run.seed.rootId).wakeAt = commit.wakeAt ?? undefined;
         if (commit.end === undefined) return;
         // Frozen instead of copied, since it may be large.
         run.end = deepFreeze(commit.end);
@@ -230,6 +229,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             const request = run.requests?.get(message.name.slice("request/".length));
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
+            if (typeof request.body.until === "number" && at > request.body.until) return "expired";
           }
           arrived.push(cloneValue({ payload: message.payload, by: message.by, at }));
           run.signals ??= new Map();

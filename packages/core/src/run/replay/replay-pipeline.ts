@@ -33,5 +33,6 @@ function showsCancel(next: NextRecord): boolean {
   if ("status" in next) return next.status === "cancelled";
   if (parseStepId(next.stepId).kind !== "leave") return false;
   const left = leftIn(next);
-  return left.kind === "left" && left.result.status === "cancelled" && left.interrupted !== true;
+  if (left.kind !== "left" || left.result.status !== "cancelled") return false;
+  return left.interrupted !== true && left.interruption === undefined;
 }

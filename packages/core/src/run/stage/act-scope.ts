@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
-import { messageOf, SluiceError } from "../../base/errors.ts";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
+import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
@@ -15,6 +15,7 @@ import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
 import { checkedOutput, readOutcome } from "./check-outcome.ts";
 import { endedBeforeAct } from "./enter.ts";
 import { ENTERED, left } from "./phases.ts";
+import { type SleepCounts, sleepThrough } from "./sleep.ts";
 
 /** Runs the executor of an attempt. `turnsBefore` are the turns of this state before this attempt. */
 export async function act(attempt: Attempt, ctx: StageContext, init: Json, turnsBefore: number): Promise<ActOutcome> {
@@ -27,20 +28,29 @@ export async function act(attempt: Attempt, ctx: StageContext, init: Json, turns
   for (const requestId of open.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
+  const { left: leftBy, interrupted } = execution.detours;
   const outcome =
-    acted === undefined || execution.detours.left !== undefined
-      ? cancelledWith(acted, cancelled ?? "cancelled")
+    acted === undefined || leftBy !== undefined || interrupted !== undefined
+      ? cancelledWith(acted, cancelled ?? "cancelled", interrupted !== undefined)
       : await checkedOutput(journal, execution.state, acceptedBy(attempt, acted));
   journal.note("stage.act", left("outcome", outcome.status));
   return outcome;
 }
 
-/** What was used counts, however the executor of a cancelled attempt ends. */
-function cancelledWith(acted: ActOutcome | undefined, reason: string): ActOutcome {
+/** What was used counts, however the executor of a cancelled attempt ends. What it did counts if the state is entered again. */
+function cancelledWith(acted: ActOutcome | undefined, reason: string, isEnteredAgain: boolean): ActOutcome {
   const none = endedBeforeAct({ kind: "cancelled", reason });
   const outcome = acted === undefined ? none : readOutcome("", acted);
   const { turns, usage } = outcome;
-  return { ...none, turns, usage };
+  const partial = isEnteredAgain ? partialOf(outcome) : undefined;
+  return { status: "cancelled", reason, turns, usage, ...(partial === undefined ? {} : { partial }) };
+}
+
+/** What an interrupted execution has done: it may have completed just then. */
+function partialOf(outcome: ActOutcome): Json | undefined {
+  const partial =
+    outcome.status === "cancelled" ? outcome.partial : outcome.status === "completed" ? outcome.output : undefined;
+  return partial === undefined || jsonFault(partial) !== undefined ? undefined : partial;
 }
 
 /** An attempt that completes after an event was accepted has the output that the machine decided about. */
@@ -69,7 +79,9 @@ function outcomeOrAbandon(
     const fail = (thrown: unknown): void => {
       settle();
       // An execution that was left takes no more steps, so whatever its executor throws has no effect.
-      if (detours.left !== undefined) resolve(undefined);
+      // One that was interrupted may throw for that reason, unless its run has to stop here.
+      const isInterrupted = detours.interrupted !== undefined && !(isSluiceError(thrown) && thrown.class === "Host");
+      if (detours.left !== undefined || isInterrupted) resolve(undefined);
       else reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
     };
     const check = (): void => {
@@ -108,12 +120,13 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, pauses, offer, deps, detours } = execution;
+  const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing, returns } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
   let candidates = 0;
   let sleeps = 0;
+  const counts: SleepCounts = { messages: 0 };
   let closed = false;
   let inFlight = 0;
   let busyChanged = (): void => undefined;
@@ -158,11 +171,16 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     state,
     stateId,
     events,
+    targets,
     pauses,
     executionId,
     ctx: entry,
     turnsBefore,
+    kept,
+    ...(closing === undefined ? {} : { closing }),
+    ...(returns === undefined ? {} : { returns }),
     offer,
+    env,
     budget: limits,
     deadline: limits,
     signal: detours.signal,
@@ -185,11 +203,12 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         attempt.accepted = accepted;
         return acceptance;
       }),
-    ask: ({ name, question }) =>
+    ask: ({ name, ...asks }) =>
       during(async () => {
         refuseRepeated(asked, executionId, name);
-        return await askPerson(attempt, { name, question });
+        return await askPerson(attempt, { name, ...asks });
       }),
+    mode: execution.deps.mode,
     runChildren: (name, children) =>
       during(() => {
         const stepId = stepIds.children(executionId, attempt.number, name);
@@ -199,7 +218,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     sleep: (name, until, data = {}) =>
       step(name, () => {
         sleeps += 1;
-        return slot.withSlotReleased(async () => void (await journal.sleep(name, until, { ...data, until, sleeps })));
+        return sleepThrough(attempt, counts, { name, until, data: { ...data, until, sleeps } });
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);

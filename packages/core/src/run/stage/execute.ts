@@ -12,12 +12,15 @@ import type { RecordedEntry } from "./recorded-phases.ts";
 /** Runs a state to its result: attempts of Setup, Init, Precondition, Act and Assert, then Exit and Next once. */
 export async function execute(execution: Execution): Promise<ExecutionEnd> {
   const maxAttempts = execution.state.retryPolicy?.maxAttempts ?? 3;
+  const { stateId, detours } = execution;
   let attempt = firstAttempt(execution);
   const { slot, denied } = attempt;
   let totals: AttemptTotals | undefined;
   try {
     for (;;) {
       await slot.acquire();
+      const current = attempt;
+      detours.watch((data) => current.journal.event("execution.interrupted", data));
       const entered = await enter(attempt);
       totals ??= { turns: 0, usage: NO_USAGE, startedAt: entered.at };
       const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
@@ -30,11 +33,14 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
         const { turns, usage } = outcome;
         totals = { ...totals, turns: totals.turns + turns, usage: addUsage(totals.usage, usage) };
       }
+      detours.unwatch();
       const left = await leave(attempt, ctx, outcome, totals, attempt.number < maxAttempts);
       if (left.kind === "left") {
         if (!execution.routed && left.result.status === "failed") slot.releaseDeferred();
-        const { stateId, detours } = execution;
-        return { stateId, result: left.result, next: left.next ?? undefined, left: detours.left, denied };
+        const { result, next } = left;
+        const by = left.interruption;
+        const interrupted = by === undefined ? undefined : { ...by, now: attempt.isLeftHere };
+        return { stateId, result, next: next ?? undefined, left: detours.left, interrupted, denied };
       }
       attempt = attempt.next(left.feedback);
     }
@@ -53,8 +59,10 @@ async function beforeAct(
 > {
   if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
   const answer = await awaitPrecondition(attempt, entered.precondition, ctx);
-  if (answer !== "proceed") return { kind: "over", outcome: answer };
-  const reason = cancelReason(attempt.execution.detours.signal);
+  const { interrupted, signal } = attempt.execution.detours;
+  if (answer !== "proceed" && !(answer === "skipped" && interrupted !== undefined))
+    return { kind: "over", outcome: answer };
+  const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
   return { kind: "act", init: entered.init };
 }

@@ -60,11 +60,13 @@ export function leave(
     }
     const result = await exitWith(leaving, leftForGood(leaving, asserted));
     if (result.status !== "completed") expireApproval(attempt, phases);
-    const left = { kind: "left", result, next: null, ...(execution.detours.left && LEFT_BY_INTERRUPT) } as const;
+    attempt.isLeftHere = true;
+    const left = { kind: "left", result, next: null, ...endedEarly(execution, result) } as const;
     if (!execution.routed || result.status === "cancelled") return left;
     // An accepted event is not decided about again.
     const accepted = result.status === "completed" ? attempt.accepted?.decision : undefined;
-    const input = { kind: "result", result, ctx } as const;
+    const refused = outcome === "skipped" ? undefined : outcome.refused;
+    const input = { kind: "result", result, ctx, ...(refused === undefined ? {} : { refused }) } as const;
     if (accepted !== undefined)
       return { ...left, next: followRoute(execution, journal, call, { input, next: accepted }) };
     return { ...left, next: await decideRoute(execution, journal, call, input) };
@@ -72,8 +74,17 @@ export function leave(
   return journal.run(stepNames.leave, decide, LEAVING);
 }
 
-/** In the record of an execution that a handler did not return to: its run was not cancelled. */
-const LEFT_BY_INTERRUPT = { interrupted: true } as const;
+/** What the record says of an execution that ended as cancelled although its run was not. */
+function endedEarly(
+  { detours, steps }: Execution,
+  { status }: StageResult<Json>,
+): Pick<Extract<Left, { readonly kind: "left" }>, "interrupted" | "interruption"> {
+  if (detours.left !== undefined) return { interrupted: true };
+  const { interrupted } = detours;
+  return interrupted === undefined || status !== "cancelled" || steps.signal.aborted
+    ? {}
+    : { interruption: interrupted };
+}
 
 /** A sibling has no routes, so it has failed when the handler of an interrupt leads elsewhere. */
 function leftForGood({ execution, base }: Leaving, result: StageResult<Json>): StageResult<Json> {
@@ -116,8 +127,11 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
       const failed = { ...base, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) } as const;
       return maskSecrets<StageResult<Json>>(failed, secrets);
     }
-    case "cancelled":
-      return { ...base, status: "cancelled", reason: outcome.reason };
+    case "cancelled": {
+      const { reason, partial } = outcome;
+      const left = partial === undefined ? {} : { partial: secrets.json(partial) };
+      return { ...base, status: "cancelled", reason: secrets.text(reason), ...left };
+    }
     case "paused":
       return { ...base, status: "paused", request: secrets.json(outcome.request) };
   }

@@ -6,6 +6,7 @@ import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.
 import { stepIds, stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import { fromRecordedStart, isDecision, isRecordedStart } from "../../machine/recorded-decision.ts";
+import type { Interrupted } from "../execution.ts";
 import type { LimitHit } from "../limits/limits.ts";
 import { type MissingAnswer, readPreconditionAnswer } from "./phases.ts";
 
@@ -26,6 +27,8 @@ export type Left =
       readonly next: NextDecision | null;
       /** A handler of an interrupt did not return to the execution, whose run continues. */
       readonly interrupted?: true;
+      /** A person interrupted the execution, whose run continues. */
+      readonly interruption?: Interrupted;
     };
 
 /** What a replay reuses of an entry: the time, and the answers of hooks with side effects. */
@@ -137,9 +140,10 @@ export function readLeft(value: string): Left | undefined {
 function isLeft(value: Json): value is Left {
   if (field(value, "kind") === "retry") return hasText(value, "feedback");
   const next = field(value, "next") ?? null;
-  return (
-    field(value, "kind") === "left" && isStageResult(field(value, "result")) && (next === null || isDecision(next))
-  );
+  const interruption = field(value, "interruption");
+  const isRead = interruption === undefined || (hasText(interruption, "by") && hasText(interruption, "reason"));
+  const isResult = isStageResult(field(value, "result")) && (next === null || isDecision(next));
+  return field(value, "kind") === "left" && isResult && isRead;
 }
 
 export function isStageResult(value: Json | undefined): value is StageResult<Json> {

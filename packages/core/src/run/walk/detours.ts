@@ -1,25 +1,36 @@
 import { SluiceError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
+import type { Json, JsonObject } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
+import type { EventDraft } from "../../journal/events.ts";
+import type { SecretFilter } from "../../journal/redaction.ts";
+import type { Interruption, StepRunner } from "../../journal/seam.ts";
 import type { Transition } from "../../machine/transition.ts";
-import type { Decided, DetourEnd, Detours } from "../execution.ts";
+import type { Decided, DetourEnd, Detours, Interrupted } from "../execution.ts";
 
 /** How a handler ended: back in the execution that it interrupted, or with a move of its own. */
 export type Detour =
   | { readonly kind: "returned"; readonly by: StageResult<Json> }
   | { readonly kind: "left"; readonly next: Transition; readonly reason: string };
 
-/** The detours of one execution, whose signal aborts with the run's, or alone when a handler does not return. */
+/**
+ * What ends one execution before its time, whose signal aborts with the run's, or alone: the detours whose handlers do not return,
+ * and people who interrupt it.
+ */
 export class OwnDetours implements Detours {
   readonly #controller = new AbortController();
-  readonly #run: AbortSignal;
+  readonly #steps: StepRunner;
+  readonly #secrets: SecretFilter;
   readonly #perform: (decided: Decided) => Promise<Detour>;
   readonly #onAbort: () => void;
+  #unwatch: (() => void) | undefined;
   active = false;
   left: Transition | undefined;
+  interrupted: Interrupted | undefined;
 
-  constructor(run: AbortSignal, perform: (decided: Decided) => Promise<Detour>) {
-    this.#run = run;
+  constructor(steps: StepRunner, secrets: SecretFilter, perform: (decided: Decided) => Promise<Detour>) {
+    const { signal: run } = steps;
+    this.#steps = steps;
+    this.#secrets = secrets;
     this.#perform = perform;
     this.#onAbort = () => this.#controller.abort(run.reason);
     if (run.aborted) this.#onAbort();
@@ -40,7 +51,37 @@ export class OwnDetours implements Detours {
     return { kind: "left" };
   }
 
-  close(): void {
-    this.#run.removeEventListener("abort", this.#onAbort);
+  watch(event: (data: JsonObject) => EventDraft): void {
+    this.#unwatch = this.#steps.interruptible((interruption) => this.#interrupt(interruption, event));
   }
+
+  unwatch(): void {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+  }
+
+  close(): void {
+    this.unwatch();
+    this.#steps.signal.removeEventListener("abort", this.#onAbort);
+  }
+
+  /** A later interruption is part of the first one. */
+  #interrupt(interruption: Interruption, event: (data: JsonObject) => EventDraft): readonly EventDraft[] {
+    const { count } = interruption;
+    const [by, reason] = [this.#secrets.text(interruption.by), this.#secrets.text(interruption.reason)];
+    const first = this.interrupted;
+    if (first !== undefined) {
+      this.interrupted = { by: joined(", ", first.by, by), reason: joined("; ", first.reason, reason) };
+      return [];
+    }
+    this.interrupted = { by, reason };
+    const why = [`interrupted by ${by === "" ? "a person" : by}`, reason].filter((part) => part !== "").join(": ");
+    this.#controller.abort(new SluiceError("Cancellation", "interrupted", why));
+    return [event({ by, ...(reason === "" ? {} : { reason }), count })];
+  }
+}
+
+function joined(separator: string, before: string, after: string): string {
+  if (after === "" || before.split(separator).includes(after)) return before;
+  return before === "" ? after : `${before}${separator}${after}`;
 }

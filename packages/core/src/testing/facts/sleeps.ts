@@ -179,6 +179,31 @@ export const sleepFacts: Facts = {
     assert.deepEqual((await host.due(10)).runs, ["r1"]);
   },
 
+  "a wait for a signal with a deadline is due at its deadline, and at once after the signal": async ({
+    connect,
+    clock,
+  }) => {
+    const first = await connect();
+    const program = async (steps: StepRunner): Promise<ProgramEnd> =>
+      completed((await steps.waitForSignal("news", { timeoutMs: MINUTE }))?.payload ?? "none");
+    for (const runId of ["r1", "r2"]) await start(first.host, program, { runId });
+    await clock.untilArmed(2);
+    const wakeAt = clock.now() + MINUTE;
+    await first.crash();
+    const { host } = await connect();
+    assert.deepEqual(await host.due(10), { runs: [], next: wakeAt });
+    await host.signal("r2", { name: "news", payload: "in time", by: "test" });
+    assert.deepEqual((await host.due(10)).runs, ["r2"]);
+    clock.advance(MINUTE);
+    assert.deepEqual((await host.due(10)).runs.toSorted(), ["r1", "r2"]);
+    for (const [runId, value] of [
+      ["r1", "none"],
+      ["r2", "in time"],
+    ] as const)
+      assert.equal((await endOf(await host.resume(runId, program))).value, value);
+    assert.deepEqual(await host.due(10), { runs: [], next: undefined });
+  },
+
   "due runs come earliest first, at most as many as asked for": async ({ connect, clock }) => {
     const { host, crash } = await connect();
     for (const [index, runId] of ["r1", "r2", "r3"].entries())

@@ -15,13 +15,15 @@ import {
 } from "../world.ts";
 
 const news = (payload: Json) => ({ name: "news", payload, by: "test" });
-const takes = {
-  name: "news",
-  count: (value: Json): number => {
-    const taken = field(value, "taken");
-    return Array.isArray(taken) ? taken.length : 0;
+const takes = [
+  {
+    name: "news",
+    count: (value: Json): number => {
+      const taken = field(value, "taken");
+      return Array.isArray(taken) ? taken.length : 0;
+    },
   },
-};
+];
 async function payloads(call: StepCall): Promise<readonly Json[]> {
   return (await call.signals()).map(({ payload }) => payload);
 }

@@ -1,6 +1,6 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { parseSiblingId } from "@sluice/core/runtime";
-import { refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
+import { consideredIn, refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
 import { type EventLine, parseExecutionId } from "../../words/describe-event.ts";
 import { numberAt, textAt, textsAt } from "../../words/fields.ts";
 import type { ForkChild, Hop, RouteView } from "../../words/route-lines.ts";
@@ -19,6 +19,7 @@ class PipelineGraph {
   #rows: readonly TableRow[] | undefined;
   #interrupts: readonly InterruptView[] = [];
   #initial: string | undefined;
+  #startsIn: string | undefined;
   #view: Graph | undefined;
 
   /** Takes the graph that an event recorded. Returns whether there is one. */
@@ -32,7 +33,10 @@ class PipelineGraph {
       const id = textAt(state, "id");
       if (id !== "") this.#states.set(id, stateView(id, state));
     }
-    const initial = textAt(shape, "initial");
+    // A run may start in another state than the initial one, and does not start again when it continues.
+    const from = textAt(field(data, "from"), "state");
+    if (from !== "") this.#startsIn = from;
+    const initial = this.#startsIn ?? textAt(shape, "initial");
     if (initial !== "") this.#initial = initial;
     const rows = field(data, "rows");
     this.#rows = rows === undefined ? undefined : tableRowsIn(rows);
@@ -57,6 +61,10 @@ class PipelineGraph {
   begins(id: string): void {
     if (this.#initial === undefined) this.#view = undefined;
     this.#initial ??= id;
+  }
+
+  kindOf(state: string): string {
+    return this.#states.get(state)?.kind ?? "";
   }
 
   turnCapOf(state: string): number | undefined {
@@ -251,12 +259,15 @@ export class RunTree {
     const { rows } = this.#graphOf(runId);
     const isRefused = type === "transition.rejected";
     const led = field(data, "why");
-    const rationale = textAt(led, "rationale");
+    const isModel = textAt(led, "by") === "model";
+    const rationale = textAt(led, isModel ? "reason" : "rationale");
+    // A refused choice is answered like a refused event: the state continues.
+    const named = type === "route.rejected" && data.callId !== undefined ? { named: textAt(data, "to") } : {};
     this.#addRoute({
       runId,
       executionId,
       at,
-      outcome: isRefused ? "stayed" : hop === undefined ? "rejected" : "moved",
+      outcome: isRefused || named.named !== undefined ? "stayed" : hop === undefined ? "rejected" : "moved",
       ...(hop === undefined ? {} : { hop }),
       from,
       event: textAt(isRefused ? data : led, "event"),
@@ -265,6 +276,8 @@ export class RunTree {
       by,
       // The words of an event's reason are its rationale.
       why: rationale !== "" && textAt(data, "reason") === "" ? "" : why,
+      considered: consideredIn(data),
+      ...named,
       rows: isRefused ? refusalTable(data, from, rows) : isByTable(led) ? routeTable(data, rows) : [],
     });
     if (hop?.choice === "fanOut") this.#lastFanOut.set(runId, hop.from);
@@ -300,6 +313,11 @@ export class RunTree {
       ...(handles === undefined ? {} : { handles }),
       ...(interrupted === undefined ? {} : { interrupted }),
     };
+  }
+
+  /** The kind of an execution's state; empty if unknown. */
+  kindOf({ runId, stateId }: Pick<ExecutionView, "runId" | "stateId">): string {
+    return this.#graphOf(runId).kindOf(stateId);
   }
 
   /** Keys of all executions, in the order they began. */
@@ -359,7 +377,7 @@ export class RunTree {
 }
 
 /** A route that no event led to. */
-const NOT_LED = { event: "", rationale: "", approved: false, rows: [] } as const;
+const NOT_LED = { event: "", rationale: "", approved: false, rows: [], considered: [] } as const;
 
 /** Of two records, by the positions of their runs and their own. */
 function compare(a: Position, b: Position, aSeq: number, bSeq: number): number {

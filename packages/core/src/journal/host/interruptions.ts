@@ -1,0 +1,104 @@
+import { textField } from "../../base/json.ts";
+import type { Interruption, ReceivedSignal } from "../seam.ts";
+
+/** The name of the signal to a root by which a person interrupts the run; its payload is `{ reason }`. */
+export const INTERRUPTION_SIGNAL = "interruption";
+
+/** A program of the tree, as its interruptions see it. */
+export interface InterruptibleProgram {
+  /** Whether it still reads its recorded steps. */
+  readonly recovering: boolean;
+  /** Whether it does something that a person can interrupt. */
+  readonly canBeInterrupted: boolean;
+  interrupt(interruption: Interruption): void;
+}
+
+/**
+ * The interruptions of a tree of runs. One interrupts everything in the tree that can be interrupted; if nothing can, the tree is
+ * suspended as it is. Those that arrive before all of it has ended are part of it.
+ */
+export class Interruptions {
+  readonly #programs = new Set<InterruptibleProgram>();
+  /** Programs that were interrupted and have not said yet how they continue. */
+  readonly #interrupted = new Set<InterruptibleProgram>();
+  readonly #suspend: () => void;
+  #received: readonly ReceivedSignal[] = [];
+  /** How many of the received ones were carried out; `all`: those of before the resume. */
+  #handled: number | "all";
+  #isSuspending = false;
+
+  constructor(handled: 0 | "all", suspend: () => void) {
+    this.#handled = handled;
+    this.#suspend = suspend;
+  }
+
+  join(program: InterruptibleProgram): void {
+    this.#programs.add(program);
+  }
+
+  /** The program has ended. */
+  leave(program: InterruptibleProgram): void {
+    this.#programs.delete(program);
+    this.#settled(program);
+  }
+
+  /** All that the root has received so far. */
+  receive(signals: readonly ReceivedSignal[]): void {
+    if (this.#handled === "all") this.#handled = signals.length;
+    this.#received = signals;
+    this.check();
+  }
+
+  /** Recovery has read that the first `count` were carried out. */
+  handled(count: number): void {
+    if (this.#handled !== "all") this.#handled = Math.max(this.#handled, count);
+  }
+
+  get pending(): boolean {
+    return this.#handled !== "all" && this.#received.length > this.#handled;
+  }
+
+  /** Interrupts what can be interrupted, if that was asked for and all programs have read their recorded steps. */
+  check(): void {
+    if (!this.pending || this.#handled === "all") return;
+    const programs = [...this.#programs];
+    if (programs.some(({ recovering }) => recovering)) return;
+    const interruption = merged(this.#received.slice(this.#handled), this.#received.length);
+    this.#handled = this.#received.length;
+    const able = programs.filter(({ canBeInterrupted }) => canBeInterrupted);
+    for (const program of able) this.#interrupted.add(program);
+    for (const program of able) program.interrupt(interruption);
+    this.#suspendIfSettled(able.length === 0);
+  }
+
+  /** The program waits for the suspension of its tree. */
+  rest(program: InterruptibleProgram): void {
+    this.#isSuspending = true;
+    this.#settled(program);
+  }
+
+  /** The program does something else now. */
+  continues(program: InterruptibleProgram): void {
+    this.#interrupted.delete(program);
+  }
+
+  #settled(program: InterruptibleProgram): void {
+    this.#interrupted.delete(program);
+    this.#suspendIfSettled(this.#isSuspending);
+  }
+
+  /** Everything that was interrupted ends first, so that the tree stops none of it in between. */
+  #suspendIfSettled(isAsked: boolean): void {
+    if (isAsked && this.#interrupted.size === 0) this.#suspend();
+  }
+}
+
+function merged(signals: readonly ReceivedSignal[], count: number): Interruption {
+  const reasons = signals.map(({ payload }) => reasonIn(payload)).filter((reason) => reason !== "");
+  const people = signals.map(({ by }) => by);
+  return { reason: [...new Set(reasons)].join("; "), by: [...new Set(people)].join(", "), count };
+}
+
+function reasonIn(payload: ReceivedSignal["payload"]): string {
+  return textField(payload, "reason") ?? "";
+}

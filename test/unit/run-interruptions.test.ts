@@ -1,0 +1,283 @@
+import { type ActScope, done, fanOut, type Json, pipeline, SluiceError, type SluiceEvent, to } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
+import { interruptRun, replayRun } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
+import {
+  cancelled,
+  completed,
+  dataOf,
+  eventsOf,
+  eventually,
+  json,
+  noModel,
+  session,
+  type TestSession,
+  twoHosts,
+  work,
+  workExecutor,
+} from "../support/run-kit.ts";
+
+const task = { task: "Mend it." };
+const input = z.object({ task: z.string() });
+
+/** Works in a step until it is stopped, and says how far it got. */
+async function untilStopped(scope: ActScope, begun: () => void, partial: Json = "half of it") {
+  await scope.steps.run("work", async (call) => {
+    begun();
+    await new Promise<void>((resolve) => {
+      if (call.signal.aborted) resolve();
+      else call.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    return null;
+  });
+  return { ...cancelled("stopped"), partial };
+}
+
+/** Two states; the first one works until it is stopped in its first visit. */
+function world() {
+  const seen: { readonly state: string; readonly visit: number; readonly feedback: string | undefined }[] = [];
+  const exits: string[] = [];
+  let began = false;
+  const first = work<Json>({
+    act: async (scope) => {
+      const { visit, feedback } = scope.ctx;
+      seen.push({ state: "first", visit, feedback });
+      if (visit > 1) return completed("all of it");
+      return await untilStopped(scope, () => {
+        began = true;
+      });
+    },
+    exit: ({ executionId, status }) => void exits.push(`${executionId} ${status}`),
+  });
+  const second = work<Json>({ act: () => completed("second") });
+  const two = pipeline({
+    id: "two",
+    input,
+    stages: { first, second },
+    initial: "first",
+    next: { first: () => to("second"), second: ({ output }) => done(output) },
+  });
+  return { two, seen, exits, begun: () => eventually(() => began) };
+}
+/** How often each execution ended. */
+function ends(events: readonly SluiceEvent[]): Readonly<Record<string, number>> {
+  const left = events.filter(({ type, data }) => type === "stage.exit" && data.phase === "left");
+  return Object.fromEntries(
+    Object.entries(
+      Object.groupBy(left, ({ runId, executionId = "" }) => `${runId.split("/").slice(1).join("/")}${executionId}`),
+    ).map(([id, all = []]) => [id, all.length]),
+  );
+}
+
+describe("a run that a person interrupts", () => {
+  test("ends what it does with its partial output, is suspended, and enters the state again when it resumes", async () => {
+    const { two, seen, exits, begun } = world();
+    const live = session({ model: noModel });
+    const handle = live.start(two, task);
+    await begun();
+    await handle.interrupt("the wrong folder");
+    expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
+    expect(exits).toEqual(["first#1 cancelled"]);
+    const between = await eventsOf(live.host, handle.runId);
+    expect(dataOf(between, "execution.interrupted")).toEqual([{ by: "api", reason: "the wrong folder", count: 1 }]);
+    expect(ends(between)).toEqual({ "first#1": 1 });
+
+    expect(await live.resume(two, handle.runId)).toMatchObject({
+      status: "completed",
+      stages: [
+        { executionId: "first#1", status: "cancelled", partial: "half of it" },
+        { executionId: "first#2", status: "completed" },
+        { executionId: "second#1", status: "completed" },
+      ],
+    });
+    expect(seen.at(-1)).toEqual({
+      state: "first",
+      visit: 2,
+      feedback:
+        "api interrupted the previous execution of this state, first#1, with this reason: the wrong folder. What it changed may still be there. Its output until then:\nhalf of it",
+    });
+    expect(ends(await eventsOf(live.host, handle.runId))).toEqual({ "first#1": 1, "first#2": 1, "second#1": 1 });
+  });
+
+  test("is interrupted by another process, and resumes in a third, whose replay is identical", async () => {
+    const { first, second } = twoHosts();
+    const { two, begun } = world();
+    const handle = session({ model: noModel, host: first }).start(two, task);
+    await begun();
+    await interruptRun(second, handle.runId, "", "ann");
+    expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
+    const third = session({ model: noModel, host: second });
+    expect(await third.resume(two, handle.runId)).toMatchObject({ status: "completed" });
+    const journal = await second.journal(handle.runId);
+    expect(await replayRun(two, journal, { env: {}, executors: [workExecutor] })).toMatchObject({ identical: true });
+  });
+
+  test("merges a second interruption into the first while that is carried out", async () => {
+    const { first, second } = twoHosts();
+    let began = false;
+    let stop: (() => void) | undefined;
+    const slow = pipeline({
+      id: "slow",
+      input,
+      stages: {
+        slow: work<Json>({
+          act: async (scope) => {
+            if (scope.ctx.visit > 1) return completed(scope.ctx.feedback ?? "");
+            await scope.steps.run("work", async () => {
+              began = true;
+              await new Promise<void>((resolve) => {
+                stop = resolve;
+              });
+              return null;
+            });
+            return cancelled("stopped");
+          },
+        }),
+      },
+      initial: "slow",
+      next: { slow: ({ output }) => done(output) },
+    });
+    const live = session({ model: noModel, host: first });
+    const handle = live.start(slow, task);
+    await eventually(() => began);
+    await interruptRun(second, handle.runId, "one", "ann");
+    await interruptRun(second, handle.runId, "two", "bob");
+    await eventually(async () => (await second.get(handle.runId))?.status === "running");
+    await new Promise((resolve) => setImmediate(resolve));
+    stop?.();
+    expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
+    expect(dataOf(await eventsOf(second, handle.runId), "execution.interrupted")).toHaveLength(1);
+    const again = await live.resume(slow, handle.runId);
+    expect(again).toMatchObject({ status: "completed", output: expect.stringMatching(/one.*two/) });
+  });
+
+  test("is closed once also if its process dies before it could record the interruption", async () => {
+    const { first, second } = twoHosts();
+    const { two, begun } = world();
+    const handle = session({ model: noModel, host: first }).start(two, task);
+    await begun();
+    await handle.suspend();
+    const events = await eventsOf(second, handle.runId);
+    expect(ends(events)).toEqual({});
+    const later = session({ model: noModel, host: second }).resume(two, handle.runId);
+    await eventually(async () => (await second.get(handle.runId))?.status === "running");
+    await later.interrupt("again");
+    expect(await later).toMatchObject({ status: "suspended" });
+    expect(ends(await eventsOf(second, handle.runId))).toEqual({ "first#1": 1 });
+  });
+
+  test("interrupts every child of a fan-out, and each enters its state again", async () => {
+    const begun = new Set<string>();
+    const side = (name: string) =>
+      work<Json>({
+        act: async (scope) => {
+          if (scope.ctx.visit > 1) return completed(scope.ctx.feedback?.includes(name) === true);
+          return await untilStopped(scope, () => void begun.add(name), `half of ${name}`);
+        },
+      });
+    const wide = pipeline({
+      id: "wide",
+      input,
+      stages: {
+        split: work<Json>(),
+        left: side("left"),
+        right: side("right"),
+        join: work<Json>({ act: ({ ctx }) => completed(json(ctx.upstream)) }),
+      },
+      initial: "split",
+      next: {
+        split: () => fanOut(["left", "right"], { join: "join" }),
+        left: () => done(null),
+        right: () => done(null),
+        join: ({ output }) => done(output),
+      },
+    });
+    const live = session({ model: noModel });
+    const handle = live.start(wide, task);
+    await eventually(() => begun.size === 2);
+    await handle.interrupt("look at it first");
+    const between = await eventsOf(live.host, handle.runId);
+    expect(dataOf(between, "execution.interrupted")).toHaveLength(2);
+    expect(await live.resume(wide, handle.runId)).toMatchObject({
+      status: "completed",
+      output: { left: true, right: true },
+    });
+    const all = ends(await eventsOf(live.host, handle.runId));
+    expect(Object.values(all)).toEqual(Object.values(all).map(() => 1));
+    expect(Object.keys(all)).toHaveLength(6);
+  });
+
+  test("ends once, is interrupted once and completes, wherever its process is killed", async () => {
+    let kills = 0;
+    for (let isKilled = true; isKilled; kills += 1) {
+      const killedAt = kills + 1;
+      const clock = handClock();
+      const memory = createMemoryJournals();
+      const store = memory.connect();
+      let written = 0;
+      const write = (): void => {
+        written += 1;
+        if (written === killedAt) throw new SluiceError("Host", "store_io", "the process was killed");
+      };
+      const dying: JournalStore = {
+        ...store,
+        append: (commit) => {
+          write();
+          return store.append(commit);
+        },
+      };
+      const calm = createHost(memory.connect(), { clock });
+      let isAsked = false;
+      const once = pipeline({
+        id: "once",
+        input,
+        stages: {
+          first: work<Json>({
+            act: async (scope) => {
+              if (scope.ctx.visit > 1) return completed(scope.ctx.feedback ?? null);
+              await scope.steps.run("before", () => 1);
+              if (!isAsked) await interruptRun(calm, scope.ctx.runId, "wrong", "ann");
+              isAsked = true;
+              return await untilStopped(scope, () => undefined);
+            },
+          }),
+          second: work<Json>({ act: ({ ctx }) => completed(json(ctx.upstream)) }),
+        },
+        initial: "first",
+        next: { first: () => to("second"), second: ({ output }) => done(output) },
+      });
+      const first = session({ model: noModel, clock, host: createHost(dying, { clock }) });
+      const { runId } = await first
+        .start(once, task)
+        .then(
+          (result) => result,
+          () => ({ runId: "" }),
+        )
+        .then(async (result) => (result.runId === "" ? ((await calm.list())[0] ?? result) : result));
+      const next = (): TestSession => session({ model: noModel, clock, host: createHost(memory.connect(), { clock }) });
+      let result = await next().resume(once, runId);
+      if (result.status === "suspended") result = await next().resume(once, runId);
+      expect(result, `killed at ${killedAt}`).toMatchObject({ status: "completed" });
+      const events = await eventsOf(calm, runId);
+      expect(dataOf(events, "execution.interrupted"), `killed at ${killedAt}`).toHaveLength(1);
+      expect(ends(events), `killed at ${killedAt}`).toEqual({ "first#1": 1, "first#2": 1, "second#1": 1 });
+      expect(result).toMatchObject({ output: { first: expect.stringContaining("half of it") } });
+      isKilled = written >= killedAt;
+    }
+    expect(kills).toBeGreaterThan(5);
+  });
+
+  test("has nothing to interrupt once it is suspended or finished", async () => {
+    const { two, begun } = world();
+    const live = session({ model: noModel });
+    const handle = live.start(two, task);
+    await begun();
+    await handle.interrupt();
+    await expect(interruptRun(live.host, handle.runId, "", "ann")).rejects.toMatchObject({ code: "run_suspended" });
+    await live.resume(two, handle.runId);
+    await expect(interruptRun(live.host, handle.runId, "", "ann")).rejects.toMatchObject({ code: "run_finished" });
+    await expect(interruptRun(live.host, "nobody", "", "ann")).rejects.toMatchObject({ code: "run_unknown" });
+  });
+});
