@@ -66,7 +66,7 @@ export function sleepingRuns(sleeping: number): (options: WorkloadOptions) => Pr
       env,
       stdio: ["ignore", "pipe", "inherit"],
     });
-    const told = await watched(worker);
+    const printed = await watched(worker);
     const woken = quick ? 3 : 50;
     const sessionOf = (): Session => createSession({ host, executors: [nap], cwd: work, env, suspendSleepsOver: 0 });
     return {
@@ -80,10 +80,10 @@ export function sleepingRuns(sleeping: number): (options: WorkloadOptions) => Pr
         );
         for (const one of runs) await one;
         await session.close();
-        told.length = 0;
+        printed.length = 0;
         const before = cpuOf(pid);
-        while (told.filter(({ type }) => type === "ended").length < woken) await setTimeout(50);
-        const late = told.flatMap(({ lateMs }) => lateMs ?? []).sort((one, other) => one - other);
+        while (printed.filter(({ type }) => type === "ended").length < woken) await setTimeout(50);
+        const late = printed.flatMap(({ lateMs }) => lateMs ?? []).sort((one, other) => one - other);
         return {
           units: woken,
           facts: {
@@ -124,12 +124,12 @@ async function sourceOf(host: RunHost, runId: string): Promise<z.infer<typeof st
 
 /** The lines of a worker; resolves once it serves. */
 async function watched(worker: ChildProcess): Promise<z.infer<typeof lineSchema>[]> {
-  const told: z.infer<typeof lineSchema>[] = [];
+  const printed: z.infer<typeof lineSchema>[] = [];
   if (worker.stdout === null) throw new Error("the worker has no output");
   const lines = createInterface({ input: worker.stdout });
-  lines.on("line", (line) => told.push(lineSchema.parse(JSON.parse(line))));
+  lines.on("line", (line) => printed.push(lineSchema.parse(JSON.parse(line))));
   await once(lines, "line");
-  return told;
+  return printed;
 }
 
 async function percentOf(pid: number, work: () => Promise<unknown>): Promise<number> {

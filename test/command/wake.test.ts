@@ -135,7 +135,7 @@ test("wake is for people: a run's own process cannot use it, nor serve", async (
   }
 });
 
-test("a run whose code fails each time is left alone after five resumes without a step, and says how to go on", async () => {
+test("a run whose code fails each time is left alone after five resumes without a step, and the line that resumes it is printed", async () => {
   const here = sleepingDesk(`export default { executors: [{ kind: "nap", act: async (_input, scope) => {
     await scope.sleep("sleep", (await scope.steps.now("from")) + 1_100);
     throw new Error("the disk of the executor failed");

@@ -103,20 +103,20 @@ test("five hundred wakes in as many processes, with clocks seven minutes apart a
   expect(replay).toMatchObject({ identical: true, status: "completed", changes: [] });
 });
 
-test("a run counts as resumed in vain only while no process records a step of it or suspends it", async () => {
+test("a resume counts as dead only while no process records a step of the run or suspends it", async () => {
   const folder = scratch();
   const world = handClock(1_700_000_000_000);
   const first = await process(folder, world, 0, async (session) => await session.run(napping, { times: 2 }));
   const { runId } = first;
   const store = join(folder, "store");
-  const vain = async (): Promise<number> => {
+  const dead = async (): Promise<number> => {
     const host = sqliteHost(store, { readOnly: true });
     const run = await host.get(runId);
     const count = run === undefined ? -1 : await deadResumes(host, run);
     await host.close();
     return count;
   };
-  expect(await vain()).toBe(0);
+  expect(await dead()).toBe(0);
   // Programs that fail before any step, as a process that dies does.
   for (let n = 1; n <= 6; n += 1) {
     const host = sqliteHost(store);
@@ -125,8 +125,8 @@ test("a run counts as resumed in vain only while no process records a step of it
     });
     await expect(task.settled).rejects.toThrow();
     await host.close();
-    expect(await vain()).toBe(n);
+    expect(await dead()).toBe(n);
   }
   await process(folder, world, 0, async (session) => await session.resume(napping, runId));
-  expect(await vain(), "it was suspended in order").toBe(0);
+  expect(await dead(), "it was suspended in order").toBe(0);
 });

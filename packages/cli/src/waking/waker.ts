@@ -69,7 +69,7 @@ export function createWaker({ host, at, flags, clock, onResumed, say }: WakerOpt
     // The run's result rejects too.
     task.suspend(reason, { due: true }).catch(() => undefined);
   };
-  /** Suspends a run that does not work: whoever answers it, or its time, makes it due again. */
+  /** Suspends a run that does not work: an answer, or its time, makes it due again. */
   const leave = async (task: RunTask, wakeAt: number | undefined, waiting: number): Promise<void> => {
     if (wakeAt !== undefined && wakeAt - clock.now() <= SHORT_SLEEP_MS) return;
     if (waiting === 0) suspend(task, "sleeping");
