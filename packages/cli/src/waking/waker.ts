@@ -7,7 +7,7 @@ import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import { commandLine, type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import { answerLine } from "../runs/answer-line.ts";
-import { openSession, SHORT_SLEEP_MS } from "../runs/open-session.ts";
+import { openSession } from "../runs/open-session.ts";
 import { prepareResume } from "../runs/resume-plan.ts";
 import type { RunFlags } from "../runs/run-flags.ts";
 import type { RunPlan } from "../runs/run-plan.ts";
@@ -53,6 +53,8 @@ export interface Waker {
   close(): Promise<void>;
 }
 
+/** Sleeps up to this are waited for: to resume a run costs more. */
+const SHORT_SLEEP_MS = 1_000;
 /** Resumes in a row without any progress after which a run is left alone. */
 const MOST_DEAD_RESUMES = 5;
 
