@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 import { at, type Desk, type Ended, printed, type Running, textAt } from "../support/command.ts";
 import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
 
+const WAKING = join(import.meta.dirname, "../fixtures/command/waking.ts");
 const JSON_OUT = ["--output-format", "json"];
 const NO_PORT = ["--no-metrics", "--json"];
 
@@ -88,6 +89,37 @@ test("an answer makes a waiting run due, and the worker continues it", async () 
   await worker.said("stdout", new RegExp(`"ended","at":\\d+,"runId":"${runId}"`));
   await stopped(worker);
   expect(await eventTypes(here, runId)).toContain("run.finished");
+});
+
+test("a poll, a timer and a question continue under one worker: at their times, by an answer, and at a deadline", async () => {
+  const here = sleepingDesk();
+  const left = async (name: string): Promise<string> => {
+    const run = ["run", `${WAKING}#${name}`, "--trust", "--suspend-sleeps", "--wait", ...JSON_OUT];
+    return textAt(printed(await here.sluice(run)), "runId");
+  };
+  const worker = await serving(here);
+  const deployed = await left("deployed");
+  const unanswered = await left("unanswered");
+  await worker.said("stdout", new RegExp(`"asleep".*"runId":"${deployed}"`));
+  here.write("arrived", "");
+  // It waits until its deadline too.
+  await worker.said("stdout", new RegExp(`"waiting".*"runId":"${unanswered}".*"wakeAt":`));
+  const [, line = ""] = await worker.said(
+    "stdout",
+    new RegExp(`"waiting".*"runId":"${deployed}".*"lines":\\["sluice ([^"]*)"\\]`),
+  );
+  const words = line.replaceAll("'", "").replace("…", "kept").split(" ");
+  expect((await here.sluice(words)).code).toBe(0);
+  for (const runId of [deployed, unanswered])
+    await worker.said("stdout", new RegExp(`"ended","at":\\d+,"runId":"${runId}"`));
+  await stopped(worker);
+  const outputOf = async (runId: string): Promise<unknown> =>
+    at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "output");
+  expect([await outputOf(deployed), await outputOf(unanswered)]).toEqual(["kept", "yes, after the deadline"]);
+  const types = await eventTypes(here, deployed);
+  expect(types.filter((type) => type === "sleep.started").length).toBe(
+    types.filter((type) => type === "sleep.ended").length,
+  );
 });
 
 /** Naps, then works until the file `done` is there, in one step with a file as its mark. */
