@@ -8,7 +8,7 @@ import { commandLine, type ProjectPaths, storeOpener } from "../project/project-
 import { type FollowedRun, type FollowOptions, followRun } from "./follow-run.ts";
 import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
 import { linePromptOf } from "./line-prompt.ts";
-import { openSession, SHORT_SLEEP_MS } from "./open-session.ts";
+import { openSession } from "./open-session.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** A run to start or resume. */
@@ -41,7 +41,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const onCode = (request: OpenRequest, code: string): void => {
     if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
   };
-  const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: SHORT_SLEEP_MS } : {};
+  const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
   const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
