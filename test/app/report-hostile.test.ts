@@ -211,7 +211,13 @@ function eventsWith(text: string): readonly SluiceEvent[] {
     event("sleep.started", 7, { until: 1e300, sleeps: 1, attempt: 1e300, exitCode: -1 }),
     event("sleep.ended", 7, { by: text }),
     event("message.received", 7, { turn: text, by: text, text, sentAt: text, kind: text }),
-    event("request.opened", 7, { requestId: `${text}.`, kind: "humanState", digest: text, until: 1e300, body: { question: text, until: 1e300 } }),
+    event("request.opened", 7, {
+      requestId: `${text}.`,
+      kind: "humanState",
+      digest: text,
+      until: 1e300,
+      body: { question: text, until: 1e300 },
+    }),
     event("run.suspended", 7, { reason: "sleeping", wakeAt: 1e300 }),
     event("call.finished", 8, { callId: text, tool: text, outcome: text, ms: 3 }),
   ];

@@ -173,16 +173,24 @@ test("the report has the sleeps, the attempts, the streams, the answer and the t
   expect(timeline).toContain("ready#1: done, from 0 ms, for 1 min 30 s: sleep 1 min 30 s");
   const stages = textIn(sectionIn(root, "stages"));
   expect(stages).toMatch(/ready#1 done 0 ms · 3 sleeps/);
-  expect(stages).toMatch(/4 attempts of a command.*1\s*↻ not yet, exit 1.*1970-01-01 00:00:31Z.*try 1.*4\s*✔ done, exit 0.*try 4/s);
+  expect(stages).toMatch(
+    /4 attempts of a command.*1\s*↻ not yet, exit 1.*1970-01-01 00:00:31Z.*try 1.*4\s*✔ done, exit 0.*try 4/s,
+  );
   expect(stages).toMatch(/✔ done, exit 0 command …\/node -e .*output\s*built\s*errors\s*1 warning/s);
   expect(stages).toMatch(/✖ failed, exit 3 command echo "\$FILES" && exit 3/);
   expect(stages).toContain("asks: Ship v2? (until 1970-01-02 03:01:31Z)");
   expect(stages).toMatch(/answered: value by ann.*answer\s*yes/s);
   expect(stages).toContain("waited 24 h 0 min");
   const routes = sectionIn(root, "routes");
-  expect(textIn(routes)).toMatch(/3 targets considered.*nowhere\s*✖ refused.*no target.*ship\s*✔ chosen.*drop\s*○ not chosen/s);
+  expect(textIn(routes)).toMatch(
+    /3 targets considered.*nowhere\s*✖ refused.*no target.*ship\s*✔ chosen.*drop\s*○ not chosen/s,
+  );
   expect(textIn(routes)).toContain("✖ refused nowhere");
-  expect(elementsIn(routes).filter(({ tag }) => tag === "details").every(({ attributes }) => !attributes.has("open"))).toBe(true);
+  expect(
+    elementsIn(routes)
+      .filter(({ tag }) => tag === "details")
+      .every(({ attributes }) => !attributes.has("open")),
+  ).toBe(true);
 });
 
 test("a pipeline that keeps its contents out of reports keeps out what commands print and people answer", async () => {

@@ -119,7 +119,19 @@ export type RunTotals = ReturnType<typeof totalsOf>;
 export function totalsOf({ executions, forks, denied, usage }: RunView) {
   const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
   const stages = executions.map((execution) => {
-    const { runId, executionId, item, fork, stateId, status, attempt, turns, usage: used, updatedAt, sleeps } = execution;
+    const {
+      runId,
+      executionId,
+      item,
+      fork,
+      stateId,
+      status,
+      attempt,
+      turns,
+      usage: used,
+      updatedAt,
+      sleeps,
+    } = execution;
     return {
       runId,
       executionId,

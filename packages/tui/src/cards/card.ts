@@ -1,8 +1,8 @@
 import type { Json } from "@sluice/core";
 import { itemKeyOf, parseRequestId, parseSiblingId } from "@sluice/core/runtime";
 import { timeLeft } from "@sluice/view";
-import { timeAt } from "@sluice/view/words";
 import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
+import { timeAt } from "@sluice/view/words";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
 import { isQuestion } from "../user/send-answer.ts";

@@ -292,7 +292,7 @@ function statusLine({ view, flags, others, busy, quitting, now }: AppState): Lin
   return parts;
 }
 
-/** When a run that sleeps goes on, and what wakes it. */
+/** When a run that sleeps continues, and what wakes it. */
 function wakeText({ status, wakeAt, unattended }: RunView, now: number): string {
   if (status !== "sleeping" || wakeAt === undefined) return "";
   const time = wakeAt <= now ? "due" : `wakes in ${timeLeft(wakeAt, now)}`;

@@ -18,9 +18,9 @@ import {
   withCode,
 } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
+import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
-import { timeWithCountdown } from "../../output/countdown.ts";
 import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
 import { asRequest, asShown, type RunTotals, resumeWords, shownError, totalsOf } from "../../output/run-report.ts";
@@ -72,10 +72,7 @@ type Shown = Awaited<ReturnType<typeof look>>;
 type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
 
-function jsonOf(
-  { run, started, totals, routes, requests, route, output, error }: Shown,
-  line: Line,
-): JsonObject {
+function jsonOf({ run, started, totals, routes, requests, route, output, error }: Shown, line: Line): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0)) } : {};
   return {
     runId: run.runId,
@@ -112,7 +109,19 @@ function jsonOf(
 }
 
 /** A decision about a route, redacted like the events that it comes from. */
-function asRoute({ runId, executionId, at, outcome, hop, event, rationale, approved, by, why, ...rest }: RouteView): Json {
+function asRoute({
+  runId,
+  executionId,
+  at,
+  outcome,
+  hop,
+  event,
+  rationale,
+  approved,
+  by,
+  why,
+  ...rest
+}: RouteView): Json {
   const { considered, rows, named } = rest;
   return asShown({
     ...{ runId, executionId, at, outcome, by },
