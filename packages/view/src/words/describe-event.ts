@@ -142,9 +142,12 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "run.finished": {
       const why = textAt(data.error, "message") || text("reason");
       const finalState = endStateOf(data);
-      if (finalState === "") return detail("finished", text("status"), { why });
+      if (finalState === "" && saidAtEnd(data) === "") return detail("finished", text("status"), { why });
       const tone = text("status") === "completed" ? "good" : "bad";
-      return words("ended", `${text("status")} in ${finalState}`, { why, tone });
+      return words("ended", `${text("status")}${finalState === "" ? "" : ` in ${finalState}`}${saidAtEnd(data)}`, {
+        why,
+        tone,
+      });
     }
     case "attempt.started":
       return words(`attempt ${attempt}`, text("feedback"), attempt > 1 ? NOTICE : { isDetail: true });
@@ -224,7 +227,7 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "execution.interrupted":
       return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
-      return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
+      return words("interrupt", `${text("interrupt")}${filesIn(data)}, to ${text("to")}`, NOTICE);
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "sleep.started":
@@ -281,6 +284,18 @@ function otherWords(type: string, data: JsonObject): Words {
   const { phase, ...rest } = data;
   if (typeof phase !== "string") return { what: type, more: detailOf(data), isDetail: true };
   return { what: `${type.replace("stage.", "")} ${phase}`, more: detailOf(rest), isDetail: true };
+}
+
+function filesIn(data: JsonObject): string {
+  const files = textsAt(data, "files");
+  return files.length === 0 ? "" : `: ${files.join(", ")}`;
+}
+
+/** What an orchestrator said when the run had ended. */
+function saidAtEnd(data: JsonObject): string {
+  const said = textAt(data.acknowledgement, "text");
+  const asks = field(data.acknowledgement, "followUp") === undefined ? "" : "; it asks for another run";
+  return said === "" ? "" : `; the orchestrator says: ${said}${asks}`;
 }
 
 /** What a suspended run waits for. */

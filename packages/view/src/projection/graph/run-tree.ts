@@ -196,8 +196,13 @@ export class RunTree {
     this.#detours.started(event, from);
     const [to, interrupt] = [textAt(data, "to"), textAt(data, "interrupt")];
     const hop: Hop = { runId, from, choice: "interrupt", to: [to], event: interrupt };
-    const why = `interrupt ${interrupt}: ${textsAt(data, "files").join(", ")}`;
-    this.#addRoute({ ...NOT_LED, runId, executionId, at, outcome: "moved", hop, from, by: "a changed file", why });
+    const files = textsAt(data, "files");
+    // A message to a run that an orchestrator leads interrupts without a file.
+    const led =
+      files.length === 0
+        ? { by: "a message", why: "" }
+        : { by: "a changed file", why: `interrupt ${interrupt}: ${files.join(", ")}` };
+    this.#addRoute({ ...NOT_LED, ...led, runId, executionId, at, outcome: "moved", hop, from });
   }
 
   /** An execution continues after its interrupt, or has ended. */
