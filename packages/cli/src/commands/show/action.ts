@@ -162,7 +162,7 @@ function textOf(
     ...(run.owner === undefined ? [] : [["owner", oneLine(run.owner)]]),
     ...(run.wakeAt === undefined || run.end !== undefined
       ? []
-      : [["continues", timeWithCountdown(run.wakeAt, Date.now())]]),
+      : [["wakes at", timeWithCountdown(run.wakeAt, Date.now())]]),
     ["usage", spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
@@ -187,7 +187,7 @@ function textOf(
 
 /** Why no process executes a run. */
 const WHY = {
-  sleeping: "it sleeps",
+  sleeping: "sleeping",
   waiting: "waiting for an answer",
   interrupted: "stopped in between",
 } as const satisfies Record<NonNullable<RunSummary["suspended"]>, string>;
