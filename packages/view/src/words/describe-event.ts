@@ -106,8 +106,15 @@ export function parseExecutionId(executionId: string): { readonly stateId: strin
 /** An event's data as `key=value` pairs on one line. */
 export function detailOf(data: JsonObject): string {
   return Object.entries(data)
-    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(plainText(value), 120)}`)
+    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(plainText(value), 120)}${timeIn(key, value)}`)
     .join(" ");
+}
+
+/** Members that are times to people. */
+const TIMES: ReadonlySet<string> = new Set(["until", "wakeAt"]);
+
+function timeIn(key: string, value: Json): string {
+  return TIMES.has(key) && typeof value === "number" ? ` (${moment(value)})` : "";
 }
 
 interface Words extends Partial<Pick<EventLine, "tone" | "isDetail" | "by" | "why" | "verdict">> {
