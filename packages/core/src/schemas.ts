@@ -232,7 +232,12 @@ const data = {
   }),
   "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
   "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
-  "request.opened": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
+  "request.opened": z.looseObject({
+    ...request,
+    body: z.record(z.string(), z.unknown()),
+    /** The deadline of its answer. */
+    until: z.number().optional(),
+  }),
   "request.answered": z.looseObject({
     requestId: z.string(),
     answer,
