@@ -57,9 +57,9 @@ async function runKilled(
     () => undefined,
   );
   if (result !== undefined) {
-    const { tools = [] } = options;
+    const { tools = [], executors = [] } = options;
     const replayed = await replayRun(pipeline, await first.host.journal(run.runId), {
-      executors: [workExecutor],
+      executors: [workExecutor, ...executors],
       tools: [...tools],
       env: {},
     });

@@ -5,7 +5,7 @@ import { type Desk, desk } from "./command.ts";
 export const SLEEPING = join(import.meta.dirname, "../fixtures/command/sleeping.ts");
 
 /** A config with the kind of state `nap`: it sleeps `times` times for `ms` each, and returns the times at which it woke. */
-const CONFIG = `
+export const NAPS = `
 const nap = {
   kind: "nap",
   act: async (input, scope) => {
@@ -23,7 +23,7 @@ const nap = {
 export default { executors: [nap] };
 `;
 
-export function sleepingDesk(config = CONFIG): Desk {
+export function sleepingDesk(config = NAPS): Desk {
   const here = desk();
   here.write("sluice.config.js", config);
   here.write("package.json", '{ "type": "module" }');

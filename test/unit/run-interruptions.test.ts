@@ -1,7 +1,9 @@
-import { type ActScope, done, fanOut, type Json, pipeline, type SluiceEvent, to } from "@sluice/core";
+import { type ActScope, done, fanOut, type Json, pipeline, SluiceError, type SluiceEvent, to } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { interruptRun, replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
 import {
   cancelled,
   completed,
@@ -11,6 +13,7 @@ import {
   json,
   noModel,
   session,
+  type TestSession,
   twoHosts,
   work,
   workExecutor,
@@ -204,6 +207,66 @@ describe("a run that a person interrupts", () => {
     const all = ends(await eventsOf(live.host, handle.runId));
     expect(Object.values(all)).toEqual(Object.values(all).map(() => 1));
     expect(Object.keys(all)).toHaveLength(6);
+  });
+
+  test("ends once, is interrupted once and completes, wherever its process is killed", async () => {
+    let kills = 0;
+    for (let isKilled = true; isKilled; kills += 1) {
+      const killedAt = kills + 1;
+      const clock = handClock();
+      const memory = createMemoryJournals();
+      const store = memory.connect();
+      let written = 0;
+      const write = (): void => {
+        written += 1;
+        if (written === killedAt) throw new SluiceError("Host", "store_io", "the process was killed");
+      };
+      const dying: JournalStore = {
+        ...store,
+        append: (commit) => {
+          write();
+          return store.append(commit);
+        },
+      };
+      const calm = createHost(memory.connect(), { clock });
+      let isAsked = false;
+      const once = pipeline({
+        id: "once",
+        input,
+        stages: {
+          first: work<Json>({
+            act: async (scope) => {
+              if (scope.ctx.visit > 1) return completed(scope.ctx.feedback ?? null);
+              await scope.steps.run("before", () => 1);
+              if (!isAsked) await interruptRun(calm, scope.ctx.runId, "wrong", "ann");
+              isAsked = true;
+              return await untilStopped(scope, () => undefined);
+            },
+          }),
+          second: work<Json>({ act: ({ ctx }) => completed(json(ctx.upstream)) }),
+        },
+        initial: "first",
+        next: { first: () => to("second"), second: ({ output }) => done(output) },
+      });
+      const first = session({ model: noModel, clock, host: createHost(dying, { clock }) });
+      const { runId } = await first
+        .start(once, task)
+        .then(
+          (result) => result,
+          () => ({ runId: "" }),
+        )
+        .then(async (result) => (result.runId === "" ? ((await calm.list())[0] ?? result) : result));
+      const next = (): TestSession => session({ model: noModel, clock, host: createHost(memory.connect(), { clock }) });
+      let result = await next().resume(once, runId);
+      if (result.status === "suspended") result = await next().resume(once, runId);
+      expect(result, `killed at ${killedAt}`).toMatchObject({ status: "completed" });
+      const events = await eventsOf(calm, runId);
+      expect(dataOf(events, "execution.interrupted"), `killed at ${killedAt}`).toHaveLength(1);
+      expect(ends(events), `killed at ${killedAt}`).toEqual({ "first#1": 1, "first#2": 1, "second#1": 1 });
+      expect(result).toMatchObject({ output: { first: expect.stringContaining("half of it") } });
+      isKilled = written >= killedAt;
+    }
+    expect(kills).toBeGreaterThan(5);
   });
 
   test("has nothing to interrupt once it is suspended or finished", async () => {

@@ -8,6 +8,7 @@ export {
   type TextPlace,
 } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
+export { stage } from "./definition/agents/stage.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
   type AnyChoice,
@@ -82,7 +83,6 @@ export type {
   StateRoutes,
   StateSpec,
 } from "./definition/spec.ts";
-export { stage } from "./definition/stage.ts";
 export { final, state } from "./definition/state.ts";
 export type {
   AllowedTool,

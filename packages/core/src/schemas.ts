@@ -126,6 +126,8 @@ const data = {
     from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
+    /** The run whose orchestrator asked for this one; `number` counts such runs in a row. */
+    follows: z.looseObject({ runId: z.string(), number: z.int() }).optional(),
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
     /** The pipeline of those records, if it differs from the run's. */
     originalPipeline: z
@@ -300,7 +302,7 @@ const data = {
     /** The prompt that an orchestrator gave this execution in place of its own. */
     prompt: z.string().optional(),
   }),
-  /** `to` is the target that a state chose in vain. */
+  /** `to` is the target that a state chose, which was refused. */
   "route.rejected": z.looseObject({ from: z.string(), to: z.string().optional(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
   /**

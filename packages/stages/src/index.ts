@@ -1,4 +1,5 @@
 export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
+export { type RouterOptions, router } from "./agent/choosing/router.ts";
 export { agentExecutor } from "./agent/executor.ts";
 export { type MessageKind, sendMessage } from "./agent/messages.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";
@@ -17,7 +18,6 @@ export { type Duration, durationText, parseDuration } from "./kinds/duration.ts"
 export { type HumanOptions, human } from "./kinds/human.ts";
 export type { KindCommon } from "./kinds/kind-common.ts";
 export { type PollOptions, type PollOutput, poll } from "./kinds/poll.ts";
-export { type RouterOptions, router } from "./kinds/router.ts";
 export { type ScriptOptions, script } from "./kinds/script.ts";
 export {
   type AskStep,

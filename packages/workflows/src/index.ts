@@ -1,3 +1,7 @@
+export type { AuthoredAllow, AuthoredKind } from "./authored/allow.ts";
+export { type AuthoredOptions, type AuthoredOutput, authored } from "./authored/authored.ts";
+export { auto } from "./authored/auto.ts";
+export { authoredExecutor } from "./authored/executor.ts";
 export type { CheckFinding } from "./check/finding.ts";
 export { checkWorkflow } from "./check/lint/check-workflow.ts";
 export {

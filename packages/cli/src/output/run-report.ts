@@ -2,7 +2,7 @@ import { isJson, isSluiceError, type Json, type JsonObject, type OpenRequest, ty
 import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
-import type { RunView } from "@sluice/view";
+import { type RunView, workedMs } from "@sluice/view";
 
 /** The output of `--output-format json`, and the last line of `stream-json`. */
 export type RunReport = {
@@ -118,8 +118,8 @@ export type RunTotals = ReturnType<typeof totalsOf>;
 /** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
 export function totalsOf({ executions, forks, denied, usage }: RunView) {
   const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
-  const stages = executions.map(
-    ({
+  const stages = executions.map((execution) => {
+    const {
       runId,
       executionId,
       item,
@@ -129,19 +129,21 @@ export function totalsOf({ executions, forks, denied, usage }: RunView) {
       attempt,
       turns,
       usage: used,
-      startedAt,
       updatedAt,
-      endedAt,
-    }) => ({
+      sleeps,
+    } = execution;
+    return {
       runId,
       executionId,
       ...(fork !== undefined && lists.has(fork.runId + fork.fork) ? { key: item ?? stateId } : {}),
-      status: endedAt === undefined ? "unfinished" : status,
+      status: execution.endedAt === undefined ? "unfinished" : status,
       attempts: attempt,
       turns,
       usage: used,
-      ms: updatedAt - startedAt,
-    }),
-  );
+      ms: workedMs(execution, updatedAt),
+      ...(sleeps === 0 ? {} : { sleeps }),
+      ...(execution.nextWakeAt === undefined ? {} : { nextWakeAt: execution.nextWakeAt }),
+    };
+  });
   return { stages, denied: denied.map((call) => ({ ...call })), usage };
 }

@@ -38,6 +38,8 @@ export interface RunSnapshot {
   readonly data: JsonObject;
   readonly past: readonly SluiceEvent[];
   readonly open: readonly OpenRequest[];
+  /** When it continues by itself, if it sleeps. */
+  readonly wakeAt?: number;
 }
 
 /** Reads a run without changing it. Throws Session `run_finished` or Host `run_owned` if it cannot be resumed. */
@@ -57,7 +59,8 @@ export async function readRun(host: RunHost, place: ProjectPaths, runId: string)
     );
   }
   const [data, past] = [await readRunStarted(host, runId), await eventsOf(host, runId)];
-  return { data, past, open: await host.requests(runId) };
+  const wake = known.wakeAt === undefined ? {} : { wakeAt: known.wakeAt };
+  return { data, past, open: await host.requests(runId), ...wake };
 }
 
 /**

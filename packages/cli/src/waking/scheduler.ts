@@ -36,6 +36,8 @@ interface HeldBack {
 
 /** Between two looks at a store that changes all the time. */
 const LEAST_PAUSE_MS = 25;
+/** A clock that is set during a look must not make the pause long. */
+const MOST_PAUSE_MS = 1_000;
 /** How many times the duration of a look to pause after it, since many due runs that are held back make each look longer. */
 const PAUSE = 9;
 const FIRST_RETRY_MS = 5_000;
@@ -88,7 +90,7 @@ export function startScheduler(options: SchedulerOptions): Scheduler {
       const most = maxParallel + heldBack.size;
       const { runs, next } = await due(most);
       const now = clock.now();
-      pausedUntil = now + Math.max(LEAST_PAUSE_MS, PAUSE * (now - from));
+      pausedUntil = now + Math.min(Math.max(LEAST_PAUSE_MS, PAUSE * (now - from)), MOST_PAUSE_MS);
       if (runs.length < most) forget(runs, now);
       for (const runId of runs) if (active.size < maxParallel && mayWake(runId, now)) begin(runId);
       // What is due and has no place yet gets it when a run that is awake ends.

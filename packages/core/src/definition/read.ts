@@ -1,9 +1,9 @@
 import { messageOf, type Problem } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
+import { ORCHESTRATED_ENDS, ORCHESTRATOR, orchestratorState } from "./agents/orchestrator.ts";
 import { type AnyChoice, declaredTargets, eventFault, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
-import { ORCHESTRATED_ENDS, ORCHESTRATOR, orchestratorState } from "./orchestrator.ts";
 import { readPathScope } from "./patterns/path-scope.ts";
 import type { StageContext, StageResult } from "./result.ts";
 import type {

@@ -352,9 +352,10 @@ export interface RunHost {
   list(options?: { readonly limit?: number }): Promise<readonly RunSummary[]>;
   /**
    * Roots without a live owner that have to continue: their time to wake has come, a signal arrived for them, or their process died
-   * after they had slept. At most `limit`, those that are due for longest first. `next` is when the next sleeping run is due.
+   * after they had slept. At most `limit`, those that are due for longest first. `next` is when the next sleeping run is due. `at` is
+   * the time to look at, in epoch milliseconds; default now.
    */
-  due(limit: number): Promise<{ readonly runs: readonly string[]; readonly next: number | undefined }>;
+  due(limit: number, at?: number): Promise<{ readonly runs: readonly string[]; readonly next: number | undefined }>;
   /** Permanently removes finished runs with their children. Never removes an unfinished or owned run. */
   prune(query: PruneQuery): Promise<readonly PrunedRun[]>;
   /** Calls the listener when the store may have changed. Returns the unsubscriber. */

@@ -22,7 +22,7 @@ const MOST_TARGETS = 40;
 const LONGEST_REFUSAL = 300;
 const LONGEST_REASON = 2_000;
 
-/** The targets of a decision: each declared one, why those were refused that cannot be entered, and what was tried in vain. */
+/** The targets of a decision: each declared one, why those were refused that cannot be entered, and what was chose and was refused. */
 export function consideredBy({ targets, refused }: Choosing): { readonly considered: readonly ConsideredTarget[] } {
   const capped = targets.map((target): ConsideredTarget => {
     const why = cappedTarget(target);
@@ -45,6 +45,7 @@ export function readChosenRoute(output: unknown, chooser: RouteChooser): ReadCho
   const { reason, ...chosen } = own.value;
   if (reason !== undefined && typeof reason !== "string") return no("its reason is not a text");
   const said = reason === undefined || reason.trim() === "" ? {} : { reason: cut(reason, LONGEST_REASON) };
+  if ("return" in chosen && chooser.ends === true) return { ok: true, choice: { kind: "return" }, ...said };
   return "end" in chosen ? readEnd(chosen, chooser, said) : readTarget(chosen, chooser, said);
 }
 
@@ -53,8 +54,9 @@ function readTarget(chosen: JsonObject, chooser: RouteChooser, said: { readonly 
   const [extra] = Object.keys(others);
   if (extra !== undefined) return no(`a choice has no ${JSON.stringify(cut(extra, 80))}`);
   if (typeof to !== "string" || !chooser.targets.includes(to)) {
-    const named = typeof to === "string" ? JSON.stringify(cut(to, 80)) : "nothing";
-    return no(`it chose ${named}, which is none of its targets; ${suggestOneOf(String(to), chooser.targets) ?? ""}`);
+    if (typeof to !== "string") return no("it names no target");
+    const hint = suggestOneOf(to, chooser.targets) ?? "";
+    return no(`it chose ${JSON.stringify(cut(to, 80))}, which is none of its targets; ${hint}`);
   }
   const choice = { kind: "to", state: to, input } as const;
   if (prompt === undefined) return { ok: true, choice, ...said };

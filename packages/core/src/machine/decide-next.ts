@@ -112,6 +112,9 @@ async function byItself(question: Question, choosing: Choosing): Promise<NextDec
       ? decision
       : { ...decision, choice: { ...decision.choice, prompt } };
   }
+  // The run sleeps; an orchestrator that fails to answer a message changes nothing.
+  if (result.status === "failed" && question.mayReturn && state === spec.orchestrator)
+    return byDefault({ kind: "return" });
   const { fallback } = chooser;
   if (result.status !== "failed" || fallback === undefined || choosing.fellBack) return undefined;
   const choice = { kind: "to", state: fallback.to, input: fallback.input } as const;

@@ -26,7 +26,7 @@ export type MachineInput =
   | { readonly kind: "start"; readonly at?: StartAt }
   /**
    * The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. `refused` is what
-   * a state that chooses tried in vain.
+   * a state that chooses chose and was refused.
    */
   | {
       readonly kind: "result";
@@ -55,6 +55,8 @@ export type MachineInput =
       /** Every file that matched; `path` is one of them. Without it, `path` alone. */
       readonly files?: readonly string[];
     }
+  /** A message has arrived for the orchestrator of a run, whose last state sleeps until a time in epoch milliseconds. */
+  | { readonly kind: "message"; readonly until: number }
   /** A person answered the question of an `approve` effect. */
   | {
       readonly kind: "answer";
@@ -66,6 +68,9 @@ export type MachineInput =
       /** Why not. */
       readonly reason?: string;
     };
+
+/** What stands for the name of an interrupt when a message interrupts a sleep; also the name of the message's signal. */
+export const MESSAGE = "message";
 
 /** How one child of a fan-out ended. */
 export type ChildEnd = { readonly key: string; readonly turns: number } & (
@@ -202,6 +207,13 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       const { target } = interruptOf(spec, name);
       return { ...(await decideEntry(spec, target, { interrupt: name, files: [...files] })), by: "interrupt" };
     }
+    case "message": {
+      const { orchestrator: state } = spec;
+      if (state === undefined) throw new Error("only an orchestrated run takes messages while it sleeps");
+      const { state: asleep, visit } = enteredOf(view);
+      const about = { asleep, executionId: `${asleep}#${visit}`, until: input.until };
+      return { by: "interrupt", choice: { kind: "to", state, input: about } };
+    }
     case "answer":
       return answered(view, input);
   }
@@ -235,7 +247,7 @@ export function follow(
   const move = moveOf(spec, view, input, trace);
   switch (choice.kind) {
     case "to":
-      if (input.kind === "interrupted") return again(view, move, input);
+      if (input.kind === "interrupted") return again(spec, view, move, input);
       return entering(spec, view, move, choice);
     case "fanOut":
       return fanningOut(spec, view, move, choice);
@@ -307,7 +319,11 @@ function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trac
   const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
   const isAnswered = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
   // A hop through the orchestrator is one, which its choice counts.
-  const isRoute = isAnswered && !(trace.choice.kind === "to" && trace.choice.state === spec.orchestrator);
+  const { choice } = trace;
+  const isChosen =
+    spec.orchestrator === undefined ||
+    (choice.kind === "to" ? choice.state !== spec.orchestrator : choice.kind !== "return");
+  const isRoute = isAnswered && isChosen;
   const { context = addedContext(input) } = trace;
   const own = countsOf(spec, view, input);
   const isFallback = trace.by === "fallback" && view.at?.state === spec.orchestrator;
@@ -318,6 +334,7 @@ function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trac
     view.suspended.length === 0 ||
     input.kind === "interrupt" ||
     input.kind === "interrupted" ||
+    input.kind === "message" ||
     trace.choice.kind === "return";
   const patch: Patch = stays ? merged : { ...merged, unwind: true };
   return { input, trace, patch, hops: view.hops + (isRoute ? 1 : 0), isRoute, failure };
@@ -346,6 +363,7 @@ function entering(
   const patch: Patch = { ...merged, hops: move.isRoute ? 1 : 0 };
   if (input.kind === "interrupt")
     return enter(choice, { ...patch, suspend: { interrupt: input.name } }, undefined, trace);
+  if (input.kind === "message") return enter(choice, { ...patch, suspend: { interrupt: MESSAGE } }, undefined, trace);
   if (input.kind !== "children" || move.isRoute) return enter(choice, patch, undefined, trace);
   const { choice: joined } = pendingOf(view);
   const outputs = failure === undefined ? joining(patch, joined, input.ended) : patch;
@@ -357,17 +375,28 @@ function enteredAgain(view: MachineView): ResolvedChoice {
   return { kind: "to", state, input };
 }
 
-/** A new visit of the same state. No cap is checked: a person interrupted it, so nothing repeats by itself. */
+/**
+ * A new visit of the same state, or the orchestrator, which chooses what follows. No cap is checked: a person interrupted it, so
+ * nothing repeats by itself.
+ */
 function again(
+  spec: PipelineSpec,
   view: MachineView,
   { patch, trace }: Move,
   interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
 ): Transition {
   const { state, input, visit, arrivedBy } = enteredOf(view);
+  const feedback = interruptedFeedback(`${state}#${visit}`, interrupted);
+  const { orchestrator } = spec;
+  if (orchestrator !== undefined && state !== orchestrator) {
+    const ended = { state, executionId: `${state}#${visit}`, status: "interrupted", feedback };
+    const choosing = { state: orchestrator, input: ended };
+    return { effect: { kind: "enter", ...choosing }, patch: { ...patch, enter: choosing }, trace };
+  }
   const enter = {
     state,
     input,
-    feedback: interruptedFeedback(`${state}#${visit}`, interrupted),
+    feedback,
     ...(arrivedBy === undefined ? {} : { arrivedBy }),
     ...(view.joined === undefined ? {} : { joined: view.joined }),
   };
@@ -446,7 +475,7 @@ function returning(spec: PipelineSpec, view: MachineView, move: Move): Transitio
   const cap = exceededCap(spec, view, move.hops, []);
   if (cap !== undefined) return ending(view, withoutContext(move), cap);
   const { patch, trace } = move;
-  return { effect: { kind: "return" }, patch: { ...patch, hops: 1, resume: true }, trace };
+  return { effect: { kind: "return" }, patch: { ...patch, hops: move.isRoute ? 1 : 0, resume: true }, trace };
 }
 
 async function decideEntry(spec: PipelineSpec, state: string, input: Json | undefined): Promise<NextDecision> {

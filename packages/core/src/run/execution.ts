@@ -71,7 +71,9 @@ export interface Execution extends PreparedState {
   readonly env: RunDeps["env"];
   readonly meter: RunMeter;
   readonly kept: object;
-  /** The run has ended, which this execution is told of. */
+  /** An orchestrator answers a message while another execution sleeps. */
+  readonly returns?: true;
+  /** The run has ended, and this execution closes it. */
   readonly closing?: true;
   /** False for a child, which has no route: its parent's join follows. */
   readonly routed: boolean;

@@ -30,6 +30,8 @@ export interface StatePlace {
   readonly targets: readonly RouteTarget[];
   /** Takes the place of the state's own prompt in this execution. */
   readonly prompt?: string;
+  /** Another execution sleeps, which continues if this one completes with `{ return: true }`. */
+  readonly returns?: true;
   /** The run has ended, and its input says how. What this execution returns changes no outcome. */
   readonly closing?: true;
 }
@@ -47,7 +49,7 @@ export type ActOutcome = ActUsage &
 export interface ActUsage {
   readonly turns: number;
   readonly usage: Usage;
-  /** Of a state that chooses: what it tried in vain. */
+  /** Of a state that chooses: what it chose and was refused. */
   readonly refused?: readonly RefusedTarget[];
 }
 

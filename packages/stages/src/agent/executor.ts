@@ -18,7 +18,7 @@ import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
-import { completionByChoice } from "./completion/by-choice.ts";
+import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import {
   type Completion,
@@ -127,7 +127,7 @@ interface AgentState {
   decidingTurns: number;
   /** The last completion that was rejected. */
   rejected: Rejected | undefined;
-  /** Of a state that chooses: what it tried in vain. */
+  /** Of a state that chooses: what it chose and was refused. */
   readonly refused: RefusedTarget[];
   /** The last text of the model. */
   said: string;

@@ -25,7 +25,7 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
@@ -126,9 +126,9 @@ function replayDeps(
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const clock = replayClock(options.clock ?? systemClock, at);
-  const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
+  const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const executors = new Map<string, StateExecutor>(
-    [agent, ...kindExecutors({ clock, env: {} }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [...models, ...kindExecutors({ clock, env: {} }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)

@@ -38,9 +38,8 @@ import {
   type ProjectNeeds,
   projectNeeds,
 } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { callModel } from "../agent/model-call.ts";
-import { orchestratorExecutor } from "../agent/orchestrator/executor.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {
   JOURNAL_VERSION,
@@ -106,14 +105,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return model;
   };
   const caller = watched?.call ?? ((request) => callModel(request, clock));
-  const agent = agentExecutor(modelFor, factsOf, caller);
-  const router = agentExecutor(modelFor, factsOf, caller, "router");
-  const orchestrator = orchestratorExecutor(modelFor, factsOf, caller);
   const executors = new Map<string, StateExecutor>(
-    [agent, router, orchestrator, ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map((one) => [
-      one.kind,
-      one,
-    ]),
+    [...modelExecutors(modelFor, factsOf, caller), ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map(
+      (one) => [one.kind, one],
+    ),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });

@@ -15,6 +15,7 @@ import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
 import { type MessageKind, sendMessage } from "../agent/messages.ts";
 import { costInValue } from "../agent/model-step-record.ts";
+import { type Follows, followUpId, followUpOf } from "../history/follow-up.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {
@@ -69,6 +70,12 @@ export interface Session {
    * unchanged.
    */
   fork<I, O>(pipeline: Pipeline<I, O>, runId: string, options: ForkRunOptions): RunHandle<O>;
+  /**
+   * Starts the run that an orchestrator asked for when its run ended, as `acknowledgement.followUp` of its result says. It is linked
+   * to that run, and started at most once (Host `run_exists`). Throws Session `follow_up_missing`, and `follow_up_limit` for the
+   * fourth run in a row.
+   */
+  followUp<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: Omit<StartOptions, "from">): RunHandle<O>;
   /**
    * Answers a request of a run of this session on behalf of this process's user. Returns `unknown` if the request is not open
    * here. Throws Validation `answer_invalid` for an answer that does not match the request.
@@ -135,12 +142,14 @@ export function createSession(options: SessionOptions): Session {
     input: unknown,
     runId: string,
     { source = PROGRAMMATIC, answers, from: at }: StartOptions,
+    follows?: Follows,
   ): Promise<RunTask> => {
     const from = at === undefined ? undefined : startAt(at);
     const accepted = await checkedInput(spec, input, from);
     const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
-    const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
+    const data = { ...run.started(source, clean), ...(follows === undefined ? {} : { follows }) };
+    const events = [{ type: "run.started" as const, data }];
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
@@ -242,6 +251,14 @@ export function createSession(options: SessionOptions): Session {
       );
     },
     resume: (pipeline, runId, options = {}) => handle(begin(runId, () => resume(pipeline, runId, options))),
+    followUp: (pipeline, of, options = {}) => {
+      const runId = followUpId(of);
+      const start = async (): Promise<RunTask> => {
+        const { input, follows } = await followUpOf(hostNow(), of);
+        return await launch(pipeline, input, runId, options, follows);
+      };
+      return handle(begin(runId, start));
+    },
     fork: (pipeline, of, options) => {
       const runId = newRunId();
       return handle(begin(runId, () => fork(pipeline, of, runId, options)));

@@ -77,6 +77,7 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
+    ...(view.wakeAt === undefined ? [] : [["wakes at", html`${moment(view.wakeAt)}`] as const]),
     ["models", known.length === 0 ? html`none` : exact(known.join(", "))],
     ["people", people.length === 0 ? html`none` : exact(people.join(", "))],
     ["mode", exact(mode)],

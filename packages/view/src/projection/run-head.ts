@@ -17,6 +17,7 @@ export class RunHead {
   readonly #caps = new Map<string, CapView>();
   readonly #denied: DeniedCall[] = [];
   #view: HeadView;
+  #wakes = false;
 
   constructor(runId: string) {
     this.runId = runId;
@@ -31,6 +32,11 @@ export class RunHead {
 
   get suspended(): boolean {
     return this.#view.status === "suspended";
+  }
+
+  /** Whether it continues by itself while it is suspended. */
+  get wakes(): boolean {
+    return this.#wakes;
   }
 
   view(): HeadView {
@@ -65,7 +71,8 @@ export class RunHead {
     this.#change({ streams: true });
   }
 
-  suspend(suspended: boolean): void {
+  suspend(suspended: boolean, wakes: boolean): void {
+    this.#wakes = wakes;
     this.#change({ status: suspended ? "suspended" : "running" });
   }
 

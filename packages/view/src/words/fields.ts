@@ -23,6 +23,15 @@ export function numberAt(value: Json | undefined, key: string): number {
   return typeof member === "number" ? member : 0;
 }
 
+/** The last moment that a date holds, in epoch milliseconds. */
+const LAST_DATE = 8.64e15;
+
+/** A member that is a time in epoch milliseconds; undefined if it is absent or no time. */
+export function timeAt(value: Json | undefined, key: string): number | undefined {
+  const member = field(value, key);
+  return typeof member === "number" && Math.abs(member) <= LAST_DATE ? member : undefined;
+}
+
 /** The texts of a list member. */
 export function textsAt(value: Json | undefined, key: string): readonly string[] {
   const member = field(value, key);

@@ -69,5 +69,13 @@ export const RULES: Readonly<Record<string, string>> = {
   "property-unproven": "A property can be proven.",
   "privilege-jump": "Permissions grow with an approval or a review.",
   "write-without-review": "Changes are looked at before the run completes.",
+  "authored-field": "A pipeline that a model writes has only the fields that a model may write.",
+  "authored-kind": "A pipeline that a model writes has states of the allowed kinds.",
+  "authored-tool": "An agent of a pipeline that a model writes has tools within the allowed ones.",
+  "authored-command": "A command of a pipeline that a model writes begins with the words of an allowed one.",
+  "authored-schedule": "A pipeline that a model writes sleeps no shorter than is allowed.",
+  "authored-model": "A pipeline that a model writes names only allowed models.",
+  "authored-pipeline": "A pipeline that a model writes runs only allowed pipelines.",
+  "authored-size": "A pipeline that a model writes is small enough to be read.",
   definition: "The compiled pipeline is valid.",
 };

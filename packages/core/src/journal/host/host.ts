@@ -221,9 +221,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     events: (runId, query = {}) => followEvents({ store, clock, changes }, runId, query),
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
-    due: async (limit) => {
-      const now = clock.now();
-      const [runs, next] = [await store.due(now, limit), await store.nextWake(now)];
+    due: async (limit, at = clock.now()) => {
+      const [runs, next] = [await store.due(at, limit), await store.nextWake(at)];
       return { runs, next };
     },
     prune: (query) => pruneRuns(store, query),

@@ -25,7 +25,10 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
   const { execution, journal, number, feedback } = attempt;
   const { state, stateId, executor, deps, offer, events, targets, visit, view } = execution;
   const prompt = view.at?.prompt;
-  const closing = execution.closing === true ? { closing: true as const } : {};
+  const closing = {
+    ...(execution.closing === true ? { closing: true as const } : {}),
+    ...(execution.returns === true ? { returns: true as const } : {}),
+  };
   const place = { stateId, events, targets, ...(prompt === undefined ? {} : { prompt }), ...closing };
   const decide = async (call: StepCall): Promise<RecordedEntry> => {
     const before = recordedEntry(call);

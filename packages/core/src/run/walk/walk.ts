@@ -89,7 +89,9 @@ export async function executeEntered(walk: Walk, routed: boolean): Promise<Execu
 
 async function executeOnce(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
   const { pipeline, steps } = walk;
-  const perform = pipeline.interrupts.length === 0 ? noDetour : (decided: Decided) => detour(walk, decided);
+  // Of files that a pipeline names, or of a message to an orchestrator.
+  const mayDetour = pipeline.interrupts.length > 0 || pipeline.spec.orchestrator !== undefined;
+  const perform = mayDetour ? (decided: Decided) => detour(walk, decided) : noDetour;
   const detours = new OwnDetours(steps, pipeline.deps.secrets, perform);
   try {
     return await execute(executionOf(walk, routed, detours));
@@ -145,7 +147,9 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
   const env = environmentOf(deps.env, prepared.state.env);
   const targets = prepared.state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId);
   const facts = { ...prepared, ...own, spec, executor, view, targets, steps, deps, env, meter, interrupts, kept };
-  return { ...facts, detours, runChildren };
+  // Only a message makes an orchestrator run while another execution waits.
+  const isDetour = stateId === spec.orchestrator && view.suspended.length > 0;
+  return { ...facts, detours, runChildren, ...(isDetour ? { returns: true } : {}) };
 }
 
 /** The session's variables without those that the state blocks, and with those that it sets. */

@@ -1,11 +1,11 @@
-import { createReport, idFault, type Report } from "../base/problems.ts";
-import type { CompiledSchema, Schema } from "../schema/schema.ts";
-import { matchesName } from "./patterns/tool-pattern.ts";
-import type { KindFacts } from "./spec.ts";
-import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
-import { isCount } from "./state-rules.ts";
-import { type CompiledTemplate, readTemplate } from "./template.ts";
-import type { AnyState, AnyStates, EventOutput, EventStageOptions, Stage, StageOptions, State } from "./types.ts";
+import { createReport, idFault, type Report } from "../../base/problems.ts";
+import type { CompiledSchema, Schema } from "../../schema/schema.ts";
+import { matchesName } from "../patterns/tool-pattern.ts";
+import type { KindFacts } from "../spec.ts";
+import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "../state.ts";
+import { isCount } from "../state-rules.ts";
+import { type CompiledTemplate, readTemplate } from "../template.ts";
+import type { AnyState, AnyStates, EventOutput, EventStageOptions, Stage, StageOptions, State } from "../types.ts";
 
 /** StageOptions with erased types. */
 type AgentOptions = CommonOptions &

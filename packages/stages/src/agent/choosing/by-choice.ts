@@ -1,13 +1,19 @@
 import { type Issue, isJsonObject, type JsonObject, type RouteTarget, type StatePlace } from "@sluice/core";
 import { nestedSchema } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
+import {
+  type Completion,
+  firstMessage,
+  functionTool,
+  invalidCompletion,
+  unreadable,
+} from "../completion/completion.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
 import { issuesText, readChoice } from "./choice-call.ts";
-import { type Completion, firstMessage, functionTool, invalidCompletion, unreadable } from "./completion.ts";
 
 /** The tool with which a router names the state that follows. */
-export const CHOOSE = "choose";
+const CHOOSE = "choose";
 
 /** A router: it ends when it names one of its targets with an input that fits. */
 export function completionByChoice({ turnCap }: AgentSpec, { stateId, targets }: StatePlace): Completion {

@@ -41,7 +41,7 @@ export class Conversation {
     return this.#transcript;
   }
 
-  /** Tells the model what has happened since its last turn. */
+  /** Adds what has happened since its last turn. */
   user(text: string, brief?: string): void {
     this.#settle();
     this.#add(brief === undefined ? { kind: "user", text } : { kind: "user", text, brief });

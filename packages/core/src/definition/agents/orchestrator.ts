@@ -1,9 +1,9 @@
-import { createReport } from "../base/problems.ts";
-import type { RouteFallback, StateSpec } from "./spec.ts";
+import { createReport } from "../../base/problems.ts";
+import type { RouteFallback, StateSpec } from "../spec.ts";
+import { stateSpec } from "../state.ts";
+import { isCount } from "../state-rules.ts";
+import type { OrchestratorOptions } from "../types.ts";
 import { readPrompt } from "./stage.ts";
-import { stateSpec } from "./state.ts";
-import { isCount } from "./state-rules.ts";
-import type { OrchestratorOptions } from "./types.ts";
 
 /** The id and the kind of the state that chooses what follows every other one. */
 export const ORCHESTRATOR = "orchestrator";

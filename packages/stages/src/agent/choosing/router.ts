@@ -10,7 +10,7 @@ import type {
 import { type CommonOptions, createReport, readPrompt, stateSpec } from "@sluice/core/runtime";
 
 /** The kind of states that let a model choose what follows. */
-export const ROUTER = "router";
+const ROUTER = "router";
 
 /** The options of a router. */
 export interface RouterOptions<A extends Record<string, AnyState>, T extends string, I>

@@ -13,10 +13,8 @@ import {
 import { addUsage } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../../models/model.ts";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
-import { modelFacts } from "../../models/pricing/prices.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
-import { issuesText } from "../completion/choice-call.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
 import { cancelled, endedWithout } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
@@ -24,9 +22,11 @@ import { modelTurn } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { completionStepName } from "../step-names.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
+import { issuesText } from "./choice-call.ts";
 import { Conversation } from "./conversation.ts";
 import { acknowledging, namedBy, selectingStates } from "./selecting.ts";
 import {
+  asleepText,
   closingText,
   GET_STATE,
   MOST_NUDGES,
@@ -45,7 +45,7 @@ const UNKNOWN_WINDOW = 128_000;
 /** Runs the orchestrators of pipelines. */
 export function orchestratorExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
-  factsOf: (modelId: string) => ModelFacts = modelFacts(),
+  factsOf: (modelId: string) => ModelFacts,
   caller: ModelCaller,
 ): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
@@ -53,6 +53,7 @@ export function orchestratorExecutor(
     kind: "orchestrator",
     init: (state, ctx, _offer, place) => {
       if (place.closing === true) return { text: closingText(asJson(ctx.input)) };
+      if (place.returns === true) return { text: asleepText(asJson(ctx.input)) };
       const isFirst = ctx.visit === 1;
       const message = { ...turnMessage(ctx, place.targets, isFirst) };
       if (!isFirst) return message;
@@ -125,6 +126,9 @@ async function choose(work: Work): Promise<ActOutcome> {
     const answer = await takeTurn(work, turn, tools);
     if (answer.kind !== "reply") return endedWithout(work, turn, answer);
     const { reply } = answer;
+    // The answer to a message; the execution that sleeps continues.
+    if (reply.calls.length === 0 && scope.returns === true)
+      return { status: "completed", output: { return: true }, turns: turn, usage: work.usage };
     if (reply.calls.length === 0) {
       if (nudges === MOST_NUDGES || turn === agent.turnCap) return unchosen(work, turn, nudges, last);
       nudges += 1;
@@ -181,7 +185,7 @@ async function checksOf(
   });
 }
 
-interface Settled {
+interface AnsweredCalls {
   readonly answers: readonly CallAnswer[];
   /** The accepted choice. */
   readonly output: Json | undefined;
@@ -189,7 +193,7 @@ interface Settled {
 }
 
 /** Answers the calls of a turn, in order; the first choice that can be followed counts. */
-function settle(work: Work, turn: number, reply: Reply, checks: readonly CompletionCheck[]): Settled {
+function settle(work: Work, turn: number, reply: Reply, checks: readonly CompletionCheck[]): AnsweredCalls {
   let output: Json | undefined;
   let rejected: Rejected | undefined;
   const answers = reply.calls.map((call): CallAnswer => {

@@ -1,7 +1,7 @@
 import { type Issue, isJsonObject, type Json, type JsonObject, type RouteTarget } from "@sluice/core";
-import { readChoice } from "../completion/choice-call.ts";
 import { type Completion, functionTool, unreadable } from "../completion/completion.ts";
 import type { CompletionCheck, TurnCall } from "../reply-record.ts";
+import { readChoice } from "./choice-call.ts";
 import { ENDS, endNames, GET_STATE, SELECT_STATE, START_FOLLOW_UP, stateView } from "./words.ts";
 
 /** The tools of an orchestrator, and how their calls are checked. The same over a run, so that a provider may cache its prompt. */
@@ -106,7 +106,7 @@ async function selectionOf(call: TurnCall, targets: readonly RouteTarget[], prom
     const isStage = targets.some((target) => target.state === state && target.takesPrompt === true);
     return isStage
       ? { ok: true, output: { ...reading.output, prompt } }
-      : issue("$.prompt", `${String(state)} has no prompt that could be replaced`);
+      : issue("$.prompt", `${namedBy(call)} has no prompt that could be replaced`);
   }
   const [extra] = Object.keys(chosen).filter((key) => !["state", "input", "reason"].includes(key));
   if (extra !== undefined) return issue(`$.${extra.slice(0, 80)}`, "is not an argument");
