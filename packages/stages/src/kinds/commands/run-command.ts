@@ -133,6 +133,12 @@ export async function runCommand(
   });
   const missing = await folderFault(cwd);
   if (missing !== undefined) return broken("spawn", `the working directory ${cwd} ${missing}`);
+  const unknown = command.secrets.find((name) => !isSecretOf(scope, name, env[name]));
+  if (unknown !== undefined)
+    return broken(
+      "input",
+      `${unknown} is no secret of this run: the pipeline that declares it was not known at its start`,
+    );
   const [file = "", ...args] = rendered.argv;
   const collected = collectStreams();
   const secrets = command.secrets.map((name) => [name, env[name] ?? ""] as const);
@@ -203,6 +209,12 @@ export async function runCommand(
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
   return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+}
+
+/** Whether a run masks the value of a secret and keeps it from all other processes. */
+function isSecretOf({ secrets, env }: ActScope, name: string, value = ""): boolean {
+  const text = value.trim();
+  return !(name in env) && secrets.text(text) !== text;
 }
 
 /** Runs a program in the sandbox if its command belongs there. */
