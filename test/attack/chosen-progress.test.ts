@@ -54,4 +54,13 @@ describe("a state whose model chooses a question", () => {
       "definition states.choose[0].router.targets[0]",
     ]);
   });
+
+  test("cannot write the answer that a prompt reads", async () => {
+    const asking = machine([]);
+    const reading = {
+      ...asking.states,
+      ask: [{ name: "work", prompt: "The person said {{ resume_input }}.", tools: [] }],
+    };
+    expect(ruleLines(await loadDocument({ ...asking, states: reading }))).toContain("router-step states.ask[0]");
+  });
 });

@@ -121,7 +121,7 @@ export function reachedStates({ start, ends, states, transitions }: FlujoMachine
 }
 
 /** The states that the router of a state names. */
-function chosenTargets(
+export function chosenTargets(
   state: FlujoState | undefined,
 ): readonly { readonly name: string; readonly path: Finding["path"] }[] {
   return (state?.steps ?? []).flatMap(({ fields: { router }, at }) => {
