@@ -13,7 +13,7 @@ export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
-export { isVariable, readVariables } from "./definition/state-rules.ts";
+export { checkLimits, isVariable, readVariables } from "./definition/state-rules.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
