@@ -67,6 +67,8 @@ export type CommandEnd = { readonly endedAt: number } & (
 
 /** Limits on what a command prints. It has as much memory as the system gives it. */
 const LIMITS = { outputBytes: 256 * 1024 * 1024 };
+/** The codes of commands that could not be started. */
+const NOT_STARTED: ReadonlySet<string> = new Set(["spawn_failed", "sandbox_failed", "sandbox_missing"]);
 /** Characters of `parsed` that states read without a schema, and with one. */
 const LONGEST_PARSED = 200_000;
 
@@ -173,7 +175,7 @@ export async function runCommand(
       }),
     );
   } catch (thrown) {
-    if (!isSluiceError(thrown, "spawn_failed") && !isSluiceError(thrown, "sandbox_failed")) throw thrown;
+    if (!isSluiceError(thrown) || !NOT_STARTED.has(thrown.code)) throw thrown;
     return broken("spawn", `${command.title}: ${thrown.message}`);
   }
   // A process may leave its group, but it keeps its environment.
