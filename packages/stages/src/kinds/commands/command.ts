@@ -10,8 +10,10 @@ import type {
   PipelineSpec,
   Schema,
   StateCommon,
+  StateSandbox,
   StateSpec,
 } from "@sluice/core";
+import { isScratchFolder } from "@sluice/core/gate";
 import {
   type CommonOptions,
   type CompiledTemplate,
@@ -24,9 +26,11 @@ import {
   readVariables,
   schemaAt,
   stateSpec,
+  statesWithin,
   toJsonValue,
 } from "@sluice/core/runtime";
 import { type Duration, durationText, parseDuration } from "../duration.ts";
+import { varyingCode } from "./program-text.ts";
 
 /** A program with its arguments, or a line for `/bin/sh`. */
 export type Command = readonly string[] | { readonly shell: string };
@@ -60,9 +64,20 @@ export interface CommandOptions<A extends Record<string, AnyState>, P, I, O>
    * of a run of this pipeline has them. A run does not start without them.
    */
   readonly secrets?: readonly string[];
+  /**
+   * Runs the command in the session's sandbox, as a command of a stage would: for commands that run code which a model may have
+   * written. The workspace is read-only, but for `scratch`, unless `write` is set.
+   */
+  readonly sandbox?: CommandSandbox;
   /** The schema of `parsed`. Printed output that does not fit fails the state with code `schema`. */
   readonly output?: Schema<P>;
 }
+
+/** What a command in the sandbox may do. A type alias, since it is part of the fingerprint. */
+export type CommandSandbox = StateSandbox & {
+  /** Whether it may write to the workspace. Default: false. */
+  readonly write?: boolean;
+};
 
 /** The result of a command. Each stream has at most 16,000 characters; a file that `stdoutFile` names has all of them. */
 export type ScriptOutput<P = Json> = {
@@ -87,15 +102,28 @@ export interface CommandSpec {
   readonly timeoutMs: number;
   readonly successCodes: readonly number[];
   readonly secrets: readonly string[];
+  /** Without it, the command runs outside of the sandbox. */
+  readonly sandbox?: CommandSandbox;
   /** Checks what the command printed. */
   readonly parsed?: CompiledSchema<unknown>;
 }
 
 /** The options of a command with erased types. */
-export type CommandFields = Omit<CommonOptions, "env"> &
+export type CommandFields = Omit<CommonOptions, "env" | "sandbox"> &
   Pick<CommandOptions<Record<never, never>, unknown, unknown, unknown>, (typeof KEYS)[number]>;
 
-const KEYS = ["reads", "command", "stdin", "env", "cwd", "timeoutMs", "successCodes", "secrets", "output"] as const;
+const KEYS = [
+  "reads",
+  "command",
+  "stdin",
+  "env",
+  "cwd",
+  "timeoutMs",
+  "successCodes",
+  "secrets",
+  "sandbox",
+  "output",
+] as const;
 
 const DEFAULT_TIMEOUT_MS = 600_000;
 const LONGEST_TITLE = 80;
@@ -118,7 +146,7 @@ export function commandState<F extends CommandFields>(given: F, { kind, keys, ow
   const report = createReport();
   const { command, templates, parts } = readCommand(report, given);
   const { options, parts: ownParts } = own(report, command);
-  for (const key of ["allowedTools", "onCall", "sandbox"])
+  for (const key of ["allowedTools", "onCall"])
     if (key in given) report.add(key, "is for states that call tools; this one runs its command only");
   const mine: readonly string[] = [...KEYS, ...keys];
   const common = Object.fromEntries(Object.entries(given).filter(([key]) => !mine.includes(key)));
@@ -156,14 +184,17 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
   const env = readOwnVariables(report, fields.env, template);
   const secrets = readSecrets(report, fields.secrets, env);
   const stdin = fields.stdin === undefined ? undefined : readStdin(report, fields.stdin, template);
+  refuseVaryingCode(report, fields.command, argv, stdin);
   const cwd = readFolder(report, fields.cwd);
   const timeoutMs = durationAt(report, "timeoutMs", fields.timeoutMs) ?? DEFAULT_TIMEOUT_MS;
   const successCodes = exitCodesAt(report, "successCodes", fields.successCodes) ?? [0];
+  const sandbox = readSandbox(report, fields.sandbox);
   const parsed = fields.output === undefined ? undefined : schemaAt(report, "output", fields.output);
   return {
     command: {
       ...{ title, argv, env, cwd, timeoutMs, successCodes, secrets },
       ...(stdin === undefined ? {} : { stdin }),
+      ...(sandbox === undefined ? {} : { sandbox }),
       ...(parsed === undefined ? {} : { parsed }),
     },
     templates,
@@ -175,6 +206,7 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
       ...(stdin === undefined ? {} : { stdin: { data: dataOf(fields.stdin) } }),
       ...(cwd === "" ? {} : { cwd }),
       ...(secrets.length === 0 ? {} : { secrets: { data: [...secrets] } }),
+      ...(sandbox === undefined ? {} : { sandbox: { data: sandbox } }),
       ...(parsed === undefined ? {} : { out: parsed }),
     },
   };
@@ -209,6 +241,11 @@ function isCommandSpec(command: unknown): command is CommandSpec {
   return (
     isObject(command) && Array.isArray(command.argv) && Array.isArray(command.secrets) && command.env instanceof Map
   );
+}
+
+/** Whether a command of a pipeline, or of those that it may run, runs in the sandbox. */
+export function runsInSandbox(spec: PipelineSpec): boolean {
+  return statesWithin(spec).some(({ options }) => commandOf(options)?.sandbox !== undefined);
 }
 
 /** The secrets that commands of a pipeline declare, and of those that it may run, each with a state that declares it. */
@@ -260,6 +297,23 @@ function readArgv(
   return { title: "", argv: [] };
 }
 
+/** A list starts no shell, but it may name one, or another program that executes text. */
+function refuseVaryingCode(
+  report: Report,
+  command: unknown,
+  argv: readonly CompiledTemplate[],
+  stdin: CommandSpec["stdin"],
+): void {
+  if (!Array.isArray(command)) return;
+  const varies = (index: number): boolean => (argv[index]?.references.length ?? 0) > 0;
+  const inputVaries = typeof stdin === "string" || (stdin?.references.length ?? 0) > 0;
+  const found = varyingCode(command.map(String), varies, inputVaries);
+  if (found === undefined) return;
+  const path = found.kind === "input" ? "stdin" : `command[${found.index}]`;
+  const message = `has a value of the run, but ${found.program} executes it as code`;
+  report.add(path, message, "pass the value in env, or as an argument behind the code");
+}
+
 function literal(text: string): CompiledTemplate {
   return { paths: [], references: [], render: () => text };
 }
@@ -269,9 +323,19 @@ function titleOf(text: string): string {
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…`.toWellFormed() : line;
 }
 
-/** Where programs and the modules that they load come from: a value of a run must not decide that. */
-const LOADS_CODE =
-  /^(?:PATH|NODE_OPTIONS|NODE_PATH|PYTHONPATH|PYTHONSTARTUP|PYTHONHOME|PERL5LIB|PERL5OPT|RUBYLIB|RUBYOPT|CLASSPATH|JAVA_TOOL_OPTIONS|EDITOR|VISUAL|PAGER|BROWSER|GIT_\w+)$/;
+/** Variables that name programs, code, or settings that name these: a value of a run must not decide that. */
+const LOADS_CODE = new RegExp(
+  `^(?:${[
+    "PATH|SHELL|HOME|ZDOTDIR|XDG_\\w+|TERMINFO|TERMCAP|GCONV_PATH|MAKEFLAGS|GNUMAKEFLAGS|TAR_OPTIONS|GIT_\\w+|GNUPGHOME",
+    "EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|OPENSSL_CONF|OPENSSL_MODULES",
+    "NODE_OPTIONS|NODE_PATH|NPM_CONFIG_\\w+|CLASSPATH|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS|JAVA_HOME",
+    "MAVEN_OPTS|GRADLE_OPTS|GRADLE_USER_HOME|PYTHON(?:PATH|STARTUP|HOME|USERBASE|BREAKPOINT|PYCACHEPREFIX)",
+    "PERL5LIB|PERL5OPT|PERL5DB|PERLLIB|RUBYLIB|RUBYOPT|GEM_PATH|GEM_HOME|BUNDLE_GEMFILE|BUNDLE_PATH|LUA_INIT|LUA_C?PATH",
+    "PHPRC|PHP_INI_SCAN_DIR|DOTNET_STARTUP_HOOKS|GOFLAGS|GOROOT|GOPATH|RUSTC|RUSTC_WRAPPER|RUSTFLAGS|CARGO_HOME|CC|CXX|LD",
+    "KUBECONFIG|DOCKER_CONFIG|DOCKER_HOST|AWS_CONFIG_FILE|AWS_SHARED_CREDENTIALS_FILE",
+  ].join("|")})$`,
+  "i",
+);
 
 function readOwnVariables(report: Report, env: unknown, template: MakeTemplate): ReadonlyMap<string, CompiledTemplate> {
   const set = readVariables(report, "env", env, []) ?? {};
@@ -319,6 +383,25 @@ function readFolder(report: Report, cwd: unknown): string {
   }
   report.add("cwd", "is a path, absolute or relative to the workspace");
   return "";
+}
+
+function readSandbox(report: Report, sandbox: unknown): CommandSandbox | undefined {
+  if (sandbox === undefined) return undefined;
+  if (!isObject(sandbox)) {
+    report.add("sandbox", 'is an object: {}, { write: true } or { scratch: ["coverage"] }');
+    return undefined;
+  }
+  const { network, scratch, write } = sandbox;
+  if (write !== undefined && typeof write !== "boolean") report.add("sandbox.write", "is true or false");
+  if (network !== undefined && typeof network !== "boolean") report.add("sandbox.network", "is true or false");
+  if (scratch !== undefined && !(Array.isArray(scratch) && scratch.every(isScratchFolder)))
+    report.add("sandbox.scratch", "is a list of folders of the workspace", '["coverage"]');
+  report.unknownKeys("sandbox", sandbox, ["network", "scratch", "write"]);
+  return {
+    ...(network === true ? { network } : {}),
+    ...(Array.isArray(scratch) ? { scratch: scratch.map(String) } : {}),
+    ...(write === true ? { write } : {}),
+  };
 }
 
 /** A duration in milliseconds; undefined if there is none. */

@@ -1,12 +1,20 @@
 // Runs the command of a state. It runs inside a step, whose record keeps how it ended.
 
 import { hash } from "node:crypto";
-import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { realpath, stat } from "node:fs/promises";
+import { delimiter, isAbsolute, resolve, sep } from "node:path";
 import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../../tools/bash/process.ts";
+import {
+  CALL_VARIABLE,
+  endSurvivors,
+  type ProcessEnd,
+  type ProcessOptions,
+  RUN_VARIABLE,
+  runProcess,
+} from "../../tools/bash/process.ts";
 import { systemCode } from "../../tools/files/results.ts";
+import type { SandboxedExit, SandboxPlan } from "../../tools/sandbox.ts";
 import { durationText } from "../duration.ts";
 import type { CommandSpec } from "./command.ts";
 import { collectStreams, cutStreams, NO_STREAMS, SHOWN, type Streams } from "./streams.ts";
@@ -16,6 +24,11 @@ export interface CommandWorld {
   readonly clock: Clock;
   /** The session's environment, which has the values of secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
+  walled(
+    program: ProcessOptions,
+    reach: Pick<SandboxPlan, "writes" | "scratch" | "network">,
+  ): Promise<SandboxedExit | undefined>;
 }
 
 /** A command with the values of a run, as recorded before it starts; or why these cannot be arguments. */
@@ -34,7 +47,7 @@ export type Cause =
   | "timeout"
   | "total" // the same, at the end of the whole poll
   | "exit" // its exit code, or a signal that ended it
-  | "output" // it printed too much
+  | "output" // it printed too much, or created files that other programs obey
   | "lost"; // the process that ran it died before it ended
 
 /** How a command ended. A type alias, since it is recorded. */
@@ -105,10 +118,11 @@ export interface CommandStart {
 /** Runs a command to its end, and stops everything that it started. Returns failures as values. */
 export async function runCommand(
   scope: ActScope,
-  { clock, env }: CommandWorld,
+  world: CommandWorld,
   start: CommandStart,
   signal: AbortSignal,
 ): Promise<CommandEnd> {
+  const { clock, env } = world;
   const { command, rendered, timeoutMs } = start;
   const { workspace, runId } = scope.ctx;
   const key = callKey(scope, start.step, scope.steps.incarnation);
@@ -126,15 +140,17 @@ export async function runCommand(
     collected[stream].push(text);
     return true;
   };
-  let end: ProcessEnd;
+  const path = secrets.length === 0 ? {} : await foreignPath(scope.env, workspace);
+  let end: ProcessEnd & Partial<SandboxedExit>;
   try {
     end = await scope.deadline.timed(signal, (signal) =>
-      runProcess({
+      runIn(scope, world, command, {
         file,
         args,
         cwd,
         env: {
           ...scope.env,
+          ...path,
           PWD: cwd,
           ...rendered.env,
           ...Object.fromEntries(secrets),
@@ -151,7 +167,7 @@ export async function runCommand(
       }),
     );
   } catch (thrown) {
-    if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
+    if (!isSluiceError(thrown, "spawn_failed") && !isSluiceError(thrown, "sandbox_failed")) throw thrown;
     return broken("spawn", `${command.title}: ${thrown.message}`);
   }
   // A process may leave its group, but it keeps its environment.
@@ -170,6 +186,11 @@ export async function runCommand(
     );
   if (end.by !== "itself")
     return broken("output", `${command.title} printed more than 256 MB and was stopped`, await streams());
+  if (end.movedAway !== undefined && end.movedAway.length > 0) {
+    const moved = end.movedAway.map(({ path, to }) => `${path} -> ${to}`).join(", ");
+    const message = `${command.title} created files that a later git or Sluice command would obey; they were moved: ${moved}`;
+    return broken("output", message, await streams());
+  }
   if (end.exitCode === null)
     return broken("exit", `${command.title} was ended by ${end.killed ?? "a signal"}`, await streams());
   const { exitCode } = end;
@@ -182,6 +203,21 @@ export async function runCommand(
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
   return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+}
+
+/** Runs a program in the sandbox if its command belongs there. */
+async function runIn(
+  scope: ActScope,
+  { walled }: CommandWorld,
+  { sandbox }: CommandSpec,
+  program: ProcessOptions,
+): Promise<ProcessEnd & Partial<SandboxedExit>> {
+  if (sandbox === undefined) return await runProcess(program);
+  const { write = false, scratch = [], network = false } = sandbox;
+  const end = await walled(program, { writes: write ? [""] : [], scratch: write ? [] : scratch, network });
+  if (end !== undefined) return end;
+  scope.startsUnwalled();
+  return await runProcess(program);
 }
 
 /** What other states read of the parsed output. */
@@ -237,6 +273,32 @@ export async function wasLost(
 /** Names a start in the environment of its processes. */
 function callKey({ ctx, executionId }: ActScope, step: string, incarnation: string): string {
   return hash("sha256", JSON.stringify([ctx.runId, executionId, ctx.attempt, step, incarnation])).slice(0, 32);
+}
+
+/** PATH without the folders of the workspace, where an agent may have put a program of any name. */
+async function foreignPath(
+  { PATH }: Readonly<Record<string, string>>,
+  workspace: string,
+): Promise<{ readonly PATH?: string }> {
+  if (PATH === undefined) return {};
+  const root = await realpath(workspace);
+  const own = await Promise.all(PATH.split(delimiter).map((entry) => isForeign(entry, root)));
+  return {
+    PATH: PATH.split(delimiter)
+      .filter((_, index) => own[index] === true)
+      .join(delimiter),
+  };
+}
+
+async function isForeign(entry: string, root: string): Promise<boolean> {
+  if (!isAbsolute(entry)) return false;
+  try {
+    return !`${await realpath(entry)}${sep}`.startsWith(`${root}${sep}`);
+  } catch (thrown) {
+    // Nothing is there, but something might be created.
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
 }
 
 async function folderFault(path: string): Promise<string | undefined> {
