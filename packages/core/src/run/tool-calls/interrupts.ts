@@ -80,7 +80,7 @@ function writtenPaths({ subjects, outcome }: CallChanges, root: string): readonl
 function mayHaveChangedAny({ subjects, outcome, changed, isUnknown, writesNothing }: CallChanges): boolean {
   if (writesNothing) return false;
   if (isUnknown) return true;
-  // Nobody reports what a call changed that did not end here. Only one of files alone changes no others.
+  // Nothing reports what a call changed that did not end here. Only one of files alone changes no others.
   const hasNoReport = changed === undefined && (outcome === "abandoned" || outcome === "outcome_unknown");
   return hasNoReport && !(subjects.length > 0 && subjects.every(({ kind }) => kind === "path"));
 }
