@@ -42,10 +42,11 @@ export function watchedFiles(interrupts: readonly Interrupt[]): WatchedFiles {
 /** The interrupts that an executed call starts, in declared order. Those that are being handled are not started again. */
 export function matchedInterrupts(
   { attempt: { execution } }: ToolCallContext,
-  changes: CallChanges,
+  changesOf: () => CallChanges,
 ): readonly MatchedInterrupt[] {
   const { interrupts, view, deps } = execution;
   if (interrupts.length === 0) return [];
+  const changes = changesOf();
   const files = changes.changed ?? writtenPaths(changes, deps.workspace.root);
   const isUnknown = mayHaveChangedAny(changes);
   const handled = new Set(view.suspended.map(({ interrupt }) => interrupt));
