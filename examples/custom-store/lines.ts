@@ -21,7 +21,7 @@ type Change =
   | { readonly do: "signal"; readonly runId: string; readonly name: string; readonly received: ReceivedSignal }
   | { readonly do: "cancel"; readonly runId: string; readonly cancel: Cancel }
   | { readonly do: "remove"; readonly rootIds: readonly string[] };
-type Part = Pick<Commit, "record" | "opened" | "closed" | "end">;
+type Part = Pick<Commit, "record" | "opened" | "closed" | "end" | "wakeAt">;
 
 interface Run {
   readonly row: NewRunRow;
@@ -35,6 +35,10 @@ interface Tree {
   owner: string | null;
   /** Counts owners: writes of an earlier one are refused. */
   epoch: number;
+  /** When the run continues without an owner. */
+  wakeAt?: number | null;
+  /** A signal arrived since it was claimed. */
+  signalled?: boolean;
   readonly runIds: string[];
 }
 
@@ -51,6 +55,10 @@ export function openLineJournal(file: string): LineJournal {
   const listeners = new Set<() => void>();
   let connections = 0;
 
+  const wakes = ({ rootId }: NewRunRow, { wakeAt }: Part): void => {
+    const tree = trees.get(rootId);
+    if (tree !== undefined && wakeAt !== undefined) tree.wakeAt = wakeAt;
+  };
   /** Applies a change in memory; also used to read the file. */
   const apply = (change: Change): void => {
     switch (change.do) {
@@ -74,16 +82,21 @@ export function openLineJournal(file: string): LineJournal {
         break;
       case "append":
         add(known(change.runId), change.commit);
+        wakes(known(change.runId).row, change.commit);
         break;
       case "own": {
         const tree = trees.get(change.rootId);
         if (tree === undefined) break;
         tree.owner = change.owner;
-        if (change.owner !== null) tree.epoch += 1;
+        if (change.owner === null) break;
+        tree.epoch += 1;
+        tree.signalled = false;
         break;
       }
       case "signal": {
-        const { signals } = known(change.runId);
+        const { signals, row } = known(change.runId);
+        const tree = trees.get(row.rootId);
+        if (tree !== undefined) tree.signalled = true;
         signals.set(change.name, [...(signals.get(change.name) ?? []), change.received]);
         break;
       }
@@ -131,14 +144,15 @@ export function openLineJournal(file: string): LineJournal {
   };
 
   const rowOf = ({ row, records, end, cancel }: Run): RunRow => {
-    const owner = trees.get(row.rootId)?.owner ?? undefined;
+    const { owner, wakeAt } = trees.get(row.rootId) ?? {};
     return {
       ...copy(row),
       records: records.length,
       head: records.at(-1)?.hash ?? "",
       ...(end === undefined ? {} : { end: copy(end) }),
       ...(cancel === undefined ? {} : { cancel }),
-      ...(owner === undefined ? {} : { owner: { id: owner, label: owner, live: live.has(owner) } }),
+      ...(wakeAt == null || row.runId !== row.rootId ? {} : { wakeAt }),
+      ...(owner == null ? {} : { owner: { id: owner, label: owner, live: live.has(owner) } }),
     };
   };
 
@@ -217,6 +231,22 @@ export function openLineJournal(file: string): LineJournal {
           guard();
           return known(runId).records.slice(from, limit === undefined ? undefined : from + limit);
         },
+        due(now, limit) {
+          guard();
+          return [...trees]
+            .filter(([id, { owner }]) => known(id).end === undefined && (owner === null || !live.has(owner)))
+            .filter(([, { wakeAt = null, signalled = false }]) => signalled || (wakeAt !== null && wakeAt <= now))
+            .sort(([, a], [, b]) => (a.wakeAt ?? 0) - (b.wakeAt ?? 0))
+            .slice(0, limit)
+            .map(([id]) => id);
+        },
+        nextWake(now) {
+          guard();
+          const times = [...trees].flatMap(([id, { wakeAt = null }]) =>
+            wakeAt !== null && wakeAt > now && known(id).end === undefined ? [wakeAt] : [],
+          );
+          return times.length === 0 ? undefined : Math.min(...times);
+        },
         putSignal(runId, { name, payload, by, digest }, at) {
           guard();
           const run = runs.get(runId);
@@ -227,6 +257,7 @@ export function openLineJournal(file: string): LineJournal {
             const request = run.requests.get(requestId);
             if (request === undefined) return "unknown";
             if (digest !== undefined && digest !== request.digest) return "digest_mismatch";
+            if (typeof request.body.until === "number" && at > request.body.until) return "expired";
           }
           commit({ do: "signal", runId, name, received: { payload, by, at } });
           return "accepted";

@@ -132,7 +132,17 @@ test("what cannot be done with a key is said, and ends nothing", () => {
       throw new Error("it cannot be searched");
     },
   };
-  app.show({ title: "t", rows, selectable: false, top: 0, chosen: 0, follows: false, search: undefined, hint: "" });
+  app.show({
+    title: "t",
+    rows,
+    selectable: false,
+    top: 0,
+    chosen: 0,
+    follows: false,
+    search: undefined,
+    hint: "",
+    ticks: false,
+  });
   for (const text of ["/", "x"]) surface.key(key("text", text));
   surface.key(key("enter"));
   expect(said.join("\n")).toContain("it cannot be searched");

@@ -21,7 +21,7 @@ function bodyOf(request: OpenRequest, facts: CardFacts = {}, width = 78, all = f
 function drawn(at: TestDesk, width = 80, height = 24, facts: CardFacts = {}) {
   const up = at.up;
   if (up === undefined) throw new Error("no card is up");
-  const view = cardLines(at.stack, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height });
+  const view = cardLines(at.stack, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height, now: 0 });
   if (view === undefined) throw new Error("no card was drawn");
   at.show(view.key, view.shown);
   return view;

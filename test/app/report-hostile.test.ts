@@ -3,7 +3,7 @@ import { childRunId, visible } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
-import type { CallView, RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
+import type { CallView, CommandView, RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { hugeTexts, nastyText } from "../support/nasty-text.ts";
 import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
 import { execution, runView } from "../support/random-views.ts";
@@ -61,6 +61,14 @@ function call(text: string, more: Partial<CallView> = {}): CallView {
   };
 }
 
+function command(text: string, more: Partial<CommandView> = {}): CommandView {
+  return {
+    ...{ kind: "command", attempt: 1, number: 1, isPoll: false, words: [text, text], state: "ok", exitCode: 0 },
+    ...{ why: text, stdout: text, stderr: text, files: [text], ms: 1 },
+    ...more,
+  };
+}
+
 /** A run in which everything somebody else wrote is this text. */
 function viewWith(text: string): RunView {
   const place = { runId: "r1", executionId: "plan#1", attempt: 1, turn: 1 };
@@ -76,6 +84,13 @@ function viewWith(text: string): RunView {
     call(text, { tool: "Edit", input: { file_path: text, old_string: text, new_string: `${text}!` } }),
     call(text, { tool: "Write", input: { file_path: text, content: text } }),
     call(text, { tool: "Read", input: { file_path: text }, facts: { exitCode: text } }),
+    command(text),
+    command(text, { words: [text], state: "error" }),
+    command(text, { isPoll: true, state: "not_yet", nextAt: 1e300 }),
+    command(text, { isPoll: true, number: 2 }),
+    { kind: "answer", of: "human", value: { [text]: [text] } },
+    { kind: "answer", of: "timer", value: text },
+    { kind: "answer", of: text, value: text },
   ];
   const own = execution(text, {
     items: listOf(items),
@@ -185,6 +200,25 @@ function eventsWith(text: string): readonly SluiceEvent[] {
       body: { from: text, to: text, event: text, message: text, data: { rationale: text } },
     }),
     event("route.rejected", 7, { from: text, reason: text }),
+    event("route.rejected", 7, { from: text, to: text, reason: text, turn: 1, callId: text }),
+    event("route.decided", 7, {
+      from: text,
+      choice: "to",
+      to: text,
+      why: { by: "model", reason: text, considered: [{ to: text, refused: text }, { to: text }, text] },
+    }),
+    event("sleep.started", 7, { until: text, sleeps: text, attempt: text, exitCode: text }),
+    event("sleep.started", 7, { until: 1e300, sleeps: 1, attempt: 1e300, exitCode: -1 }),
+    event("sleep.ended", 7, { by: text }),
+    event("message.received", 7, { turn: text, by: text, text, sentAt: text, kind: text }),
+    event("request.opened", 7, {
+      requestId: `${text}.`,
+      kind: "humanState",
+      digest: text,
+      until: 1e300,
+      body: { question: text, until: 1e300 },
+    }),
+    event("run.suspended", 7, { reason: "sleeping", wakeAt: 1e300 }),
     event("call.finished", 8, { callId: text, tool: text, outcome: text, ms: 3 }),
   ];
 }

@@ -139,7 +139,7 @@ test("the longest time without work is drawn shorter, and says how long it was",
     event("turn.finished", 10 * hour, { turn: 2 }),
   ]);
   const timeline = sectionIn(soundPage(page), "timeline");
-  expect(textIn(timeline)).toContain("idle, drawn shorter than it was: 539 min 0 s");
+  expect(textIn(timeline)).toContain("idle, drawn shorter than it was: 8 h 59 min");
   const person = elementsIn(timeline).find(
     ({ tag, attributes }) => tag === "rect" && attributes.get("class") === "person",
   );

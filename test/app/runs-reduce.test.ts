@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { totalsOf } from "../../packages/cli/src/output/run-report.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
 import { type ReadRecord, reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
+import type { TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { eventually } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
 import { answerAll, plain, readRecords, textOf, unordered, viewOf } from "../support/run-views.ts";
@@ -128,13 +129,15 @@ test("executions stand in the order they began, siblings in declared order befor
   ]);
 });
 
+const said = (item: TranscriptItem): string => ("text" in item ? item.text : item.kind);
+
 test("a transcript has what was said, called and answered, in order, with its attempts", async () => {
   const { live, runId } = await play(TROUBLED);
   const seen = await view(live.host, runId);
-  const said = [...(seen.executions[1]?.items ?? [])].map((item) =>
-    item.kind === "call" ? `${item.tool} ${item.state}${item.why === undefined ? "" : ` (${item.why})`}` : item.text,
+  const lines = [...(seen.executions[1]?.items ?? [])].map((item) =>
+    item.kind === "call" ? `${item.tool} ${item.state}${item.why === undefined ? "" : ` (${item.why})`}` : said(item),
   );
-  expect(said).toEqual([
+  expect(lines).toEqual([
     "execute",
     "submit_work ok",
     "sent back: only half of it",
@@ -145,7 +148,7 @@ test("a transcript has what was said, called and answered, in order, with its at
     expect.stringContaining("completed: 4 turns"),
     "next: test, lint in parallel",
   ]);
-  const planned = [...(seen.executions[0]?.items ?? [])].map((item) => (item.kind === "call" ? item.tool : item.text));
+  const planned = [...(seen.executions[0]?.items ?? [])].map((item) => (item.kind === "call" ? item.tool : said(item)));
   expect(planned[1]).toMatch(/^retrying: HTTP 503: busy/);
 });
 

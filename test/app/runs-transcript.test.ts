@@ -6,7 +6,12 @@ import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
 import { TranscriptWindow } from "../../packages/tui/src/run/transcript-window.ts";
 import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
-import type { CallView, ExecutionView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
+import type {
+  CallView,
+  CommandView,
+  ExecutionView,
+  TranscriptItem,
+} from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { execution, expectToFit, hostileText, runView } from "../support/random-views.ts";
 import { ASKING, play, TROUBLED } from "../support/run-scenes.ts";
@@ -28,7 +33,27 @@ function call(more: Partial<CallView> = {}): CallView {
   };
 }
 
+const hostileCommand: fc.Arbitrary<TranscriptItem> = fc
+  .record({
+    words: fc.array(hostileText, { maxLength: 4 }),
+    printed: hostileText,
+    why: hostileText,
+    state: fc.constantFrom<CommandView["state"]>("running", "ended", "ok", "not_yet", "error"),
+    isPoll: fc.boolean(),
+    nextAt: fc.constantFrom(0, -1, 1e12, 1e300, Number.NaN),
+    exitCode: fc.integer(),
+  })
+  .map(({ printed, ...rest }) => ({
+    ...{ kind: "command", attempt: 1, number: 2, stdout: printed, stderr: printed, files: [printed], ms: 5 },
+    ...rest,
+  }));
+
 const hostileItem: fc.Arbitrary<TranscriptItem> = fc.oneof(
+  hostileCommand,
+  fc
+    .tuple(hostileText, fc.constantFrom("human", "timer", "subPipeline", "x"))
+    .map(([text, of]): TranscriptItem => ({ kind: "answer", of, value: { [text]: [text, { elapsedMs: text }] } })),
+  hostileText.map((text): TranscriptItem => ({ kind: "answer", of: "human", value: text })),
   hostileText.map((text): TranscriptItem => ({ ...place, kind: "text", text })),
   hostileText.map((text): TranscriptItem => ({ ...place, kind: "reasoning", text })),
   fc.tuple(hostileText, hostileText).map(([by, text]): TranscriptItem => ({ ...place, kind: "message", by, text })),

@@ -35,7 +35,7 @@ describe("nothing is written, and one message says what to fix, for", () => {
     const at = deskHere();
     const said = await refused(at, ["run", "fix the parser"]);
     expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
-    expect(said.message).toContain('as in sluice run codeReview "<task>". Bundled: codeReview, fixTests');
+    expect(said.message).toContain('as in sluice run codeReview "<task>". Bundled: codeReview, fixTests, auto');
     noStore(at);
   });
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -54,6 +54,21 @@ test("prune by age takes what ended before; without an option, or with a wrong o
   expect(await idsIn(here)).toEqual([runId]);
   expect((await here.sluice(["prune", "--older-than", "1ms"])).code).toBe(0);
   expect(await idsIn(here)).toEqual([]);
+});
+
+test("prune removes what the scripts of removed runs printed, and keeps that of others", async () => {
+  const here = deskHere();
+  const old = await forkedRun(here);
+  const recent = await forkedRun(here);
+  const outputs = join(here.folder, ".sluice", "output");
+  for (const runId of [old, recent]) {
+    mkdirSync(join(outputs, runId), { recursive: true });
+    writeFileSync(join(outputs, runId, "build#1.1.command.stdout.txt"), "long");
+  }
+  expect((await here.sluice(["prune", "--keep", "1", "--dry-run"])).code).toBe(0);
+  expect(readdirSync(outputs).toSorted()).toEqual([old, recent].toSorted());
+  expect((await here.sluice(["prune", "--keep", "1"])).code).toBe(0);
+  expect(readdirSync(outputs)).toEqual([recent]);
 });
 
 test("prune makes no store where there is none", async () => {

@@ -73,6 +73,17 @@ test("each file that a model names is reviewed, and one that fails does not stop
   ]);
 });
 
+test("a release is published by a script that alone has the token, once a person approves it", () => {
+  const token = "Zq81-c4stle-gate-token";
+  const { status, stdout, stderr } = run("publish-release.ts", [], { REGISTRY_TOKEN: token });
+  expect({ status, stderr: withoutNodeNotice(stderr) }).toEqual({ status: 0, stderr: "" });
+  expect(stdout).toContain("Publish this release? yes");
+  expect(stdout).toContain("completed [ { version: '1.4.0', notes: 'Durations may have several units.' } ]");
+  expect(stdout).toContain("records with the token: 0 false");
+  expect(stdout).toContain("Bearer [redacted:REGISTRY_TOKEN]");
+  expect(stdout).not.toContain(token);
+});
+
 test("a custom tool writes inside its scope, and is denied outside of it", () => {
   const { status, stdout } = run("custom-tool.ts");
   expect({ status, stdout }).toEqual({

@@ -33,14 +33,14 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   tools: ["models", "secrets"],
   sandbox: ["tools"],
   agent: ["models"],
-  kinds: [],
+  kinds: ["tools"],
   telemetry: ["agent"],
   opentelemetry: ["telemetry"],
   history: ["agent", "models", "sandbox", "tools"],
   session: ["agent", "history", "kinds", "models", "sandbox", "secrets", "telemetry", "tools"],
   replay: ["agent", "history", "kinds", "models", "secrets", "session"],
   testing: ["models", "session"],
-  pipelines: [],
+  pipelines: ["kinds"],
 };
 
 /** The same for the view: text and words know no run, the projection no HTML. */
@@ -67,7 +67,8 @@ const cliDirection: Readonly<Record<string, readonly string[]>> = {
   output: [],
   project: [],
   runs: ["output", "project"],
-  commands: ["output", "project", "runs"],
+  waking: ["output", "project", "runs"],
+  commands: ["output", "project", "runs", "waking"],
 };
 
 const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {

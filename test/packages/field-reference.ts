@@ -13,7 +13,7 @@ export function fieldReference(whole: JsonObject, rules: Readonly<Record<string,
   const interrupt = at(schema, "properties", "interrupts", "additionalProperties");
   return [
     "# Fields of workflow documents\n",
-    "Every field of a [Statewright document](workflow-statewright.md) and of a [Flujo state machine](workflow-flujo.md). `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
+    "Every field of a [Statewright document](workflow-statewright.md), of a [Flujo state machine](workflow-flujo.md) and of the states that run no agent. `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
     "Fields are written in snake_case or camelCase. A field that is written twice, in any spelling, is an error. So is a field that is not listed here, except in `meta` and `context`.\n",
     "## Statewright documents\n",
     section("The document", schema, 3),
@@ -25,6 +25,7 @@ export function fieldReference(whole: JsonObject, rules: Readonly<Record<string,
     section("With branches", parting, 4),
     section("The branches", fork, 5),
     section("A branch", at(fork, "properties", "branches", "additionalProperties"), 5),
+    section("An orchestrator", at(schema, "properties", "orchestrator"), 3),
     section("A guard", at(schema, "properties", "guards", "additionalProperties"), 3),
     section("An interrupt", interrupt, 3),
     section("Its trigger", at(interrupt, "properties", "trigger"), 4),
@@ -38,6 +39,9 @@ export function fieldReference(whole: JsonObject, rules: Readonly<Record<string,
     section("A transition of a machine", at(machine, "properties", "transitions", "items"), 3),
     section("An agent", at(machine, "properties", "agents", "additionalProperties"), 3),
     section("Limits", at(machine, "properties", "limits"), 3),
+    "## States without an agent\n",
+    "Statewright documents and Flujo steps hold the fields of a kind under its name, such as `script: { command: [npm, test] }`. The frontmatter of a Markdown stage names the `kind` and holds its fields beside it.\n",
+    ...KINDS.map((kind) => section(`\`${kind}\``, at(state, "properties", kind), 3)),
     "## Rules of diagnostics\n",
     "A diagnostic of a workflow file names the rule that the file breaks. Ids are stable.\n",
     [
@@ -50,6 +54,8 @@ export function fieldReference(whole: JsonObject, rules: Readonly<Record<string,
     .trimEnd()
     .concat("\n");
 }
+
+const KINDS = ["script", "poll", "timer", "human", "pipeline", "router"];
 
 function at(value: Json | undefined, ...keys: readonly string[]): Json | undefined {
   return keys.reduce<Json | undefined>(

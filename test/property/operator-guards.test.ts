@@ -1,7 +1,7 @@
 import type { JsonObject, StageContext } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { allOf, operatorGuard } from "../../packages/workflows/src/guard.ts";
+import { allOf, operatorGuard } from "../../packages/workflows/src/expressions/guard.ts";
 import { holds, type OperatorNode, randomContext, randomOperator } from "../support/reference-guards.ts";
 
 /** What a guard reads of a run. */

@@ -1,7 +1,7 @@
 import { isSluiceError, type Problem } from "../../packages/core/src/base/errors.ts";
 import { field, isJsonObject } from "../../packages/core/src/base/json.ts";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import type { Completed, Failed, Skipped, StageContext } from "../../packages/core/src/definition/result.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
 
 /** A stage with nothing to say of itself. */
 export const plainStage = stage({

@@ -68,6 +68,8 @@ export function slowly(store: JournalStore): JournalStore {
     run: slow(store.run),
     runs: slow(store.runs),
     records: slow(store.records),
+    due: slow(store.due),
+    nextWake: slow(store.nextWake),
     putSignal: slow(store.putSignal),
     signals: slow(store.signals),
     requestCancel: slow(store.requestCancel),

@@ -57,9 +57,9 @@ async function runKilled(
     () => undefined,
   );
   if (result !== undefined) {
-    const { tools = [] } = options;
+    const { tools = [], executors = [] } = options;
     const replayed = await replayRun(pipeline, await first.host.journal(run.runId), {
-      executors: [workExecutor],
+      executors: [workExecutor, ...executors],
       tools: [...tools],
       env: {},
     });
@@ -87,7 +87,7 @@ function counted(store: JournalStore, onWrite: () => void): JournalStore {
   };
 }
 
-async function factsOf(host: RunHost, runId: string, result: RunResult<unknown>): Promise<RunFacts> {
+export async function factsOf(host: RunHost, runId: string, result: RunResult<unknown>): Promise<RunFacts> {
   const events = await eventsOf(host, runId);
   const { status, output, error, state, stages } = { output: null, error: null, state: null, ...result };
   return {

@@ -37,6 +37,7 @@ const STATUSES: readonly ExecutionStatus[] = [
   "cancelled",
   "suspended",
   "interrupted",
+  "sleeping",
 ];
 
 export function execution(stateId: string, more: Partial<ExecutionView> = {}): ExecutionView {
@@ -56,6 +57,8 @@ export function execution(stateId: string, more: Partial<ExecutionView> = {}): E
     turnLog: [],
     startedAt: 0,
     updatedAt: 0,
+    sleeps: 0,
+    restMs: 0,
     items: new ListBuilder<never>().view(),
     ...more,
   };
@@ -86,6 +89,7 @@ export function runView(more: Partial<RunView> = {}): RunView {
     decisions: [],
     approvals: new Map(),
     people: [],
+    messages: [],
     calls: 0,
     spans: new ListBuilder<never>().view(),
     forks: [],
@@ -120,6 +124,7 @@ export const randomView: fc.Arbitrary<RunView> = fc
       turn: fc.nat({ max: 99 }),
       tokens: count,
       startedAt: count,
+      nextWakeAt: fc.option(fc.constantFrom(0, 1_000, 1e15, 1e300), { nil: undefined }),
     });
     const hop = fc.record({
       runId: fc.constant("r1"),
@@ -148,8 +153,12 @@ export const randomView: fc.Arbitrary<RunView> = fc
             turnCap: 20,
             targets: targets[at] ?? [],
           })),
-          executions: executions.map(({ tokens, stateId, ...rest }) =>
-            execution(stateId, { ...rest, usage: { inputTokens: tokens, outputTokens: 1, costUsd: tokens / 1e6 } }),
+          executions: executions.map(({ tokens, stateId, nextWakeAt, ...rest }) =>
+            execution(stateId, {
+              ...rest,
+              ...(nextWakeAt === undefined ? {} : { nextWakeAt }),
+              usage: { inputTokens: tokens, outputTokens: 1, costUsd: tokens / 1e6 },
+            }),
           ),
           path,
           forks:

@@ -1,6 +1,7 @@
 // What must compile and what must not. Checked by `tsc -b`; definition.test.ts runs the compiler over it, too.
 import { z } from "zod";
 import type { Json } from "../../packages/core/src/base/json.ts";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import {
   backToInterrupted,
   done,
@@ -13,7 +14,6 @@ import {
   to,
 } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
 import { final, state } from "../../packages/core/src/definition/state.ts";
 import type { EventOutput, In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
 

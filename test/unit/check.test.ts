@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import { checkPipeline, checkSession } from "../../packages/core/src/definition/check/check.ts";
 import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import type { PipelineDefinition } from "../../packages/core/src/definition/read.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
 import { focusedStage as focused, plainStage as plain, problemsOf, told } from "../support/definition.ts";
 
 const SUBMIT = { completionTool: "submit", completionSchema: { type: "object", properties: {} }, turnCap: 3 } as const;

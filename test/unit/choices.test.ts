@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { isJson } from "../../packages/core/src/base/json.ts";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import { cancel, done, fail, fanOut, forEach, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
 import { resolveChoice } from "../../packages/core/src/machine/resolve-choice.ts";
 import { focusedStage, plainStage } from "../support/definition.ts";
 

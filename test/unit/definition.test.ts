@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { isSluiceError } from "../../packages/core/src/base/errors.ts";
+import { stage } from "../../packages/core/src/definition/agents/stage.ts";
 import { cancel, done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
-import { stage } from "../../packages/core/src/definition/stage.ts";
 import { readAgent } from "../../packages/stages/src/agent/agent-spec.ts";
 import { CONTEXT, plainStage } from "../support/definition.ts";
 

@@ -33,6 +33,9 @@ function atWork() {
       held.push(work);
     },
     work: unused,
+    rest: unused,
+    wake: unused,
+    wakeAt: unused,
   };
   const signal = (): void => {
     for (const listener of [...listeners]) listener();

@@ -560,7 +560,7 @@ describe("a record", () => {
   test.each(choices)("of the choice %j is a decision, whatever decided it", (choice) => {
     for (const by of ["function", "table", "default", "event", "safe_next", "interrupt"])
       expect(isDecision({ by, choice })).toBe(true);
-    for (const by of ["model", "", null, 1]) expect(isDecision({ by, choice })).toBe(false);
+    for (const by of ["anyone", "", null, 1]) expect(isDecision({ by, choice })).toBe(false);
     expect(isDecision({ choice })).toBe(false);
   });
 

@@ -3,6 +3,7 @@ import {
   cancel,
   done,
   fail,
+  field,
   final,
   fork,
   invoke,
@@ -431,9 +432,10 @@ describe("the child runs of a state", () => {
     for (const { output: ended, ...facts } of killed) {
       const { output: expected, ...others } = whole;
       expect(withoutEvents(facts)).toEqual(withoutEvents(others));
-      expect(json(ended)).toMatchObject({
-        ends: json(expected) instanceof Object ? Reflect.get(json(expected) as object, "ends") : [],
-      });
+      // Each run has an id of its own, which the ids of its children begin with.
+      const endsOf = (output: unknown): string =>
+        JSON.stringify(field(json(output), "ends")).replaceAll(/"r\w+\//g, '"');
+      expect(endsOf(ended)).toBe(endsOf(expected));
     }
   });
 });

@@ -68,6 +68,10 @@ export function withWorkOptions(command: Command, ...lines: readonly string[]): 
           "sandbox for commands: try uses an OS sandbox if one can be built (default), require refuses to run without one, off uses none",
         ),
       )
+      .option(
+        "--suspend-sleeps",
+        "suspend the run as soon as it only sleeps, with exit code 3; sluice serve or sluice wake continues it at its time",
+      )
       .option(...ADOPT_STORE)
       .option("--fail-on-denied", "exit with code 5 if the run completed with denied calls"),
   );

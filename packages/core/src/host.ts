@@ -1,6 +1,7 @@
 // What a host needs: compiled definitions; journals, their records, verification and export.
 export { compilePipeline } from "./definition/pipeline.ts";
 export type { PipelineDefinition } from "./definition/read.ts";
+export { deadResumes } from "./journal/admin/dead-resumes.ts";
 export { type ExportedJournal, type ExportedRecord, type ExportOptions, exportLines } from "./journal/audit/export.ts";
 export { type RunExport, readExport } from "./journal/audit/read-export.ts";
 export { checkChain, verifyJournal } from "./journal/audit/verify.ts";

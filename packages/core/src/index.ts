@@ -8,6 +8,7 @@ export {
   type TextPlace,
 } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
+export { stage } from "./definition/agents/stage.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
   type AnyChoice,
@@ -63,6 +64,8 @@ export type {
   Usage,
 } from "./definition/result.ts";
 export type {
+  ChosenEnd,
+  ChosenRoute,
   FinalOutcome,
   Guard,
   GuardScope,
@@ -72,13 +75,14 @@ export type {
   Part,
   PipelineMeta,
   PipelineSpec,
+  RouteChooser,
+  RouteFallback,
   RoutesSpec,
   RowSpec,
   RowTrigger,
   StateRoutes,
   StateSpec,
 } from "./definition/spec.ts";
-export { stage } from "./definition/stage.ts";
 export { final, state } from "./definition/state.ts";
 export type {
   AllowedTool,
@@ -97,22 +101,26 @@ export type {
   AnyPipeline,
   AnyState,
   Choice,
+  ChoosingState,
   EventOutput,
   EventStageOptions,
   Exact,
   In,
   Interrupt,
   NextMap,
+  OrchestratorOptions,
   Out,
   OutputOf,
   Pipeline,
   PipelineCommon,
+  Reads,
   Row,
   Stage,
   StageOptions,
   State,
   StateCommon,
   StateOptions,
+  Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";
 export type {
@@ -172,6 +180,7 @@ export type {
   WaitOptions,
 } from "./journal/seam.ts";
 export type { LegalEvent } from "./machine/legal-events.ts";
+export type { RefusedTarget, RouteTarget } from "./machine/route-targets.ts";
 export type { AnswerProof } from "./people/answer-proof.ts";
 export {
   type Answer,

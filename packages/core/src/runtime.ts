@@ -2,9 +2,10 @@
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
-export { deepFreeze, isObject, jsonFault, parseStoredJson, toJsonValue } from "./base/json.ts";
+export { deepFreeze, isObject, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
+export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
@@ -12,6 +13,7 @@ export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
+export { isVariable, readVariables } from "./definition/state-rules.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
@@ -40,6 +42,7 @@ export {
 } from "./journal/step-id.ts";
 export { unknownRun } from "./journal/store/read-runs.ts";
 export { isDecision } from "./machine/recorded-decision.ts";
+export { cappedTarget } from "./machine/route-targets.ts";
 export { inputAt, type StartAt, startProblems } from "./machine/start-at.ts";
 export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
 export { checkAnswer } from "./people/interactor.ts";
@@ -67,8 +70,8 @@ export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
-export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export { type Acknowledgement, type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
-export { isClosedSchema, resolveReference } from "./schema/schema-path.ts";
+export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";

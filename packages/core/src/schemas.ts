@@ -42,6 +42,8 @@ const graph = {
           targets: z.array(z.string()).optional(),
         }),
       ),
+      /** The state that chooses what follows every other one. */
+      orchestrator: z.string().optional(),
     })
     .optional(),
   /** The rows of its table by their position: the first 200. */
@@ -100,6 +102,8 @@ const data = {
     /** Only in a sibling's run. */
     state: z.string().optional(),
     parent: z.string().optional(),
+    /** Of a run whose pipeline a state gave: its fingerprint. */
+    made: z.string().optional(),
     /** Only in the run of a list's item. */
     key: z.string().optional(),
     source: source.optional(),
@@ -124,6 +128,8 @@ const data = {
     from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
     /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
+    /** The run whose orchestrator asked for this one; `number` counts such runs in a row. */
+    follows: z.looseObject({ runId: z.string(), number: z.int() }).optional(),
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
     /** The pipeline of those records, if it differs from the run's. */
     originalPipeline: z
@@ -143,7 +149,10 @@ const data = {
     records: z.int(),
     changed: changedPipeline.optional(),
   }),
-  "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
+  "run.suspended": z.looseObject({
+    reason: z.enum(["sleeping", "waiting", "interrupted"]),
+    wakeAt: z.number().optional(),
+  }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
@@ -158,6 +167,10 @@ const data = {
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
+    /** What the orchestrator said at the end, and the input of the run that it asks for. */
+    acknowledgement: z
+      .looseObject({ text: z.string(), followUp: z.looseObject({ input: z.unknown() }).optional() })
+      .optional(),
   }),
   "stage.setup": phase,
   "stage.init": phase,
@@ -221,7 +234,12 @@ const data = {
   }),
   "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
   "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
-  "request.opened": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
+  "request.opened": z.looseObject({
+    ...request,
+    body: z.record(z.string(), z.unknown()),
+    /** The deadline of its answer. */
+    until: z.number().optional(),
+  }),
   "request.answered": z.looseObject({
     requestId: z.string(),
     answer,
@@ -279,13 +297,20 @@ const data = {
     onFail: z.string().optional(),
     reason: z.string().optional(),
     why: z.looseObject({
-      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt"]),
+      by: z.enum(["function", "table", "default", "event", "safe_next", "interrupt", "model", "fallback"]),
       event: z.string().optional(),
       /** Why the stage sent the event, in its own words. */
       rationale: z.string().optional(),
+      /** Why a model chose the target, in its own words. */
+      reason: z.string().optional(),
+      /** Of a state that chooses: its targets, with why some were refused. */
+      considered: z.array(z.looseObject({ to: z.string(), refused: z.string().optional() })).optional(),
     }),
+    /** The prompt that an orchestrator gave this execution in place of its own. */
+    prompt: z.string().optional(),
   }),
-  "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
+  /** `to` is the target that a state chose, which was refused. */
+  "route.rejected": z.looseObject({ from: z.string(), to: z.string().optional(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
   /**
    * `siblings` are keys: ids of states, or of a list's items, of branches and of other pipelines. `list` is the state that runs

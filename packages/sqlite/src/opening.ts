@@ -5,7 +5,7 @@ import type { Clock } from "@sluice/core";
 import { damaged, isBusy, isUnopenable, notWritable, storeError, storeFault } from "./faults.ts";
 import { checkFolder, findFolder, isWritable, makeFolder, makePrivate, type StoreFolder } from "./folder.ts";
 import { machineDigest } from "./machine.ts";
-import { APPLICATION_ID, integer, SCHEMA, STORE_VERSION, text } from "./schema.ts";
+import { ADDITIONS, APPLICATION_ID, integer, MISSING_ADDITIONS, SCHEMA, STORE_VERSION, text } from "./schema.ts";
 
 export interface OpeningOptions {
   /** Adopts a store from another machine. */
@@ -41,6 +41,7 @@ function connectForWriting(folder: StoreFolder, options: OpeningOptions): Databa
     checkFormat(db, folder);
     checkMachine(db, folder, machine, options.adopt === true);
     useLog(db, folder);
+    db.exec(ADDITIONS);
     makePrivate(folder.journal, 0o600);
     return db;
   } catch (thrown) {
@@ -68,6 +69,7 @@ function connectForReading(folder: StoreFolder): DatabaseSync {
   // A read-only connection would leave files behind when it closes.
   if (isWritable(folder.root) && isWritable(folder.journal)) {
     const db = new DatabaseSync(folder.journal, { timeout: BUSY_TIMEOUT_MS });
+    addMissing(db);
     db.exec("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON");
     return db;
   }
@@ -75,6 +77,7 @@ function connectForReading(folder: StoreFolder): DatabaseSync {
   try {
     db = new DatabaseSync(folder.journal, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
     db.prepare("PRAGMA user_version").get();
+    addMissing(db);
     return db;
   } catch (thrown) {
     db?.close();
@@ -90,7 +93,14 @@ function connectForReading(folder: StoreFolder): DatabaseSync {
   // No process has it open and this one cannot write to it, so the file is immutable.
   const url = pathToFileURL(folder.journal);
   url.search = "immutable=1";
-  return new DatabaseSync(url, { readOnly: true });
+  const copy = new DatabaseSync(url, { readOnly: true });
+  addMissing(copy);
+  return copy;
+}
+
+function addMissing(db: DatabaseSync): void {
+  const known = db.prepare("SELECT count(*) AS n FROM sqlite_schema WHERE name = 'wakes'").get() ?? {};
+  if (integer(known, "n") === 0) db.exec(MISSING_ADDITIONS);
 }
 
 function pragma(db: DatabaseSync, name: string): number {

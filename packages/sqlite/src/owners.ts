@@ -29,7 +29,7 @@ export interface Owners {
 }
 
 /** Checking a lock takes a lock for microseconds, so a busy one is checked again after this time. */
-const RECHECK_MS = 10;
+export const RECHECK_MS = 10;
 const OWNER_ID = /^[0-9]+-[0-9a-f]{24}$/;
 
 export function createOwners(folder: string): Owners {
@@ -67,8 +67,8 @@ export function createOwners(folder: string): Owners {
   return owners;
 }
 
-/** Locks a new owner file; undefined if another process removed it before the lock. */
-function lock(file: string): DatabaseSync | undefined {
+/** Locks a file, which is made if it is missing; undefined if another process removed it before the lock. */
+export function lock(file: string): DatabaseSync | undefined {
   const db = new DatabaseSync(file, { timeout: RECHECK_MS });
   try {
     // Without a rollback file, a killed process leaves only the lock file.
@@ -96,7 +96,7 @@ function mayExist(file: string): boolean {
 }
 
 /** Tries to read, which needs a shared lock that only the owner's lock blocks. */
-function isLocked(file: string, patienceMs: number): boolean {
+export function isLocked(file: string, patienceMs: number): boolean {
   if (!mayExist(file)) return false;
   let db: DatabaseSync | undefined;
   try {

@@ -22,13 +22,16 @@ export interface Reader {
   records(runId: string, from: number, limit: number | undefined): readonly JournalRecord[];
   signals(runId: string, name: string): readonly ReceivedSignal[];
   requests(rootId: string | undefined): readonly OpenRequest[];
+  due(now: number, limit: number): readonly string[];
+  nextWake(now: number): number | undefined;
 }
 
 const COLUMNS = `r.run_id, root.run_id AS root_id, r.parent_id, r.created_at, r.end_status, r.cancel, r.end_blob, r.input_blob,
-  r.end_value, r.input, t.owner, t.label, c.records, c.head`;
+  r.end_value, r.input, t.owner, t.label, c.records, c.head, w.wake_at`;
 const RUN = `
 SELECT ${COLUMNS}
-FROM runs r JOIN runs root ON root.no = r.root_no JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no`;
+FROM runs r JOIN runs root ON root.no = r.root_no JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no
+  LEFT JOIN wakes w ON w.root_no = r.no`;
 
 const NO_LIMIT = -1;
 
@@ -40,7 +43,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
   const oneRun = db.prepare(`${RUN} WHERE r.run_id = ?`);
   // Trees first: there is one per root, so the newest few are found without reading others.
   const roots = db.prepare(
-    `SELECT ${COLUMNS} FROM trees t CROSS JOIN runs r ON r.no = t.root_no JOIN runs root ON root.no = t.root_no JOIN chains c ON c.run_no = r.no ORDER BY t.root_no DESC LIMIT ?`,
+    `SELECT ${COLUMNS} FROM trees t CROSS JOIN runs r ON r.no = t.root_no JOIN runs root ON root.no = t.root_no JOIN chains c ON c.run_no = r.no LEFT JOIN wakes w ON w.root_no = r.no ORDER BY t.root_no DESC LIMIT ?`,
   );
   const tree = db.prepare(
     `${RUN} WHERE r.root_no = (SELECT no FROM runs WHERE run_id = ? AND root_no = no) ORDER BY r.no`,
@@ -57,6 +60,13 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
   const treeRequests = db.prepare(
     `${REQUEST} WHERE r.root_no = (SELECT no FROM runs WHERE run_id = ? AND root_no = no) ORDER BY q.opened_at, q.no`,
   );
+
+  // Read one by one, since those with a live owner do not count.
+  const WAKING =
+    "SELECT r.run_id, t.owner FROM wakes w JOIN runs r ON r.no = w.root_no JOIN trees t ON t.root_no = w.root_no";
+  const dueByTime = db.prepare(`${WAKING} WHERE w.wake_at <= ? ORDER BY w.wake_at`);
+  const dueBySignal = db.prepare(`${WAKING} WHERE w.signalled = 1 AND (w.wake_at IS NULL OR w.wake_at > ?)`);
+  const nextWake = db.prepare("SELECT min(wake_at) AS wake_at FROM wakes WHERE wake_at > ?");
 
   const numberOf = (runId: string): number => {
     const row = runNo.get(runId);
@@ -86,6 +96,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       },
       ...(parentId === undefined ? {} : { parentId }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
+      ...(row.wake_at === null ? {} : { wakeAt: integer(row, "wake_at") }),
       ...(cancel === undefined ? {} : { cancel: toCancel(`the cancellation of run ${runId}`, cancel) }),
     };
     if (row.end_status === null) return run;
@@ -135,6 +146,28 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
         const received = textOrNone(row, "received");
         return received === undefined ? [] : [toSignal(`an answer to run ${runId}`, received)];
       });
+    },
+    due(now, limit) {
+      const due: string[] = [];
+      // To look at a lock takes milliseconds, and one process may own thousands of these runs.
+      const live = new Map<string, boolean>();
+      const lives = (owner: string): boolean => {
+        const known = live.get(owner) ?? isLive(owner);
+        live.set(owner, known);
+        return known;
+      };
+      for (const waking of [dueByTime, dueBySignal]) {
+        for (const row of waking.iterate(now)) {
+          if (due.length >= limit) return due;
+          const owner = textOrNone(row, "owner");
+          if (owner === undefined || !lives(owner)) due.push(text(row, "run_id"));
+        }
+      }
+      return due;
+    },
+    nextWake(now) {
+      const row = nextWake.get(now);
+      return row === undefined || row.wake_at === null ? undefined : integer(row, "wake_at");
     },
     requests: (rootId) => (rootId === undefined ? allRequests.all() : treeRequests.all(rootId)).map(toRequest),
   };

@@ -52,6 +52,7 @@ export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): R
       const runsOf = db.prepare("SELECT no FROM runs WHERE root_no = ? ORDER BY no DESC");
       const dropRecords = db.prepare("DELETE FROM records WHERE place >= ? AND place < ?");
       const dropTree = db.prepare("DELETE FROM trees WHERE root_no = ?");
+      const dropWake = db.prepare("DELETE FROM wakes WHERE root_no = ?");
       const drops = ["chains WHERE run_no", "requests WHERE run_no", "signals WHERE run_no", "runs WHERE no"].map(
         (from) => db.prepare(`DELETE FROM ${from} = ?`),
       );
@@ -63,6 +64,7 @@ export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): R
         const rootNo = integer(root, "no");
         const all = runsOf.all(rootNo).map((row) => integer(row, "no"));
         dropTree.run(rootNo);
+        dropWake.run(rootNo);
         for (const no of all) {
           dropRecords.run(no * SEQ_SPACE, (no + 1) * SEQ_SPACE);
           for (const drop of drops) drop.run(no);

@@ -84,6 +84,21 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${STORE_VERSION};
 `;
 
+/** Added to stores of earlier versions: the roots that continue at a time, or because of a signal. */
+export const ADDITIONS = `
+CREATE TABLE IF NOT EXISTS wakes (
+  root_no INTEGER PRIMARY KEY REFERENCES runs (no),
+  wake_at INTEGER,
+  signalled INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX IF NOT EXISTS wakes_by_time ON wakes (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX IF NOT EXISTS wakes_by_signal ON wakes (root_no) WHERE signalled = 1;
+`;
+
+/** Stands for the additions in a store of an earlier version that is opened for reading. */
+export const MISSING_ADDITIONS =
+  "CREATE TEMP TABLE wakes (root_no INTEGER PRIMARY KEY, wake_at INTEGER, signalled INTEGER) STRICT";
+
 /** Runs work in a write transaction, which is rolled back if it throws. */
 export type Transact = <T>(work: () => T) => T;
 

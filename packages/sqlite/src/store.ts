@@ -98,6 +98,8 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     run: (runId) => attempt(() => reader.run(runId)),
     runs: (rootId, limit) => attempt(() => reader.runs(rootId, limit)),
     records: (runId, from, limit) => attempt(() => reader.records(runId, from, limit)),
+    due: (now, limit) => attempt(() => reader.due(now, limit)),
+    nextWake: (now) => attempt(() => reader.nextWake(now)),
     putSignal: (runId, message, at) => writing(() => () => writer.putSignal(runId, message, at)),
     signals: (runId, name) => attempt(() => reader.signals(runId, name)),
     requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),

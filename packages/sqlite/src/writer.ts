@@ -66,9 +66,20 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   );
   const dropTrees = db.prepare("UPDATE trees SET owner = NULL, label = NULL WHERE owner = ?");
   const answerOf = db.prepare("SELECT 1 AS found FROM signals WHERE run_no = ? AND answers = ?");
-  const requestOf = db.prepare("SELECT digest FROM requests WHERE run_no = ? AND request_id = ?");
+  const requestOf = db.prepare(
+    "SELECT digest, json_extract(body, '$.until') AS until FROM requests WHERE run_no = ? AND request_id = ?",
+  );
   const addSignal = db.prepare("INSERT INTO signals (run_no, name, answers, received) VALUES (?, ?, ?, ?)");
   const setCancel = db.prepare("UPDATE runs SET cancel = ? WHERE run_id = ?");
+
+  const setWake = db.prepare(
+    "INSERT INTO wakes (root_no, wake_at) SELECT root_no, ? FROM runs WHERE no = ? ON CONFLICT DO UPDATE SET wake_at = excluded.wake_at",
+  );
+  const setSignalled = db.prepare(
+    "INSERT INTO wakes (root_no, signalled) VALUES (?, 1) ON CONFLICT DO UPDATE SET signalled = 1",
+  );
+  const clearSignalled = db.prepare("UPDATE wakes SET signalled = 0 WHERE root_no = ? AND signalled = 1");
+  const dropWake = db.prepare("DELETE FROM wakes WHERE root_no = ?");
 
   /** The numbers of runs that this owner writes. */
   const numbers = new Map<string, number>();
@@ -134,7 +145,9 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       openRequest.run(runNo, requestId, kind, digest, openedAt, JSON.stringify(body));
     }
     for (const requestId of commit.closed) closeRequest.run(runNo, requestId);
+    if (commit.wakeAt !== undefined) setWake.run(commit.wakeAt, runNo);
     if (commit.end === undefined || end === undefined) return;
+    dropWake.run(runNo);
     endRun.run(commit.end.status, end.blob, end.text, runNo);
     closeRequests.run(runNo);
   };
@@ -230,6 +243,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           dead = owner;
         }
         const taken = takeTree.get(owners.id, owners.label, integer(row, "no"), integer(row, "epoch"));
+        clearSignalled.run(integer(row, "no"));
         return integer(taken ?? {}, "epoch");
       });
       if (dead !== undefined) owners.bury(dead);
@@ -259,8 +273,10 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           const request = requestOf.get(runNo, answers);
           if (request === undefined) return "unknown";
           if (message.digest !== undefined && message.digest !== text(request, "digest")) return "digest_mismatch";
+          if (typeof request.until === "number" && at > request.until) return "expired";
         }
         addSignal.run(runNo, message.name, answers, received);
+        setSignalled.run(integer(run, "root_no"));
         return "accepted";
       });
     },

@@ -1,4 +1,5 @@
 export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
+export { type RouterOptions, router } from "./agent/choosing/router.ts";
 export { agentExecutor } from "./agent/executor.ts";
 export { type MessageKind, sendMessage } from "./agent/messages.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";
@@ -11,6 +12,13 @@ export {
   readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
+export type { Command, CommandOptions, ScriptOutput } from "./kinds/commands/command.ts";
+export { removeOutputs } from "./kinds/commands/streams.ts";
+export { type Duration, durationText, parseDuration } from "./kinds/duration.ts";
+export { type HumanOptions, human } from "./kinds/human.ts";
+export type { KindCommon } from "./kinds/kind-common.ts";
+export { type PollOptions, type PollOutput, poll } from "./kinds/poll.ts";
+export { type ScriptOptions, script } from "./kinds/script.ts";
 export {
   type AskStep,
   type ContextPath,
@@ -21,6 +29,8 @@ export {
   stepsOf,
   stepsState,
 } from "./kinds/steps-state.ts";
+export { type SubPipelineOptions, subPipeline } from "./kinds/sub-pipeline.ts";
+export { type TimerOptions, type TimerOutput, type TimerTime, timer } from "./kinds/timer.ts";
 export {
   type PlaybackModel,
   type PlaybackModelOptions,

@@ -13,9 +13,11 @@ export {
 } from "./projection/graph/stations.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
+  AnswerView,
   BoundaryItem,
   CallView,
   CapView,
+  CommandView,
   DeniedCall,
   ExecutionView,
   ForkView,
@@ -27,7 +29,8 @@ export type {
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
-export { childrenText, type Hop, routeLines } from "./words/route-lines.ts";
+export { COMMAND_SYMBOLS, commandLineOf, exitText } from "./words/command-words.ts";
+export { childrenText, type Hop, type RouteView, routeLines } from "./words/route-lines.ts";
 export {
   CALL_SYMBOLS,
   elapsed,
@@ -37,5 +40,7 @@ export {
   span,
   stateLabel,
   symbolOf,
+  timeLeft,
   tokensOf,
+  workedMs,
 } from "./words/symbols.ts";

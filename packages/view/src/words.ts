@@ -8,7 +8,7 @@ export {
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";
-export { originOf, textAt, textsAt } from "./words/fields.ts";
+export { originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
 export {
   columns,

@@ -41,6 +41,8 @@ export interface WorkflowReference {
   /** A name or a relative path. */
   readonly name: string;
   readonly path: DocumentPath;
+  /** The file, if it is not the document but one that belongs to it. */
+  readonly source?: SourceFile;
 }
 
 /** Facts about a workflow for people and reports. */

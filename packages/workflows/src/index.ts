@@ -1,3 +1,7 @@
+export type { AuthoredAllow, AuthoredKind } from "./authored/allow.ts";
+export { type AuthoredOptions, type AuthoredOutput, authored } from "./authored/authored.ts";
+export { auto } from "./authored/auto.ts";
+export { authoredExecutor } from "./authored/executor.ts";
 export type { CheckFinding } from "./check/finding.ts";
 export { checkWorkflow } from "./check/lint/check-workflow.ts";
 export {
@@ -24,12 +28,12 @@ export { againstRuns, type RunTrial, trialLines } from "./check/trial/against-ru
 export type { TrialCall } from "./check/trial/calls.ts";
 export type { TrialRoute } from "./check/trial/routes.ts";
 export type { Diagnostic, DocumentPath, Position } from "./diagnostic.ts";
+export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./expressions/guard.ts";
 export { runInput, type WorkflowFormat, type WorkflowInput, type WorkflowMeta } from "./format.ts";
 export { type AsciiOptions, asciiGraph } from "./graph/ascii.ts";
 export { type Graph, type GraphEdge, type GraphGroup, type GraphNode, graphOf, type NodeKind } from "./graph/graph.ts";
 export { mermaidGraph } from "./graph/mermaid.ts";
 export { svgGraph } from "./graph/svg.ts";
-export { allOf, type GuardOperator, type OperatorCondition, operatorGuard } from "./guard.ts";
 export { workflowJsonSchema } from "./json-schema.ts";
 export { type LoadedFile, type LoadedWorkflow, type LoadWorkflowOptions, loadWorkflow } from "./load.ts";
 export type { WorkflowFiles } from "./read/files.ts";

@@ -7,7 +7,7 @@ import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runt
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import type { PropertySource } from "./check/properties/property.ts";
-import { type Diagnostic, pathWords } from "./diagnostic.ts";
+import type { Diagnostic } from "./diagnostic.ts";
 import { flujo } from "./flujo/flujo.ts";
 import type {
   FilesBeside,
@@ -18,10 +18,11 @@ import type {
   WorkflowReference,
 } from "./format.ts";
 import { markdown } from "./markdown/markdown.ts";
-import { problemFinding } from "./problem-finding.ts";
 import { diskFiles, type WorkflowFiles } from "./read/files.ts";
+import { problemFinding } from "./read/problem-finding.ts";
 import type { Finding } from "./read/shape.ts";
-import { readSource, type SourceFile } from "./read/source.ts";
+import { readSource } from "./read/source.ts";
+import { aboutFile, diagnosticsOf } from "./report/diagnostics.ts";
 import { statewright } from "./statewright/statewright.ts";
 
 export interface LoadWorkflowOptions extends Partial<WorkflowFiles> {
@@ -62,8 +63,6 @@ const FOLDER_ENTRIES = ["pipeline.yaml", "pipeline.yml", "pipeline.json"];
 const MAX_DEPTH = 8;
 /** Files that one workflow may consist of. */
 const MAX_FILES = 64;
-/** Diagnostics that are reported of one file. */
-const MAX_DIAGNOSTICS = 200;
 
 /**
  * Loads a workflow: a Statewright document, a Flujo state machine or a folder of stages, by its content, with the workflows that
@@ -222,7 +221,8 @@ async function loadReferences(
   for (const reference of references) {
     const target = await resolveReference(loading, reference, path);
     const fault = target === undefined ? unknownReference(reference, path) : await chainFault(loading, target, chain);
-    if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...fault });
+    const from = reference.source === undefined ? {} : { source: reference.source };
+    if (fault !== undefined) found.push({ severity: "error", path: reference.path, ...from, ...fault });
     if (target === undefined || fault !== undefined) continue;
     const { pipeline, properties = [] } = await loadFile(loading, target, chain);
     if (pipeline === undefined) broken = true;
@@ -304,32 +304,4 @@ function compileTail(
   const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
   return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
-}
-
-function aboutFile(file: string, rule: string, message: string, suggestion?: string): Diagnostic {
-  const hint = suggestion === undefined ? {} : { suggestion };
-  return { severity: "error", rule, message, ...hint, path: "", file, line: 1, column: 1, length: 1 };
-}
-
-/** The findings of a document with their positions, in the order of the text. */
-function diagnosticsOf(source: SourceFile, found: readonly Finding[]): readonly Diagnostic[] {
-  const all = found
-    .map((finding) => diagnosticOf(finding.source ?? source, finding))
-    .toSorted((a, b) => compareFiles(a.file, b.file, source.file) || a.line - b.line || a.column - b.column);
-  if (all.length <= MAX_DIAGNOSTICS) return all;
-  const more = `There are ${all.length - MAX_DIAGNOSTICS} more mistakes in this workflow.`;
-  return [...all.slice(0, MAX_DIAGNOSTICS), aboutFile(source.file, "more", more)];
-}
-
-function compareFiles(one: string, other: string, first: string): number {
-  if (one === other) return 0;
-  if (one === first || other === first) return one === first ? -1 : 1;
-  return one < other ? -1 : 1;
-}
-
-function diagnosticOf(source: SourceFile, finding: Finding): Diagnostic {
-  const { severity, rule, message, suggestion, path, what, offset, length } = finding;
-  const hint = suggestion === undefined ? {} : { suggestion };
-  const position = source.at(path, what, offset, length);
-  return { severity, rule, message, ...hint, path: pathWords(path), file: source.file, ...position };
 }

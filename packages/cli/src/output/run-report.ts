@@ -2,7 +2,7 @@ import { isJson, isSluiceError, type Json, type JsonObject, type OpenRequest, ty
 import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
-import type { RunView } from "@sluice/view";
+import { type RunView, workedMs } from "@sluice/view";
 
 /** The output of `--output-format json`, and the last line of `stream-json`. */
 export type RunReport = {
@@ -18,7 +18,13 @@ export type RunReport = {
   /** `costUsd` does not include `unpricedCalls`. */
   readonly usage: Usage;
   /** Only if it is suspended. */
-  readonly suspended?: { readonly reason: string; readonly requests: readonly Json[]; readonly resume: string };
+  readonly suspended?: {
+    readonly reason: string;
+    /** When a run that sleeps continues, in epoch milliseconds. */
+    readonly wakeAt?: number;
+    readonly requests: readonly Json[];
+    readonly resume: string;
+  };
 };
 export type ReportedError = {
   readonly code: string;
@@ -43,7 +49,9 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
     case "cancelled":
       return { runId, status, ...NOTHING, error: shownError(result.error), ...rest };
     case "suspended": {
-      const suspended = { reason: result.reason, requests: result.waitingFor.map(asRequest), resume };
+      const { reason, waitingFor, wakeAt } = result;
+      const wake = wakeAt === undefined ? {} : { wakeAt };
+      const suspended = { reason, ...wake, requests: waitingFor.map(asRequest), resume };
       return { runId, status, ...NOTHING, ...rest, suspended };
     }
   }
@@ -110,8 +118,8 @@ export type RunTotals = ReturnType<typeof totalsOf>;
 /** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
 export function totalsOf({ executions, forks, denied, usage }: RunView) {
   const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
-  const stages = executions.map(
-    ({
+  const stages = executions.map((execution) => {
+    const {
       runId,
       executionId,
       item,
@@ -121,19 +129,21 @@ export function totalsOf({ executions, forks, denied, usage }: RunView) {
       attempt,
       turns,
       usage: used,
-      startedAt,
       updatedAt,
-      endedAt,
-    }) => ({
+      sleeps,
+    } = execution;
+    return {
       runId,
       executionId,
       ...(fork !== undefined && lists.has(fork.runId + fork.fork) ? { key: item ?? stateId } : {}),
-      status: endedAt === undefined ? "unfinished" : status,
+      status: execution.endedAt === undefined ? "unfinished" : status,
       attempts: attempt,
       turns,
       usage: used,
-      ms: updatedAt - startedAt,
-    }),
-  );
+      ms: workedMs(execution, updatedAt),
+      ...(sleeps === 0 ? {} : { sleeps }),
+      ...(execution.nextWakeAt === undefined ? {} : { nextWakeAt: execution.nextWakeAt }),
+    };
+  });
   return { stages, denied: denied.map((call) => ({ ...call })), usage };
 }

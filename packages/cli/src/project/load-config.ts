@@ -3,7 +3,6 @@ import { type Clock, type GuardHook, type Problem, SluiceError, type StateExecut
 import { parsePattern } from "@sluice/core/gate";
 import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
 import {
-  bundledPipelines,
   type ConfigSource,
   type McpServers,
   MODEL_PROVIDERS,
@@ -15,6 +14,7 @@ import {
   type SandboxMode,
   type SandboxSettings,
 } from "@sluice/stages";
+import { bundled } from "./bundled.ts";
 import { asTrusted, type CodeDigests, fileDigests, fileStem, isPipelineName, type ProjectCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
 import {
@@ -72,7 +72,7 @@ export async function loadConfig(
   const failed = (message: string, cause: unknown): SluiceError =>
     new SluiceError("Validation", "config_load_failed", message, { cause });
   const { exports, files, deciding } = await loadModule(file, asTrusted(trusted, code.root), failed, clock);
-  const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundledPipelines().keys()];
+  const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundled().keys()];
   const settings = readConfig(file, code.root, exports.default, known);
   return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
 }

@@ -2,7 +2,8 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { extname, relative, resolve, sep } from "node:path";
 import { type JsonObject, SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
-import { builtinTools, bundledPipelines, type PipelineSource } from "@sluice/stages";
+import { builtinTools, type PipelineSource } from "@sluice/stages";
+import { bundled } from "./bundled.ts";
 import {
   asTrusted,
   CODE_EXTENSIONS,
@@ -120,13 +121,13 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
           admit: asTrusted(await finding.requireTrust(), code.root),
           finding,
         });
-  if (!bundledPipelines().has(name)) return found;
+  if (!bundled().has(name)) return found;
   return { ...found, note: `${name} is the project's pipeline (${origin}), not the bundled one` };
 }
 
 /** A bundled pipeline; `others` are the names of the project's. */
 async function fromBundled(name: string, others: readonly string[], finding: Finding): Promise<FoundPipeline> {
-  const pipeline: unknown = await bundledPipelines().get(name)?.();
+  const pipeline: unknown = await bundled().get(name)?.();
   if (isPipeline(pipeline)) return { name, pipeline, source: { kind: "bundled", name }, code: [] };
   throw unknown(name, others, finding);
 }
@@ -262,17 +263,17 @@ function workflowHere(name: string, here: string): string | undefined {
 }
 
 function unknown(name: string, project: readonly string[], { here, withoutConfig }: Finding): SluiceError {
-  const bundled = [...bundledPipelines().keys()];
-  const close = workflowHere(name, here) ?? didYouMean(name, [...project, ...bundled]);
+  const names = [...bundled().keys()];
+  const close = workflowHere(name, here) ?? didYouMean(name, [...project, ...names]);
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
   const unread = withoutConfig === undefined ? "" : ` ${withoutConfig}.`;
   const own = project.length === 0 ? "" : `, in this project ${project.join(", ")}`;
   // A name with spaces is a task, but this folder has no default pipeline for it.
   const fault = /\s/.test(name)
-    ? `no pipeline is named, and this folder has no default pipeline: name one before the task, as in sluice run ${bundled[0]} "<task>".`
+    ? `no pipeline is named, and this folder has no default pipeline: name one before the task, as in sluice run ${names[0]} "<task>".`
     : `there is no pipeline ${name}.${hint}`;
-  return notFound(`${fault} Bundled: ${bundled.join(", ")}${own}; use the path of a file for others.${unread}`, {
-    known: [...project, ...bundled],
+  return notFound(`${fault} Bundled: ${names.join(", ")}${own}; use the path of a file for others.${unread}`, {
+    known: [...project, ...names],
   });
 }
 

@@ -41,7 +41,8 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const onCode = (request: OpenRequest, code: string): void => {
     if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
   };
-  const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}) };
+  const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
+  const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };

@@ -3,6 +3,7 @@ import { messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
+import { timeWithCountdown } from "../output/countdown.ts";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, writeEvent, writeReport } from "../output/reporter.ts";
 import { type RunReport, reportOf, reportOfFault, resumeWords, totalsOf } from "../output/run-report.ts";
@@ -63,14 +64,33 @@ export async function followRun(
     writeReport(outputFormat, terminal, { ...report, ...options.extraJson });
     const denied = deniedLine(report);
     if (denied !== "") terminal.err(`sluice: ${denied}\n`);
-    if (report.suspended !== undefined)
-      terminal.err(`sluice: the run is suspended; resume it with: ${visible(resume)}\n`);
+    if (report.suspended !== undefined) terminal.err(`sluice: ${visible(suspendedText(report.suspended, around))}\n`);
     if ("thrown" in shown) return { report, exitCode: EXIT.environment };
     const counts = failOnDenied === true && report.denied.length > 0;
     return { report, exitCode: exitCodeOf(report.status, counts, stoppedBy) };
   } finally {
     ignoreSignals();
   }
+}
+
+/** How a suspended run continues. */
+function suspendedText(
+  { reason, wakeAt, resume }: NonNullable<RunReport["suspended"]>,
+  { line }: Pick<FollowContext, "line">,
+): string {
+  if (reason !== "sleeping" || wakeAt === undefined) return `the run is suspended; resume it with: ${resume}`;
+  const by = `${line(["serve"])}, or by ${line(["wake"])}`;
+  return `the run sleeps until ${timeWithCountdown(wakeAt, Date.now())}; it is then continued by ${by}. To wait for it here: ${resume}`;
+}
+
+/** Shorter sleeps are not worth a word. */
+const LONG_SLEEP_MS = 5_000;
+
+/** What a user may do about a run that sleeps in this process; undefined for a short sleep. */
+export function sleepNotice(until: number, line: FollowContext["line"]): string | undefined {
+  if (until - Date.now() < LONG_SLEEP_MS) return undefined;
+  const leave = `Ctrl-C leaves it asleep; ${line(["serve"])}, or ${line(["wake"])}, then continues it at its time`;
+  return `the run sleeps until ${timeWithCountdown(until, Date.now())}. ${leave}`;
 }
 
 type Shown = { readonly result: RunResult<unknown> } | { readonly thrown: unknown };
@@ -83,6 +103,15 @@ async function show(
 ): Promise<Shown> {
   const { terminal, waits } = around;
   let began = false;
+  let saidSleeps = false;
+  /** The first of a run's long sleeps: a poll has many. */
+  const saySleeps = ({ type, data }: SluiceEvent): void => {
+    const until = type === "sleep.started" ? data.until : undefined;
+    const notice = saidSleeps || typeof until !== "number" ? undefined : sleepNotice(until, around.line);
+    if (notice === undefined || flags.suspendSleeps === true) return;
+    saidSleeps = true;
+    terminal.err(`sluice: ${visible(notice)}\n`);
+  };
   const begin = (): void => {
     began = true;
     for (const line of notices) terminal.err(`sluice: ${visible(redactText(line))}\n`);
@@ -93,7 +122,9 @@ async function show(
       // Nothing is written about a run that is refused.
       if (!began) begin();
       const line = reducer.event(event);
-      if (line === undefined || line.isInherited) continue;
+      if (line?.isInherited === true) continue;
+      saySleeps(event);
+      if (line === undefined) continue;
       writeEvent(flags.outputFormat, terminal, event, line);
       if (waits) announceNew(event, around);
     }

@@ -13,6 +13,7 @@ import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { readRunStarted, rootOf, textsAt } from "@sluice/view/words";
 import { usageError } from "../output/output.ts";
+import { bundledExecutors } from "../project/bundled.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
 import { isWithin, type ProjectPaths, realPath } from "../project/project-paths.ts";
 import type { RunFlags } from "./run-flags.ts";
@@ -24,7 +25,8 @@ export interface SessionConfig {
   readonly flags: RunFlags;
   /** An open store, which the caller closes, or a function that opens one. */
   readonly store: RunHost | (() => RunHost);
-  readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> & Pick<SessionOptions, "onCode">;
+  readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> &
+    Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
 }
 /** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
@@ -64,11 +66,11 @@ export function openSession(
 
 /** The options that a config sets for sessions and for replays. */
 export function codeOptionsOf(config: LoadedConfig | undefined) {
-  if (config === undefined) return {};
+  if (config === undefined) return { executors: [...bundledExecutors] };
   const { tools, executors, secrets, passEnv, onCall, prices } = config.settings;
   return {
     tools,
-    executors,
+    executors: [...bundledExecutors, ...executors],
     secrets,
     passEnv,
     ...(onCall === undefined ? {} : { onCall }),

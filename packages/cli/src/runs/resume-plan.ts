@@ -12,7 +12,7 @@ import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@slu
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt, textsAt } from "@sluice/view/words";
 import { choiceOf, modelFor } from "../project/model.ts";
-import { findAgain, untrustedFile } from "../project/pipelines.ts";
+import { type FoundPipeline, findAgain, untrustedFile } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import type { Projects } from "../project/projects.ts";
 import { requireRun } from "./lookup.ts";
@@ -28,6 +28,8 @@ export interface ResumePlanRequest {
   /** Where the run was found. */
   readonly at: ProjectPaths;
   readonly projects: Projects;
+  /** Returns what was loaded before under the same key; by default everything is loaded again. */
+  readonly remember?: (key: string, load: () => Promise<FoundPipeline>) => Promise<FoundPipeline>;
 }
 
 /** The journal of a run that can be resumed. */
@@ -36,6 +38,8 @@ export interface RunSnapshot {
   readonly data: JsonObject;
   readonly past: readonly SluiceEvent[];
   readonly open: readonly OpenRequest[];
+  /** When it continues by itself, if it sleeps. */
+  readonly wakeAt?: number;
 }
 
 /** Reads a run without changing it. Throws Session `run_finished` or Host `run_owned` if it cannot be resumed. */
@@ -55,7 +59,8 @@ export async function readRun(host: RunHost, place: ProjectPaths, runId: string)
     );
   }
   const [data, past] = [await readRunStarted(host, runId), await eventsOf(host, runId)];
-  return { data, past, open: await host.requests(runId) };
+  const wake = known.wakeAt === undefined ? {} : { wakeAt: known.wakeAt };
+  return { data, past, open: await host.requests(runId), ...wake };
 }
 
 /**
@@ -80,7 +85,7 @@ export function prepareResume(
 }
 
 async function planResume(
-  { runId, flags, from, snapshot: { data }, projects }: ResumePlanRequest,
+  { runId, flags, from, snapshot: { data }, projects, remember = (_key, load) => load() }: ResumePlanRequest,
   cwd: string,
   source: PipelineSource,
   { env, here }: CallerContext,
@@ -88,7 +93,8 @@ async function planResume(
   const allowChanged = flags.allowChanged === true;
   const recordedConfig = "config" in source ? source.config : undefined;
   const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
-  const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
+  const find = (): Promise<FoundPipeline> => findAgain(source, runId, project);
+  const { name, pipeline, source: found, code } = await remember(JSON.stringify(source), find);
   const options = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);

@@ -31,4 +31,6 @@ export interface ExecuteFlags extends CommonFlags, RunFlags {
   /** Keep requests open: without a limit, or for this many milliseconds until the run is suspended. `false`: deny them. */
   readonly wait?: boolean | number;
   readonly failOnDenied?: boolean;
+  /** Suspend the run as soon as it only sleeps. */
+  readonly suspendSleeps?: boolean;
 }

@@ -290,7 +290,9 @@ export interface KnownStates {
   has(id: string): boolean;
   keys(): Iterable<string>;
   /** What keeps a state from running alone in a child: that it has no body, or that only a row completes it. */
-  get(id: string): { readonly final?: unknown; readonly completesByEvents?: true } | undefined;
+  get(
+    id: string,
+  ): { readonly final?: unknown; readonly completesByEvents?: true; readonly chooses?: object } | undefined;
 }
 type States = KnownStates;
 
@@ -461,7 +463,10 @@ function readAfter(
 /** A child of one state uses no rows, so an event cannot complete it. */
 function siblingFault(state: unknown, states: States, what: string): Refused | undefined {
   const fault = childFault(state, states, what);
-  if (fault !== undefined || typeof state !== "string" || states.get(state)?.completesByEvents !== true) return fault;
+  if (fault !== undefined || typeof state !== "string") return fault;
+  if (states.get(state)?.chooses !== undefined)
+    return refuse(`${what}: ${state} chooses what follows it, which only a branch of fork() can follow`);
+  if (states.get(state)?.completesByEvents !== true) return undefined;
   return refuse(`${what}: ${state} completes by events, which only a branch of fork() routes`);
 }
 

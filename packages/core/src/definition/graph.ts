@@ -1,12 +1,14 @@
 import type { JsonObject } from "../base/json.ts";
 import { type BranchShape, parseChoice, shapeText } from "./choice.ts";
-import type { PipelineMeta, PipelineSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
+import type { PipelineMeta, PipelineSpec, RouteChooser, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 
 /** A pipeline's graph as data, which a root's `run.started` records. */
 export type PipelineShape = {
   readonly initial: string;
   /** In declared order. A list, since redaction would replace values under keys that look like names of secrets. */
   readonly states: readonly StateShape[];
+  /** The state that chooses what follows every other one. */
+  readonly orchestrator?: string;
 };
 /** A state with what its kind shows of it, such as a cap. */
 export type StateShape = JsonObject & {
@@ -45,14 +47,35 @@ export interface Reachability {
 
 export function edgesOf(spec: PipelineSpec, state: string): Edges {
   const { routes, states } = spec;
-  if (states.get(state)?.final !== undefined) return edgesOfRows(spec, [], false);
+  const of = states.get(state);
+  if (of?.final !== undefined) return edgesOfRows(spec, [], false);
+  if (of?.chooses !== undefined) return edgesOfChooser(of.chooses, edgesOfOtherResults(spec, state));
+  if (spec.orchestrator !== undefined) return edgesOfRoutes({ targets: [spec.orchestrator] }, false);
   if (routes.kind === "functions") return edgesOfRoutes(routes.next.get(state));
-  const byEvents = states.get(state)?.completesByEvents === true;
+  const byEvents = of?.completesByEvents === true;
   return edgesOfRows(
     spec,
     routes.rows.filter((row) => isRowOf(row, state) && mayFire(row, byEvents)),
     byEvents,
   );
+}
+
+/** A state that chooses is routed only when it fails or is skipped. */
+function edgesOfOtherResults(spec: PipelineSpec, state: string): Edges {
+  const { routes } = spec;
+  if (routes.kind === "functions") return edgesOfRoutes(routes.next.get(state));
+  const rows = routes.rows.filter((row) => isRowOf(row, state) && typeof row.on === "string" && row.on !== "success");
+  return edgesOfRows(spec, rows, false);
+}
+
+function edgesOfChooser({ targets, fallback, ends }: RouteChooser, others: Edges): Edges {
+  const own = fallback === undefined ? targets : [...targets, fallback.to];
+  return {
+    ...others,
+    next: [...new Set([...own, ...others.next])],
+    mayComplete: ends === true || others.mayComplete,
+    handlesSuccess: true,
+  };
 }
 
 /** Whether a row is for a state. */
@@ -71,10 +94,13 @@ function mayFire({ on }: RowSpec, byEvents: boolean): boolean {
   return on !== "success" || !byEvents;
 }
 
-/** A pipeline and all that it may invoke, each once. */
+/** A pipeline and all that it or its states may run, each once. */
 export function pipelinesWithin(spec: PipelineSpec): readonly PipelineSpec[] {
   const found = new Set([spec]);
-  for (const one of found) for (const invoked of one.pipelines.values()) found.add(invoked);
+  for (const one of found) {
+    for (const invoked of one.pipelines.values()) found.add(invoked);
+    for (const { owns = [] } of one.states.values()) for (const own of owns) found.add(own);
+  }
   return [...found];
 }
 
@@ -89,7 +115,8 @@ export function pipelineShape(spec: PipelineSpec): PipelineShape {
     const targets = declaredTargetsOf(spec, id);
     return { id, kind, ...shape, ...(targets === undefined ? {} : { targets }) };
   });
-  return { initial: spec.initial, states };
+  const { initial, orchestrator } = spec;
+  return { initial, states, ...(orchestrator === undefined ? {} : { orchestrator }) };
 }
 
 /**
@@ -202,7 +229,7 @@ export function reach(spec: PipelineSpec): Reachability {
   return { certain, entered, siblings, terminals, mayComplete };
 }
 
-function edgesOfRoutes(routes: StateRoutes | undefined): Edges {
+function edgesOfRoutes(routes: Pick<StateRoutes, "targets"> | undefined, mayComplete = routes !== undefined): Edges {
   const isRouted = routes !== undefined;
   // A declared target may be a state, a sibling or a join, and every route may end the run.
   return {
@@ -210,7 +237,7 @@ function edgesOfRoutes(routes: StateRoutes | undefined): Edges {
     next: routes?.targets ?? [],
     siblings: [],
     branches: [],
-    mayComplete: isRouted,
+    mayComplete,
     handlesSuccess: isRouted,
   };
 }

@@ -3,19 +3,15 @@ import type { Json } from "../base/json.ts";
 import { checkPipeline } from "./check/check.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
 import type { PipelineSpec } from "./spec.ts";
-import type { AnyState, Exact, NextMap, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";
+import type { AnyState, NextMap, OutputOf, Pipeline, PipelineCommon, Transitions } from "./types.ts";
 
 /**
- * Defines a pipeline: states, an initial state, and transitions by functions (`next`) or by a table (`transitions`). A function
- * in `next` is the success route; `{ completed, failed, skipped }` also routes other results. An unhandled failure or skip fails
+ * Defines a pipeline: states, an initial state, and transitions by functions (`next`), by a table (`transitions`) or by a model
+ * (`orchestrator`). A function in `next` is the success route; `{ completed, failed, skipped }` also routes other results. An unhandled failure or skip fails
  * the run. Throws Validation `definition_invalid` with all problems.
  */
 export function pipeline<R, const S extends Record<string, AnyState>, const N extends NextMap<S, R>>(
-  definition: PipelineCommon<R, S> &
-    (
-      | { readonly next: N & Exact<N, S>; readonly transitions?: never }
-      | { readonly transitions: readonly Row<NoInfer<S>, R>[]; readonly next?: never }
-    ),
+  definition: PipelineCommon<R, S> & Transitions<R, S, N>,
 ): Pipeline<R, NextMap<S, R> extends N ? Json : OutputOf<N>>;
 export function pipeline(definition: PipelineDefinition): Pipeline<unknown, unknown> {
   const { spec, problems } = compilePipeline(definition);

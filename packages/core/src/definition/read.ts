@@ -1,6 +1,7 @@
 import { messageOf, type Problem } from "../base/errors.ts";
 import { isObject, type JsonObject } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
+import { ORCHESTRATED_ENDS, ORCHESTRATOR, orchestratorState } from "./agents/orchestrator.ts";
 import { type AnyChoice, declaredTargets, eventFault, readPatch, to } from "./choice.ts";
 import { fingerprint } from "./fingerprint/fingerprint.ts";
 import { readPathScope } from "./patterns/path-scope.ts";
@@ -18,12 +19,12 @@ import type {
 } from "./spec.ts";
 import { schemaAt } from "./state.ts";
 import { checkLimits } from "./state-rules.ts";
-import type { AnyPipeline, AnyState, AnyStates, PipelineCommon } from "./types.ts";
+import type { AnyPipeline, AnyState, AnyStates, OrchestratorOptions, PipelineCommon } from "./types.ts";
 
 /** A route with erased types. A method type, so that routes with narrower parameters fit. */
 type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];
 interface RoutesByStatus {
-  readonly completed: RouteFunction;
+  readonly completed?: RouteFunction;
   readonly failed?: RouteFunction;
   readonly skipped?: RouteFunction;
 }
@@ -34,7 +35,9 @@ interface RowOptions extends Pick<RowSpec, "from" | "on" | "input" | "approval" 
   readonly to: string | AnyChoice;
 }
 /** The argument of `pipeline()` with erased types. */
-export interface PipelineDefinition extends PipelineCommon<unknown, AnyStates> {
+export interface PipelineDefinition extends Omit<PipelineCommon<unknown, AnyStates>, "initial"> {
+  readonly initial?: string | undefined;
+  readonly orchestrator?: OrchestratorOptions;
   readonly next?: Readonly<Record<string, RouteFunction | RoutesByStatus | undefined>>;
   readonly transitions?: readonly RowOptions[];
 }
@@ -46,6 +49,7 @@ const PIPELINE_KEYS = [
   "initial",
   "next",
   "transitions",
+  "orchestrator",
   "context",
   "limits",
   "onCall",
@@ -66,20 +70,25 @@ export function readDefinition(definition: PipelineDefinition): {
 } {
   const report = createReport();
   report.unknownKeys("", definition, PIPELINE_KEYS);
-  const { id, initial, limits = {}, onCall } = definition;
+  const { id, limits = {}, onCall } = definition;
   const fault = idFault(id);
   if (fault !== undefined) report.add("id", fault);
-  const states = readStates(report, definition.stages);
+  const named = readStates(report, definition.stages);
+  const orchestrator = readOrchestrator(report, definition, named);
+  const states = orchestrator === undefined ? named : new Map([...named, [ORCHESTRATOR, orchestrator]]);
+  const isOrchestrated = orchestrator !== undefined && definition.initial === undefined;
+  const initial = isOrchestrated ? ORCHESTRATOR : String(definition.initial);
   const meta = readMeta(report, definition.meta);
   const facts = {
     id,
     input: schemaAt(report, "input", definition.input),
     states,
     initial,
-    routes: readRoutes(report, definition),
+    routes: readRoutes(report, definition, states),
     context: readContext(report, definition.context),
     limits,
     ...(onCall === undefined ? {} : { onCall }),
+    ...(orchestrator === undefined ? {} : { orchestrator: ORCHESTRATOR }),
     interrupts: readInterrupts(report, definition.interrupts),
     pipelines: readPipelines(report, definition.pipelines),
     ...(meta === undefined ? {} : { meta }),
@@ -116,6 +125,38 @@ function readStates(report: Report, stages: unknown): ReadonlyMap<string, StateS
   return states;
 }
 
+/** The state of the orchestrator, whose targets are all others. Undefined for a pipeline with routes. */
+function readOrchestrator(
+  report: Report,
+  { orchestrator, next, transitions, interrupts }: PipelineDefinition,
+  states: ReadonlyMap<string, StateSpec>,
+): StateSpec | undefined {
+  if (orchestrator === undefined) return undefined;
+  if (!isObject(orchestrator)) {
+    report.add("orchestrator", 'is an object: { instructions: "…" }');
+    return undefined;
+  }
+  const { problems, ...state } = orchestratorState(orchestrator, [...states.keys()]);
+  report.include("orchestrator", problems ?? []);
+  if (next !== undefined || transitions !== undefined)
+    report.add("orchestrator", "cannot be used with next or transitions", "it chooses what follows every state");
+  if (interrupts !== undefined)
+    report.add("interrupts", "need rows that lead back, which an orchestrated pipeline does not have");
+  if (states.has(ORCHESTRATOR)) report.add(`stages.${ORCHESTRATOR}`, "is the name of the orchestrator", "rename it");
+  for (const outcome of ORCHESTRATED_ENDS) {
+    const own = states.get(outcome);
+    if (own !== undefined && own.final?.outcome !== outcome)
+      report.add(`stages.${outcome}`, `is how a run ends, so it can only be final("${outcome}")`, "rename it");
+  }
+  for (const [id, { completesByEvents, chooses }] of states) {
+    if (completesByEvents === true)
+      report.add(`stages.${id}`, "completes by events, which need a table of transitions");
+    if (chooses !== undefined)
+      report.add(`stages.${id}`, "chooses what follows it, which the orchestrator does", "leave it out");
+  }
+  return state;
+}
+
 function isState(value: unknown): value is AnyState {
   if (typeof value !== "object" || value === null || !("spec" in value) || !("kind" in value)) return false;
   const { spec } = value;
@@ -130,23 +171,33 @@ function readContext(report: Report, context: unknown): JsonObject {
   return {};
 }
 
-function readRoutes(report: Report, { next, transitions }: PipelineDefinition): RoutesSpec {
+function readRoutes(
+  report: Report,
+  { next, transitions, orchestrator }: PipelineDefinition,
+  states: ReadonlyMap<string, StateSpec>,
+): RoutesSpec {
   if (next !== undefined && transitions !== undefined)
     report.add("transitions", "cannot be used with next", "use one of the two");
-  if (next === undefined && transitions === undefined) {
+  if (next === undefined && transitions === undefined && orchestrator === undefined) {
     report.add("next", "is missing: it routes each state", "write next: { … } or transitions: [ … ]");
   }
   if (transitions !== undefined) return { kind: "table", rows: readRows(report, transitions) };
   const routes = new Map<string, StateRoutes>();
   if (next !== undefined && (typeof next !== "object" || next === null)) report.add("next", "is an object of routes");
   for (const [id, entry] of Object.entries(next ?? {})) {
-    const read = entry === undefined ? undefined : readRoute(report, `next.${id}`, entry);
+    const isChooser = states.get(id)?.chooses !== undefined;
+    const read = entry === undefined ? undefined : readRoute(report, `next.${id}`, entry, isChooser);
     if (read !== undefined) routes.set(id, read);
   }
   return { kind: "functions", next: routes };
 }
 
-function readRoute(report: Report, path: string, entry: RouteFunction | RoutesByStatus): StateRoutes | undefined {
+function readRoute(
+  report: Report,
+  path: string,
+  entry: RouteFunction | RoutesByStatus,
+  isChooser: boolean,
+): StateRoutes | undefined {
   if (typeof entry === "function") return withTargets({ completed: entry });
   if (typeof entry !== "object" || entry === null) {
     report.add(path, "is a function, or an object with completed and optionally failed and skipped");
@@ -158,12 +209,12 @@ function readRoute(report: Report, path: string, entry: RouteFunction | RoutesBy
     if (entry[status] !== undefined && typeof entry[status] !== "function")
       report.add(`${path}.${status}`, "is a function");
   }
-  if (completed === undefined) {
+  if (completed === undefined && !isChooser) {
     report.add(path, "has no route for success", "add completed");
     return undefined;
   }
   return withTargets({
-    completed,
+    ...(completed === undefined ? {} : { completed }),
     ...(failed === undefined ? {} : { failed }),
     ...(skipped === undefined ? {} : { skipped }),
   });

@@ -29,6 +29,13 @@ export type FailureCode =
   | "hook"
   | "fan_out"
   | "unanswered" // a person was asked and gave no answer
+  | "timer" // what a timer waits for is not a time
+  | "pipeline" // the run of another pipeline did not complete
+  | "authored" // a model wrote no pipeline that may run
+  | "router" // it chose no target
+  | "orchestrator" // it selected no state
+  | "script" // a command did not end as it should; `detail` has its exit code and output
+  | "poll" // the same, or nothing was ready in time
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.

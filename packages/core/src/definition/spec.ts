@@ -36,8 +36,18 @@ export interface KindFacts {
   readonly ownTools?: readonly string[];
   /** The state completes by an event of a table's row instead of an output of its own. */
   readonly completesByEvents?: true;
+  /** The state names the one that follows: its completed output is its route, so it has no other. */
+  readonly chooses?: RouteChooser;
+  /** Whether its executor is asked once more when the run has ended. */
+  readonly acknowledges?: true;
+  /** Whether a choice may replace its prompt for one execution, where the pipeline allows it. */
+  readonly takesPrompt?: true;
   /** `session`: the executor may call tools that the envelope does not cover. */
   readonly visibility?: "allowed" | "session";
+  /** The pipelines that its executor runs: keys of the pipeline's `pipelines`, and what they have to be, if it matters. */
+  readonly runs?: readonly { readonly pipeline: string; readonly spec?: PipelineSpec }[];
+  /** Pipelines of its own that its executor runs, besides those of `pipelines`. */
+  readonly owns?: readonly PipelineSpec[];
   /** The context paths that its templates read, by the option that holds them. */
   readonly templates?: Readonly<Record<string, readonly TemplateReference[]>>;
   /** What the recorded graph shows of it, such as a cap. */
@@ -45,6 +55,33 @@ export interface KindFacts {
   /** What the fingerprint covers of its options and output. Default: both, as a whole. */
   readonly parts?: Readonly<Record<string, Part>>;
 }
+/** What a state may choose that names the one that follows. Its completed output is a `ChosenRoute`. */
+export interface RouteChooser {
+  /** The states that it may name. */
+  readonly targets: readonly string[];
+  /** Where the run continues if the state fails. */
+  readonly fallback?: RouteFallback;
+  /** It may also end the run. */
+  readonly ends?: true;
+  /** Its choice may replace the prompt of one execution. */
+  readonly prompts?: true;
+}
+export interface RouteFallback {
+  readonly to: string;
+  readonly input?: Json;
+}
+/** The output of a state that names the one that follows. A type alias, since outputs are JSON. */
+export type ChosenRoute = {
+  readonly to: string;
+  readonly input?: Json;
+  /** Why, in the words of the model. */
+  readonly reason?: string;
+  /** Replaces the prompt of the execution that follows. */
+  readonly prompt?: string;
+};
+/** The output of a state that ends the run, where `ends` allows it. */
+export type ChosenEnd = { readonly end: FinalOutcome; readonly output?: Json; readonly reason?: string };
+
 /** A short text or a number is recorded as it is; a long text, and `data`, as a digest. */
 export type Part = string | number | { readonly data: Json } | CompiledSchema<unknown>;
 
@@ -92,6 +129,8 @@ export interface PipelineSpec {
   readonly limits: RunLimits;
   readonly onCall?: GuardHook;
   readonly interrupts: readonly InterruptSpec[];
+  /** The state that chooses what follows every other state; absent if routes do. */
+  readonly orchestrator?: string;
   /** The pipelines that `invoke()` and child runs name. */
   readonly pipelines: ReadonlyMap<string, PipelineSpec>;
   readonly meta?: PipelineMeta;
@@ -106,7 +145,8 @@ export type RoutesSpec =
 export interface StateRoutes {
   /** Their targets; known if each of them was declared with `route()`. */
   readonly targets?: readonly string[];
-  completed(result: Completed<unknown>, ctx: StageContext): unknown;
+  /** Absent for a state that names what follows itself. */
+  completed?(result: Completed<unknown>, ctx: StageContext): unknown;
   failed?(result: Failed, ctx: StageContext): unknown;
   skipped?(result: Skipped, ctx: StageContext): unknown;
 }

@@ -130,7 +130,8 @@ function readBlocked(report: Report, path: string, block: unknown): readonly str
   return undefined;
 }
 
-function readVariables(
+/** A checked copy of variables with their values. What is wrong with them is reported. */
+export function readVariables(
   report: Report,
   path: string,
   set: unknown,
@@ -155,7 +156,8 @@ function readVariables(
   return Object.fromEntries(entries);
 }
 
-function isVariable(name: string): boolean {
+/** Whether a text is the name of a variable of a process. */
+export function isVariable(name: string): boolean {
   return VARIABLE.test(name);
 }
 

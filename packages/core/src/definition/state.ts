@@ -1,5 +1,5 @@
 import type { Problem } from "../base/errors.ts";
-import { jsonFault } from "../base/json.ts";
+import { type JsonObject, jsonFault } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
@@ -74,7 +74,7 @@ const UNREADABLE: CompiledSchema<never> = {
 };
 
 /** Compiles a schema, or reports why it cannot be used. */
-export function schemaAt<T>(report: Report, path: string, schema: Schema<T>): CompiledSchema<T> {
+export function schemaAt<T>(report: Report, path: string, schema: Schema<T> | JsonObject): CompiledSchema<T> {
   const reading = readSchema(schema);
   if (reading.ok) return reading.value;
   report.add(path, reading.message);

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { Cancel, Done, Fail, FanOut, ForEach, Fork, Invoke, Return, StageList, To } from "./choice.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
-import type { Guard, PipelineMeta, PipelineSpec, RowTrigger, StateSpec } from "./spec.ts";
+import type { ChosenRoute, Guard, PipelineMeta, PipelineSpec, RouteFallback, RowTrigger, StateSpec } from "./spec.ts";
 import type {
   AllowedTool,
   AssertAnswer,
@@ -49,7 +49,8 @@ export interface StateCommon<Up, I, O> {
   /** The variables of the processes that its calls start. */
   readonly env?: StateEnvironment;
 }
-type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
+/** The outputs of the states that `reads` names. */
+export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
 /** The options of a stage. */
 export interface StageOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
@@ -78,6 +79,11 @@ export interface EventStageOptions<A extends Record<string, AnyState>, I>
 }
 /** The output of a stage that completed by an event. A type alias, since outputs are JSON. */
 export type EventOutput = { readonly event: string; readonly data: JsonObject };
+/** A state that names the one that follows. Its completed output is its route, so `next` routes only other results. */
+export interface ChoosingState<T extends string, I> extends State<ChosenRoute, I> {
+  /** The states that it may name. */
+  readonly targets: readonly T[];
+}
 /** The options of a state of a custom kind. */
 export interface StateOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
   /** The session's `executors` must have one of this kind. */
@@ -114,9 +120,13 @@ interface ByStatus<O, S, R> {
   readonly failed?: Route<Failed, S, R>;
   readonly skipped?: Route<Skipped, S, R>;
 }
+/** The routes of a state that names what follows itself. */
+type ByOtherStatus<O, S, R> = Omit<ByStatus<O, S, R>, "completed"> & { readonly completed?: never };
 /** The routes by state. A function is the success route; an unhandled failure or skip fails the run. */
 export type NextMap<S, R> = {
-  readonly [K in keyof S]?: Route<Completed<Out<S[K]>>, S, R> | ByStatus<Out<S[K]>, S, R>;
+  readonly [K in keyof S]?: S[K] extends { readonly targets: readonly string[] }
+    ? ByOtherStatus<Out<S[K]>, S, R>
+    : Route<Completed<Out<S[K]>>, S, R> | ByStatus<Out<S[K]>, S, R>;
 };
 /** One row of a transition table; the first that matches wins. */
 export interface Row<S, R> {
@@ -140,13 +150,55 @@ export interface Interrupt<S> {
   /** The state that handles it, with the input `{ interrupt, files }`. `backToInterrupted()` continues the suspended execution. */
   readonly target: NoInfer<keyof S & string>;
 }
-/** The options of a pipeline besides its transitions. */
+/** A model that chooses what follows every state. It keeps one transcript over the whole run. */
+export interface OrchestratorOptions {
+  /** What the model has to achieve and how: text with `{{ctx.path}}` templates, or a function. Rendered once, when it first chooses. */
+  readonly instructions: string | ((ctx: StageContext) => string);
+  /** Overrides the session's model. */
+  readonly model?: string;
+  readonly temperature?: number;
+  /** Per model call. */
+  readonly maxOutputTokens?: number;
+  /** Model calls allowed for one choice. Default: 8. */
+  readonly maxTurnsPerChoice?: number;
+  /** Whether a choice may replace the prompt of one execution of a stage. Default: false. */
+  readonly allowPromptOverride?: boolean;
+  /** Whether it is asked for a closing text when the run has ended. Default: true. */
+  readonly acknowledges?: boolean;
+  /** Where the run continues the first time that it does not choose. Without it, the run fails with code `orchestrator`. */
+  readonly fallback?: RouteFallback;
+}
+/**
+ * The transitions of a pipeline: functions, a table, or a model. `initial` says only where it is required: with its type, the
+ * compiler would tell these three apart by it, and would no longer infer the types of rows.
+ */
+export type Transitions<R, S, N> =
+  | {
+      readonly initial: unknown;
+      readonly next: N & Exact<N, S>;
+      readonly transitions?: never;
+      readonly orchestrator?: never;
+    }
+  | {
+      readonly initial: unknown;
+      readonly transitions: readonly Row<NoInfer<S>, R>[];
+      readonly next?: never;
+      readonly orchestrator?: never;
+    }
+  | {
+      readonly initial?: unknown;
+      readonly orchestrator: OrchestratorOptions;
+      readonly next?: never;
+      readonly transitions?: never;
+    };
+/** The options of a pipeline besides its initial state and its transitions. */
 export interface PipelineCommon<R, S> {
   readonly id: string;
   /** The schema of a run's input. Its `task`, if any, is `ctx.task`. */
   readonly input: Schema<R>;
   readonly stages: S;
-  readonly initial: NoInfer<keyof S & string>;
+  /** Only an orchestrated pipeline may leave it out: its orchestrator then chooses the first state. */
+  readonly initial?: NoInfer<keyof S & string>;
   /** The initial `ctx.context`. Default: {}. */
   readonly context?: JsonObject;
   readonly limits?: RunLimits;

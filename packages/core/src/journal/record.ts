@@ -26,6 +26,8 @@ export interface RecordDraft {
   readonly events: readonly EventDraft[];
   readonly cost?: StepCost | undefined;
   readonly end?: RunEnd;
+  /** See `Commit`. */
+  readonly wakeAt?: number | null | undefined;
 }
 
 /** A record of `LIFECYCLE_STEP`. */
@@ -67,7 +69,8 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
   // Field by field, since a spread object takes half as much memory again.
   const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
   const commit: Draft = { record, ...requestsIn(at.runId, draft.events, now) };
-  return draft.end === undefined ? commit : { ...commit, end: draft.end };
+  if (draft.end !== undefined) return { ...commit, end: draft.end };
+  return draft.wakeAt === undefined ? commit : { ...commit, wakeAt: draft.wakeAt };
 }
 
 /** Commits the next record of a run. Throws a Host error if it cannot be written; then nothing of it is kept. */

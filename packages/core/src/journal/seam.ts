@@ -114,8 +114,13 @@ export interface StepRunner {
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T>;
   /** The recorded clock, epoch milliseconds. */
   now(stepId: string): Promise<number>;
-  /** Waits until a point in time, across processes. Returns early when the run is cancelled. */
+  /** Waits until a point in time. Returns early when the run is cancelled. */
   sleepUntil(stepId: string, epochMs: number): Promise<void>;
+  /**
+   * Sleeps until a point in time, across processes: the store knows when the run has to continue. Returns early when the run is
+   * cancelled, and when there is a signal of `signal` that no step took.
+   */
+  sleep(stepId: string, epochMs: number, options: SleepOptions): Promise<SleepEnd>;
   /** Waits for a signal of this name, including one received earlier. Undefined after the timeout or when the run is cancelled. */
   waitForSignal(name: string, options?: WaitOptions): Promise<ReceivedSignal | undefined>;
   /** The signals of this name that were received and not yet taken, without waiting. */
@@ -144,9 +149,20 @@ export interface StepRunner {
   heard(): boolean;
 }
 
+export interface SleepOptions {
+  readonly signal?: string;
+  /** Events of the record that opens the sleep, and of the one that ends it. */
+  readonly open: { readonly events: readonly EventDraft[] };
+  readonly ended: (by: SleepEnd) => readonly EventDraft[];
+}
+/** What ended a sleep. */
+export type SleepEnd = "time" | "signal" | "cancelled";
+
 export interface WaitOptions {
   /** Milliseconds from when the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
+  /** The same as a point in time, in epoch milliseconds. The store then knows when the run has to continue. */
+  readonly until?: number | undefined;
   /** Removes what must not be recorded from a payload, such as known secrets. Called once, before it is recorded. */
   readonly clean?: (payload: Json) => Json;
 }
@@ -177,12 +193,17 @@ export interface NewRun {
 export interface RunTask {
   readonly runId: string;
   /** The run's end, or why it was suspended here. Rejects with a Host error if the journal failed; the run can then be resumed. */
-  readonly settled: Promise<{ readonly end: RunEnd } | { readonly suspended: SuspendReason }>;
+  readonly settled: Promise<
+    { readonly end: RunEnd } | { readonly suspended: SuspendReason; readonly wakeAt?: number | undefined }
+  >;
   /**
    * Stops the run here without running more of its code; it can be resumed. Waits for steps within their grace period.
-   * Does not wait for code that ignores its signal, which delays a resume until it ends.
+   * Does not wait for code that ignores its signal, which delays a resume until it ends. A run that only sleeps is suspended as
+   * `sleeping`. `due`: an interrupted run that has slept before is due at once, for whoever wakes sleeping runs.
    */
-  suspend(reason: SuspendReason): Promise<void>;
+  suspend(reason: SuspendReason, options?: { readonly due?: boolean }): Promise<void>;
+  /** Calls the listener when nothing of the run's tree works, since it sleeps or waits for a signal, now or later. Returns the unsubscriber. */
+  onAsleep(listener: (asleep: Asleep) => void): () => void;
   /** Calls the listener with live data of this run and its children. Returns the unsubscriber. */
   onLive(listener: (chunk: LiveChunk) => void): () => void;
 }
@@ -191,7 +212,15 @@ export interface LiveChunk {
   readonly channel: string;
   readonly chunk: Json;
 }
-export type SuspendReason = "waiting" | "interrupted";
+/** A run that nothing but time or a signal continues. */
+export interface Asleep {
+  /** When it continues by itself, in epoch milliseconds; undefined if only a signal continues it. */
+  readonly wakeAt: number | undefined;
+  /** How many of its steps wait for a signal, such as an answer. */
+  readonly waiting: number;
+}
+/** `sleeping`: until a time. `waiting`: for an answer. `interrupted`: something stopped it. */
+export type SuspendReason = "sleeping" | "waiting" | "interrupted";
 
 /** An open request, as every process sees it. */
 export interface OpenRequest {
@@ -200,7 +229,7 @@ export interface OpenRequest {
   readonly kind: RequestKind;
   /** Digest of the request's subject; an answer with another digest is refused. */
   readonly digest: string;
-  /** The tool and its arguments, or the question. */
+  /** The tool and its arguments, or the question. A question with a deadline has it as `until`, in epoch milliseconds. */
   readonly body: JsonObject;
   /** Epoch milliseconds. */
   readonly openedAt: number;
@@ -216,7 +245,8 @@ export interface SignalMessage {
   readonly digest?: string;
   readonly by: string;
 }
-export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";
+/** `expired`: the deadline of the request has passed. */
+export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch" | "expired";
 
 /** One run as `list` shows it. */
 export interface RunSummary {
@@ -224,8 +254,10 @@ export interface RunSummary {
   readonly parentId?: string;
   /** A run without an end is `running` while its owner lives, else `suspended`. */
   readonly status: RunEnd["status"] | "running" | "suspended";
-  /** Why it is suspended: it waits for an answer, or it was interrupted. */
+  /** Why it is suspended. */
   readonly suspended?: SuspendReason;
+  /** When a run that sleeps continues, in epoch milliseconds. */
+  readonly wakeAt?: number;
   readonly createdAt: number;
   readonly input: Json;
   readonly end?: RunEnd;
@@ -318,6 +350,12 @@ export interface RunHost {
   get(runId: string): Promise<RunSummary | undefined>;
   /** Root runs, newest first. */
   list(options?: { readonly limit?: number }): Promise<readonly RunSummary[]>;
+  /**
+   * Roots without a live owner that have to continue: their time to wake has come, a signal arrived for them, or their process died
+   * after they had slept. At most `limit`, those that are due for longest first. `next` is when the next sleeping run is due. `at` is
+   * the time to look at, in epoch milliseconds; default now.
+   */
+  due(limit: number, at?: number): Promise<{ readonly runs: readonly string[]; readonly next: number | undefined }>;
   /** Permanently removes finished runs with their children. Never removes an unfinished or owned run. */
   prune(query: PruneQuery): Promise<readonly PrunedRun[]>;
   /** Calls the listener when the store may have changed. Returns the unsubscriber. */

@@ -4,15 +4,21 @@ import { declaredTargets, readPatch, sentEventFault } from "../definition/choice
 import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
 import type { GuardScope, GuardVerdict, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
+import { type Choosing, type ConsideredTarget, consideredBy, endedState, readChosenRoute } from "./chosen-route.ts";
 import { type LedBy, type ResolvedChoice, resolveChoice } from "./resolve-choice.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
 export type NextDecision = {
   /**
    * `default`: no route is declared for this result. `event`: a row of the event. `safe_next`: a row for events that no other row
-   * names. `interrupt`: a changed file.
+   * names. `interrupt`: a changed file. `model`: the state itself named what follows. `fallback`: it failed, and its fallback
+   * says what follows.
    */
-  readonly by: "function" | "table" | "default" | "event" | "safe_next" | "interrupt";
+  readonly by: "function" | "table" | "default" | "event" | "safe_next" | "interrupt" | "model" | "fallback";
+  /** Why a model chose it, in its own words: at most 2,000 characters. */
+  readonly reason?: string;
+  /** Of a state that chooses: its targets, with why some were refused. At most 40. */
+  readonly considered?: readonly ConsideredTarget[];
   /** The event that the state sent. */
   readonly event?: string;
   /** `data.rationale` of the event: at most 2,000 characters. */
@@ -54,10 +60,15 @@ export async function decideNext(
   result: StageResult<unknown>,
   ctx: StageContext,
   mayReturn: boolean,
+  choosing?: Choosing,
 ): Promise<NextDecision> {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
-  const { routes } = spec;
+  const { routes, orchestrator } = spec;
   const question: Question = { spec, state, result, mayReturn };
+  const chosen = choosing === undefined ? undefined : await byItself(question, choosing);
+  if (chosen !== undefined) return chosen;
+  if (orchestrator !== undefined && state !== orchestrator)
+    return byDefault({ kind: "to", state: orchestrator, input: endedState(state, result) });
   if (result.status === "paused" && !routesPause(spec, state))
     return byDefault(failure(`${state} paused, and a pause has no route`));
   if (routes.kind === "table") return await byTable(routes.rows, question, ctx);
@@ -81,6 +92,36 @@ interface Route {
   ask(): unknown;
 }
 
+/** The decision of a state that names what follows; undefined for a failure without a fallback, which a route may handle. */
+async function byItself(question: Question, choosing: Choosing): Promise<NextDecision | undefined> {
+  const { spec, state, result } = question;
+  const chooser = spec.states.get(state)?.chooses;
+  if (chooser === undefined) return undefined;
+  const trace = consideredBy(choosing);
+  if (result.status === "completed") {
+    const by = { by: "model", ...trace } as const;
+    const reading = readChosenRoute(result.output, chooser);
+    if (!reading.ok) {
+      const rejected = `the choice of ${state} cannot be followed: ${reading.reason}`;
+      return { ...by, rejected, choice: failure(rejected) };
+    }
+    const { choice, reason, prompt } = reading;
+    const said = reason === undefined ? by : { ...by, reason };
+    const decision = await decisionOf(question, said, { name: "the choice", targets: undefined, ask: () => choice });
+    return prompt === undefined || decision.choice.kind !== "to"
+      ? decision
+      : { ...decision, choice: { ...decision.choice, prompt } };
+  }
+  // The run sleeps; an orchestrator that fails to answer a message changes nothing.
+  if (result.status === "failed" && question.mayReturn && state === spec.orchestrator)
+    return byDefault({ kind: "return" });
+  const { fallback } = chooser;
+  if (result.status !== "failed" || fallback === undefined || choosing.fellBack) return undefined;
+  const choice = { kind: "to", state: fallback.to, input: fallback.input } as const;
+  const by = { by: "fallback", ...trace } as const;
+  return await decisionOf(question, by, { name: "the fallback", targets: undefined, ask: () => choice });
+}
+
 function routeFor(
   routes: StateRoutes | undefined,
   result: Exclude<Routable, { readonly status: "paused" }>,
@@ -90,7 +131,7 @@ function routeFor(
   const made = (route: object, ask: () => unknown): Route => ({ name, targets: declaredTargets(route), ask });
   switch (result.status) {
     case "completed":
-      return routes && made(routes.completed, () => routes.completed(result, ctx));
+      return routes?.completed && made(routes.completed, () => routes.completed?.(result, ctx));
     case "failed":
       return routes?.failed && made(routes.failed, () => routes.failed?.(result, ctx));
     case "skipped":

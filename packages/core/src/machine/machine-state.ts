@@ -35,6 +35,8 @@ export interface MachineView {
   readonly terminal: string | undefined;
   /** The forks around this run, each in a branch of the next. */
   readonly forks: number;
+  /** Whether the orchestrator's fallback was taken. */
+  readonly fellBack: boolean;
 }
 export interface MachineState extends MachineView {
   context: JsonObject;
@@ -46,6 +48,7 @@ export interface MachineState extends MachineView {
   joined: Joined | undefined;
   pending: PendingFanOut | undefined;
   suspended: readonly Suspended[];
+  fellBack: boolean;
 }
 
 /** An execution that waits for the handler of an interrupt. */
@@ -77,6 +80,8 @@ export interface Entered {
   readonly visit: number;
   /** The event that led here, if one did. */
   readonly arrivedBy?: Arrival;
+  /** Takes the place of the state's own prompt. */
+  readonly prompt?: string;
   /** After an interruption by a person: what the execution before this one left. */
   readonly feedback?: string;
   /** After an interruption by a person: interrupts that the execution before this one started, and that no handler has handled. */
@@ -106,7 +111,7 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "feedback" | "missed"> & {
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt" | "feedback" | "missed"> & {
     readonly joined?: Joined;
   };
   /** Starts a fan-out, which is one visit of each of its states. */
@@ -117,6 +122,8 @@ export interface Patch {
   readonly resume?: true;
   /** The suspended executions end as cancelled, the innermost first. */
   readonly unwind?: true;
+  /** The orchestrator's fallback was taken. */
+  readonly fellBack?: true;
 }
 
 /** The state before a run's start. `id` and `workspace` are for user code, which reads them in its context. */
@@ -143,6 +150,7 @@ export function initialState(
     suspended: [],
     terminal: undefined,
     forks: 0,
+    fellBack: false,
   };
 }
 
@@ -176,6 +184,7 @@ export function childState(
     suspended: [],
     terminal,
     forks: parent.forks + (isBranch ? 1 : 0),
+    fellBack: false,
   };
 }
 
@@ -188,6 +197,7 @@ export function apply(state: MachineState, patch: Patch): void {
   state.hops += hops;
   if (context !== undefined) state.context = deepFreeze({ ...state.context, ...context });
   if (unwind === true) state.suspended = [];
+  if (patch.fellBack === true) state.fellBack = true;
   if (suspend !== undefined) {
     const { joined } = state;
     state.suspended = [...state.suspended, { at: enteredOf(state), joined, interrupt: suspend.interrupt }];
@@ -202,9 +212,10 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    const { arrivedBy, feedback, missed } = enter;
+    const { arrivedBy, prompt, feedback, missed } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
     state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
+    if (prompt !== undefined) state.at = { ...state.at, prompt };
     if (feedback !== undefined) state.at = { ...state.at, feedback, ...(missed === undefined ? {} : { missed }) };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;

@@ -9,6 +9,8 @@ const DECIDERS: ReadonlySet<unknown> = new Set<NextDecision["by"]>([
   "event",
   "safe_next",
   "interrupt",
+  "model",
+  "fallback",
 ]);
 const ENDS: ReadonlySet<unknown> = new Set<ResolvedChoice["kind"]>(["fail", "cancel", "stay"]);
 

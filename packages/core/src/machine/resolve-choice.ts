@@ -5,7 +5,14 @@ import type { Issue } from "../schema/schema.ts";
 
 /** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
 export type ResolvedChoice =
-  | { readonly kind: "to"; readonly state: string; readonly input: Json; readonly context?: JsonObject }
+  | {
+      readonly kind: "to";
+      readonly state: string;
+      readonly input: Json;
+      readonly context?: JsonObject;
+      /** Replaces the prompt of this execution of the state. */
+      readonly prompt?: string;
+    }
   | {
       readonly kind: "fanOut";
       /** In declared order, each state once; of a list, one for each item, all of the same state. */

@@ -1,6 +1,7 @@
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import type { Arrival, Cancelled, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
+import type { Choosing } from "./chosen-route.ts";
 import { decideEvent, decideNext, eventResult, type NextDecision, type RejectedRow } from "./decide-next.ts";
 import { interruptedFeedback } from "./interrupted.ts";
 import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
@@ -17,14 +18,23 @@ import {
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
 import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
+import { MAX_VISITS, maxHopsOf, type RefusedTarget, routeTargets } from "./route-targets.ts";
 import { inputAt, type StartAt, startProblems } from "./start-at.ts";
 
 /** What has happened to a run. */
 export type MachineInput =
   /** The run begins in the initial state, or in the state of `at`. */
   | { readonly kind: "start"; readonly at?: StartAt }
-  /** The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. */
-  | { readonly kind: "result"; readonly result: StageResult<Json>; readonly ctx?: StageContext }
+  /**
+   * The state that was entered last has ended. `ctx` is what its hooks read; without it the view's own context. `refused` is what
+   * a state that chooses chose and was refused.
+   */
+  | {
+      readonly kind: "result";
+      readonly result: StageResult<Json>;
+      readonly ctx?: StageContext;
+      readonly refused?: readonly RefusedTarget[];
+    }
   /** All children of the pending fan-out have ended, in their declared order. */
   | { readonly kind: "children"; readonly ended: readonly ChildEnd[] }
   | { readonly kind: "cancelled"; readonly reason: string }
@@ -48,6 +58,8 @@ export type MachineInput =
       /** Every file that matched; `path` is one of them. Without it, `path` alone. */
       readonly files?: readonly string[];
     }
+  /** A message has arrived for the orchestrator of a run, whose last state sleeps until a time in epoch milliseconds. */
+  | { readonly kind: "message"; readonly until: number }
   /** A person answered the question of an `approve` effect. */
   | {
       readonly kind: "answer";
@@ -59,6 +71,9 @@ export type MachineInput =
       /** Why not. */
       readonly reason?: string;
     };
+
+/** What stands for the name of an interrupt when a message interrupts a sleep; also the name of the message's signal. */
+export const MESSAGE = "message";
 
 /** How one child of a fan-out ended. */
 export type ChildEnd = { readonly key: string; readonly turns: number } & (
@@ -174,7 +189,8 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       return byDefault(enteredAgain(view));
     case "result": {
       const { result, ctx = contextOf(view) } = input;
-      return await decideNext(spec, enteredOf(view).state, deepFreeze(result), ctx, mayReturn);
+      const { state } = enteredOf(view);
+      return await decideNext(spec, state, deepFreeze(result), ctx, mayReturn, choosingOf(spec, view, state, input));
     }
     case "event": {
       const { ctx = contextOf(view) } = input;
@@ -194,9 +210,29 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
       const { target } = interruptOf(spec, name);
       return { ...(await decideEntry(spec, target, { interrupt: name, files: [...files] })), by: "interrupt" };
     }
+    case "message": {
+      const { orchestrator: state } = spec;
+      if (state === undefined) throw new Error("only an orchestrated run takes messages while it sleeps");
+      const { state: asleep, visit } = enteredOf(view);
+      const about = { asleep, executionId: `${asleep}#${visit}`, until: input.until };
+      return { by: "interrupt", choice: { kind: "to", state, input: about } };
+    }
     case "answer":
       return answered(view, input);
   }
+}
+
+/** What a state that chooses could choose; undefined for any other. */
+function choosingOf(
+  spec: PipelineSpec,
+  view: MachineView,
+  state: string,
+  { refused = [] }: Extract<MachineInput, { readonly kind: "result" }>,
+): Choosing | undefined {
+  if (spec.states.get(state)?.chooses === undefined) return undefined;
+  // A router that fails again takes its fallback again; an orchestrator that never chooses must not loop through it.
+  const fellBack = state === spec.orchestrator && view.fellBack;
+  return { targets: routeTargets(spec, view, state), refused, fellBack };
 }
 
 /** Turns a decision, new or recorded, into its effect, within the pipeline's caps. Runs no code of the pipeline. */
@@ -211,10 +247,10 @@ export function follow(
   const { choice, approval } = trace;
   if (approval !== undefined) return asking(view, approval.message, trace);
   if (choice.kind === "stay") return staying(spec, view, input, choice.reason, trace);
-  const move = moveOf(view, input, trace);
+  const move = moveOf(spec, view, input, trace);
   switch (choice.kind) {
     case "to":
-      if (input.kind === "interrupted") return again(view, move, input);
+      if (input.kind === "interrupted") return again(spec, view, move, input);
       return entering(spec, view, move, choice);
     case "fanOut":
       return fanningOut(spec, view, move, choice);
@@ -281,18 +317,27 @@ function addedContext(input: MachineInput): JsonObject | undefined {
   return input.kind === "result" && input.result.status === "completed" ? input.result.adds?.context : undefined;
 }
 
-function moveOf(view: MachineView, input: MachineInput, trace: NextDecision): Move {
+function moveOf(spec: PipelineSpec, view: MachineView, input: MachineInput, trace: NextDecision): Move {
   const failure = input.kind === "children" ? fanOutFailure(view, input.ended) : undefined;
   const isUnrouted = failure === undefined || pendingOf(view).choice.onFail !== undefined;
-  const isRoute = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  const isAnswered = input.kind === "result" || input.kind === "event" || (input.kind === "children" && !isUnrouted);
+  // A hop through the orchestrator is one, which its choice counts.
+  const { choice } = trace;
+  const isChosen =
+    spec.orchestrator === undefined ||
+    (choice.kind === "to" ? choice.state !== spec.orchestrator : choice.kind !== "return");
+  const isRoute = isAnswered && isChosen;
   const { context = addedContext(input) } = trace;
-  const counted = countsOf(view, input);
+  const own = countsOf(spec, view, input);
+  const isFallback = trace.by === "fallback" && view.at?.state === spec.orchestrator;
+  const counted: Patch = isFallback ? { ...own, fellBack: true } : own;
   const merged = context === undefined ? counted : { ...counted, context };
   // Only the handler's return continues what it interrupted; an interrupt of the handler suspends it, too.
   const stays =
     view.suspended.length === 0 ||
     input.kind === "interrupt" ||
     input.kind === "interrupted" ||
+    input.kind === "message" ||
     trace.choice.kind === "return";
   const patch: Patch = stays ? merged : { ...merged, unwind: true };
   return { input, trace, patch, hops: view.hops + (isRoute ? 1 : 0), isRoute, failure };
@@ -321,6 +366,7 @@ function entering(
   const patch: Patch = { ...merged, hops: move.isRoute ? 1 : 0 };
   if (input.kind === "interrupt")
     return enter(choice, { ...patch, suspend: { interrupt: input.name } }, undefined, trace);
+  if (input.kind === "message") return enter(choice, { ...patch, suspend: { interrupt: MESSAGE } }, undefined, trace);
   if (input.kind !== "children" || move.isRoute) return enter(choice, patch, undefined, trace);
   const { choice: joined } = pendingOf(view);
   const outputs = failure === undefined ? joining(patch, joined, input.ended) : patch;
@@ -332,17 +378,28 @@ function enteredAgain(view: MachineView): ResolvedChoice {
   return { kind: "to", state, input };
 }
 
-/** A new visit of the same state. No cap is checked: a person interrupted it, so nothing repeats by itself. */
+/**
+ * A new visit of the same state, or the orchestrator, which chooses what follows. No cap is checked: a person interrupted it, so
+ * nothing repeats by itself.
+ */
 function again(
+  spec: PipelineSpec,
   view: MachineView,
   { patch, trace }: Move,
   interrupted: Extract<MachineInput, { readonly kind: "interrupted" }>,
 ): Transition {
   const { state, input, visit, arrivedBy } = enteredOf(view);
+  const feedback = interruptedFeedback(`${state}#${visit}`, interrupted);
+  const { orchestrator } = spec;
+  if (orchestrator !== undefined && state !== orchestrator) {
+    const ended = { state, executionId: `${state}#${visit}`, status: "interrupted", feedback };
+    const choosing = { state: orchestrator, input: ended };
+    return { effect: { kind: "enter", ...choosing }, patch: { ...patch, enter: choosing }, trace };
+  }
   const enter = {
     state,
     input,
-    feedback: interruptedFeedback(`${state}#${visit}`, interrupted),
+    feedback,
     ...(arrivedBy === undefined ? {} : { arrivedBy }),
     ...(view.joined === undefined ? {} : { joined: view.joined }),
     ...(interrupted.missed === undefined ? {} : { missed: interrupted.missed }),
@@ -356,12 +413,13 @@ function withoutContext({ patch: { context: _unmerged, ...patch }, ...move }: Mo
 }
 
 function enter(
-  { state, input }: Extract<ResolvedChoice, { readonly kind: "to" }>,
+  { state, input, prompt }: Extract<ResolvedChoice, { readonly kind: "to" }>,
   patch: Patch,
   joined: Joined | undefined,
   trace: NextDecision,
 ): Transition {
-  const entered = joined === undefined ? { state, input } : { state, input, joined };
+  const chosen = prompt === undefined ? { state, input } : { state, input, prompt };
+  const entered = joined === undefined ? chosen : { ...chosen, joined };
   const arrivedBy = arrivalBy(trace);
   return {
     effect: { kind: "enter", state, input },
@@ -386,7 +444,9 @@ function endAt(
   const { state } = choice;
   // A handler is entered, even one that is also where the branch ends.
   if (input.kind === "interrupt") return undefined;
-  const output = isJoin ? choice.input : outputOf(input);
+  // What a choosing state gives a final state is the run's output; its own output only says where the run goes.
+  const isChosen = trace.by === "model" || trace.by === "fallback";
+  const output = isJoin || isChosen ? choice.input : outputOf(input);
   if (state === view.terminal) return { status: "completed", output, state };
   const final = states.get(state)?.final;
   switch (final?.outcome) {
@@ -443,7 +503,7 @@ function returning(spec: PipelineSpec, view: MachineView, move: Move): Transitio
   const cap = exceededCap(spec, view, move.hops, []);
   if (cap !== undefined) return ending(view, withoutContext(move), cap);
   const { patch, trace } = move;
-  return { effect: { kind: "return" }, patch: { ...patch, hops: 1, resume: true }, trace };
+  return { effect: { kind: "return" }, patch: { ...patch, hops: move.isRoute ? 1 : 0, resume: true }, trace };
 }
 
 async function decideEntry(spec: PipelineSpec, state: string, input: Json | undefined): Promise<NextDecision> {
@@ -516,7 +576,7 @@ function isUnsuccessful(end: ChildEnd): end is Extract<ChildEnd, { readonly mess
 }
 
 /** What the input itself adds, whatever is decided. */
-function countsOf(view: MachineView, input: MachineInput): Patch {
+function countsOf(spec: PipelineSpec, view: MachineView, input: MachineInput): Patch {
   switch (input.kind) {
     case "interrupted":
       return { turns: [{ state: enteredOf(view).state, turns: input.result.turns }] };
@@ -524,7 +584,7 @@ function countsOf(view: MachineView, input: MachineInput): Patch {
       const { result } = input;
       const state = enteredOf(view).state;
       const turns = [{ state, turns: result.turns }];
-      if (result.status !== "completed") return { turns };
+      if (result.status !== "completed" || state === spec.orchestrator) return { turns };
       const own = { state, output: result.output };
       const parts = result.adds?.upstream;
       if (parts === undefined) return { turns, outputs: [own] };
@@ -571,14 +631,15 @@ function withoutDecision(view: MachineView, input: MachineInput): ResolvedChoice
 
 /** Visits are counted when a state is entered; here it is only judged whether one more is allowed. */
 function exceededCap(
-  { limits, states }: PipelineSpec,
+  spec: PipelineSpec,
   view: MachineView,
   hops: number,
   entered: readonly string[],
 ): MachineEnd | undefined {
-  const { maxVisits = 10, maxHops = 10 * states.size } = limits;
+  const { maxVisits = MAX_VISITS } = spec.limits;
+  const maxHops = maxHopsOf(spec);
   if (hops > maxHops) return overLimit("maxHops", "limit_hops", `the run took ${maxHops} routes without an end`);
-  const full = entered.find((state) => countOf(view, state).visits >= maxVisits);
+  const full = entered.find((state) => state !== spec.orchestrator && countOf(view, state).visits >= maxVisits);
   if (full === undefined) return undefined;
   return overLimit("maxVisits", "limit_visits", `state ${full} was entered ${maxVisits} times`);
 }

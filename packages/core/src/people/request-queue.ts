@@ -4,7 +4,7 @@ import { deepFreeze } from "../base/json.ts";
 import { checkAnswer, type Interactor, type PersonRequest, type Resolution } from "./interactor.ts";
 
 /** The host's response to a resolution. The first commit wins, from any process. */
-export type SubmitOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";
+export type SubmitOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch" | "expired";
 
 export interface RequestQueueOptions {
   readonly interactors?: readonly Interactor[];

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
 import { type CallUsage, NO_CALLS } from "../gate/usage.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
-import type { StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
+import type { SleepEnd, StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import { contextOf, type MachineView } from "../machine/machine-state.ts";
@@ -167,11 +167,16 @@ export class AttemptJournal implements ScopedSteps {
     return this.#steps.sleepUntil(this.#id(stepId), epochMs);
   }
 
-  /** Sleeps across processes. */
-  async sleep(stepId: string, until: number, data: JsonObject): Promise<void> {
-    this.note("sleep.started", data);
-    await this.#steps.sleepUntil(this.#id(stepId), until);
-    this.note("sleep.ended", { by: "time" });
+  /** Sleeps across processes. A signal of `signal`, if any, ends it early. */
+  sleep(stepId: string, until: number, data: JsonObject, signal?: string): Promise<SleepEnd> {
+    const started = this.event("sleep.started", data);
+    const pending = this.#pendingEvents;
+    this.#pendingEvents = [];
+    return this.#steps.sleep(this.#id(stepId), until, {
+      ...(signal === undefined ? {} : { signal }),
+      open: { events: [...pending, started] },
+      ended: (by) => [this.event("sleep.ended", { by: by === "signal" ? "message" : by })],
+    });
   }
 
   emit(channel: string, chunk: Json): void {

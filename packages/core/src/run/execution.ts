@@ -7,6 +7,7 @@ import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { MachineView, ParentView } from "../machine/machine-state.ts";
+import type { RouteTarget } from "../machine/route-targets.ts";
 import type { MachineInput, Transition } from "../machine/transition.ts";
 import type { RunDeps } from "./deps.ts";
 import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
@@ -36,6 +37,8 @@ export interface StartedChild {
   readonly parent: ParentView;
   /** Of a list with a limit of its own. */
   readonly slots: ConcurrencySlots | undefined;
+  /** Of a run whose pipeline its state gives. */
+  readonly given?: PipelineSpec;
 }
 
 /** An interrupt of a pipeline, which changed files start. */
@@ -63,11 +66,18 @@ export interface Execution extends PreparedState {
   readonly executor: StateExecutor;
   /** The run, which has entered this state. */
   readonly view: MachineView;
+  /** The states that this one may choose, as they were at the entry. */
+  readonly targets: readonly RouteTarget[];
   readonly steps: StepRunner;
   readonly deps: RunDeps;
   /** The variables of the processes that its calls start. */
   readonly env: RunDeps["env"];
   readonly meter: RunMeter;
+  readonly kept: object;
+  /** An orchestrator answers a message while another execution sleeps. */
+  readonly returns?: true;
+  /** The run has ended, and this execution closes it. */
+  readonly closing?: true;
   /** False for a child, which has no route: its parent's join follows. */
   readonly routed: boolean;
   /** Turns of this state in earlier visits. */

@@ -1,13 +1,15 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
-import type { StateSpec } from "../definition/spec.ts";
+import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
+import type { SecurityMode } from "../gate/decide.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
 import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
 import type { LegalEvent } from "../machine/legal-events.ts";
+import type { RefusedTarget, RouteTarget } from "../machine/route-targets.ts";
 import type { Budget, Deadline } from "./limits/limits.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
@@ -24,6 +26,14 @@ export interface StatePlace {
   readonly stateId: string;
   /** The events that leave the state; [] for a state that completes without them. */
   readonly events: readonly LegalEvent[];
+  /** The states that it may choose, with how often each may still be entered; [] for a state that does not choose. */
+  readonly targets: readonly RouteTarget[];
+  /** Takes the place of the state's own prompt in this execution. */
+  readonly prompt?: string;
+  /** Another execution sleeps, which continues if this one completes with `{ return: true }`. */
+  readonly returns?: true;
+  /** The run has ended, and its input says how. What this execution returns changes no outcome. */
+  readonly closing?: true;
 }
 
 /** How act ended. The run loop adds execution id, attempts and time. */
@@ -39,6 +49,8 @@ export type ActOutcome = ActUsage &
 export interface ActUsage {
   readonly turns: number;
   readonly usage: Usage;
+  /** Of a state that chooses: what it chose and was refused. */
+  readonly refused?: readonly RefusedTarget[];
 }
 
 /** A live tool as shown to a model. */
@@ -101,15 +113,21 @@ export type AskOutcome =
 export interface ChildPipeline {
   /** Unique among the children of one call. */
   readonly key: string;
-  /** A key of the pipeline's `pipelines`. */
-  readonly pipeline: string;
+  /**
+   * A key of the pipeline's `pipelines`, or a pipeline: one that the state owns, or one that was made during the run. A resumed run
+   * has to give the same one again.
+   */
+  readonly pipeline: string | PipelineSpec;
   /** The run's input. */
   readonly input: Json;
   /** Merged into its initial context. */
   readonly context?: JsonObject;
 }
 /** How such a child ended. */
-export type ChildOutcome = { readonly key: string } /** `context` is the one that it ended with. */ & (
+export type ChildOutcome = {
+  readonly key: string;
+  readonly runId: string;
+} /** `context` is the one that it ended with. */ & (
   | { readonly status: "completed"; readonly output: Json; readonly context: JsonObject }
   | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
 );
@@ -133,6 +151,13 @@ export interface ActScope extends StatePlace {
   /** Turns of this state in earlier attempts and visits. */
   readonly turnsBefore: number;
   readonly offer: AvailableTools;
+  /** The variables of the processes that this state starts: the session's without its secrets, with the state's own. */
+  readonly env: Readonly<Record<string, string>>;
+  /**
+   * Has to be called before a process that runs code of a model starts without a sandbox. Such a process could write answers
+   * itself, so that answers from other processes need a code from then on.
+   */
+  startsUnwalled(): void;
   readonly budget: Budget;
   readonly deadline: Deadline;
   /** Aborts on cancel, when a person interrupts the execution, and when the handler of an interrupt does not return to it. */
@@ -154,13 +179,20 @@ export interface ActScope extends StatePlace {
   }): Promise<Acceptance>;
   /**
    * Asks a person, without a concurrency slot and outside every timeout. `name` is unique in the attempt. `question` is what they
-   * see: its `question` is text, and its `answer` the JSON Schema of the answer.
+   * see: its `question` is text, and its `answer` the JSON Schema of the answer. After `timeoutMs` from when the request was
+   * opened, in whatever process, the outcome is `timeout`; people see the deadline as `until` of the question.
    */
-  ask(request: { readonly name: string; readonly question: JsonObject }): Promise<AskOutcome>;
+  ask(request: {
+    readonly name: string;
+    readonly question: JsonObject;
+    readonly timeoutMs?: number;
+  }): Promise<AskOutcome>;
   /** Whether a row leads on from an outcome `paused`. */
   readonly pauses: boolean;
+  /** How the session decides about calls outside of an envelope. */
+  readonly mode: SecurityMode;
   /**
-   * Runs other pipelines of `pipelines` as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
+   * Runs other pipelines as child runs, without a concurrency slot, and returns how they ended, in order. `name` is
    * unique in the attempt.
    */
   runChildren(name: string, children: readonly ChildPipeline[]): Promise<readonly ChildOutcome[]>;
@@ -172,6 +204,11 @@ export interface ActScope extends StatePlace {
    * events say of it besides `until` and `sleeps`, the number of the execution's sleeps so far.
    */
   sleep(name: string, until: number, data?: JsonObject): Promise<void>;
+  /**
+   * The same object for all executions of a run in this process: a key for what a kind keeps of the run. A resumed run executes
+   * every act again over its recorded steps, so a kind builds the same again.
+   */
+  readonly kept: object;
   /** Masks known secret values in external text. */
   readonly secrets: SecretFilter;
   /** Adds an event to the next record of this attempt. */

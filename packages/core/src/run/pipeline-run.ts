@@ -16,6 +16,7 @@ import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
 import { decideInRun } from "./stage/decide-route.ts";
 import { decidesStart } from "./stage/recorded-phases.ts";
 import { interruptsOf } from "./tool-calls/interrupts.ts";
+import { acknowledgementOf } from "./walk/acknowledgement.ts";
 import { stateOfChild } from "./walk/fan-out.ts";
 import type { Walk } from "./walk/one-run.ts";
 import { executeEntered, moveAfter, moveOf, walkToEnd } from "./walk/walk.ts";
@@ -64,11 +65,13 @@ async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json):
   const { spec, deps } = pipeline;
   const project = deps.project === undefined ? undefined : await readProject(deps.project, deps, steps);
   const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
-  return await runFromStart(walkOf(pipeline, steps, state), await decideStart(pipeline, steps, state));
+  const walk = walkOf(pipeline, steps, state);
+  const end = await walkToEnd(walk, moveOf(walk, await decideStart(pipeline, steps, state)));
+  return runEndOf(walk.account, end, await acknowledgementOf(walk, end));
 }
 
 function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState): Walk {
-  return { pipeline, steps, state, account: newAccount() };
+  return { pipeline, steps, state, account: newAccount(), kept: Object.freeze({}) };
 }
 
 async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
@@ -132,10 +135,15 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   const { steps, input } = child;
   const { deps, running, prepare } = parent;
   const name = textField(input, "pipeline") ?? "";
-  const spec = parent.spec.pipelines.get(name);
+  const spec = child.given ?? parent.spec.pipelines.get(name);
   if (spec === undefined) {
     const message = `pipeline ${parent.spec.id} has no pipeline ${name}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
+  }
+  const made = textField(input, "made");
+  if (child.given !== undefined && made !== spec.fingerprint) {
+    const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and is another one now`;
+    throw new SluiceError("Validation", "pipeline_changed", message);
   }
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
   const own = inRun(spec, { deps, meter, running, prepare });

@@ -21,9 +21,18 @@ export type RunOutcome = {
   readonly error?: { readonly code: string; readonly message: string };
   /** The final state that ended it, if one did. */
   readonly state?: string;
+  /** Of an orchestrated run: what its orchestrator said at the end. */
+  readonly acknowledgement?: Acknowledgement;
   readonly stages: readonly StageResult<Json>[];
   readonly denied: readonly Denied[];
   readonly usage: Usage;
+};
+
+/** What an orchestrator says when its run has ended. A type, since it is recorded. */
+export type Acknowledgement = {
+  readonly text: string;
+  /** It asks for another run of the pipeline with this input. */
+  readonly followUp?: { readonly input: Json };
 };
 
 /** What a child adds to the totals of its parent. */
@@ -103,15 +112,20 @@ function isUsage(value: Json | undefined): value is Usage {
 }
 
 /** The run's last record. */
-export function runEndOf({ stages, denied, usage }: RunAccount, end: MachineEnd): ProgramEnd {
+export function runEndOf(
+  { stages, denied, usage }: RunAccount,
+  end: MachineEnd,
+  acknowledgement?: Acknowledgement,
+): ProgramEnd {
   const { status } = end;
   const error = errorOf(end);
   const failed = error === undefined ? {} : { error };
   const output = status === "completed" ? { output: end.output } : {};
   const final = end.state === undefined ? {} : { state: end.state };
-  const outcome: RunOutcome = { status, ...output, ...failed, ...final, stages, denied, usage };
+  const said = acknowledgement === undefined ? {} : { acknowledgement };
+  const outcome: RunOutcome = { status, ...output, ...failed, ...final, ...said, stages, denied, usage };
   const reached = reachedBy({ effect: { kind: "end", end } });
-  const data = { status, usage: { ...usage }, denied: denied.length, ...failed, ...final };
+  const data = { status, usage: { ...usage }, denied: denied.length, ...failed, ...final, ...said };
   return { status, value: outcome, events: [...reached, { type: "run.finished", data }] };
 }
 

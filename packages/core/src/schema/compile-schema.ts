@@ -41,8 +41,8 @@ export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSche
   throw new SluiceError("Validation", "schema_invalid", `${where}: ${reading.message}`);
 }
 
-/** Like `compileSchema`, but returns the fault as a value. */
-export function readSchema<T>(schema: Schema<T>): ParsedSchema<T> {
+/** Like `compileSchema`, but returns the fault as a value. JSON Schema may describe any value here. */
+export function readSchema<T>(schema: Schema<T> | JsonObject): ParsedSchema<T> {
   try {
     if (isStandard(schema)) return { ok: true, value: compileStandard(schema) };
     if (typeof schema === "object" && schema !== null && !("~standard" in schema))
@@ -62,7 +62,7 @@ export function withJsonSchema<T>(schema: StandardSchema<T>, jsonSchema: JsonObj
   return { "~standard": described };
 }
 
-function isStandard<T>(schema: Schema<T>): schema is Standard<T> {
+function isStandard<T>(schema: Schema<T> | JsonObject): schema is Standard<T> {
   if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) return false;
   const standard: unknown = schema["~standard"];
   return (

@@ -74,3 +74,30 @@ export function resolveReference(schema: Json | undefined, root: JsonObject): Js
   }
   return undefined;
 }
+
+/** Keywords whose value is data, which holds no references. */
+const DATA_KEYWORDS = new Set(["const", "enum", "default", "examples"]);
+/** Keywords whose value is an object of schemas by names of the author's. */
+const NAMED_KEYWORDS = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
+
+/** A schema as a part of another one, at a path such as `/properties/input`: its references still lead to its own parts. */
+export function nestedSchema(schema: JsonObject, at: string): JsonObject {
+  const { $schema: _dialect, ...own } = schema;
+  return movedMembers(own, at);
+}
+
+function movedMembers(schema: JsonObject, at: string): JsonObject {
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, value]): readonly [string, Json] => {
+      if (key === "$ref" && typeof value === "string" && value.startsWith("#")) return [key, `#${at}${value.slice(1)}`];
+      if (DATA_KEYWORDS.has(key)) return [key, value];
+      if (!NAMED_KEYWORDS.has(key) || !isJsonObject(value)) return [key, moved(value, at)];
+      return [key, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, moved(one, at)]))];
+    }),
+  );
+}
+
+function moved(value: Json, at: string): Json {
+  if (Array.isArray(value)) return value.map((one: Json) => moved(one, at));
+  return isJsonObject(value) ? movedMembers(value, at) : value;
+}

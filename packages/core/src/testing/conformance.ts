@@ -17,6 +17,7 @@ import { ownershipFacts } from "./facts/ownership.ts";
 import { pruneFacts } from "./facts/prune.ts";
 import { replayFacts } from "./facts/replay.ts";
 import { signalFacts } from "./facts/signals.ts";
+import { sleepFacts } from "./facts/sleeps.ts";
 import { stepFacts } from "./facts/steps.ts";
 import { suspendFacts } from "./facts/suspend.ts";
 import { takeFacts } from "./facts/takes.ts";
@@ -51,6 +52,7 @@ const groups: readonly Facts[] = [
   fanOutResumeFacts,
   fanOutFaultFacts,
   waitFacts,
+  sleepFacts,
   viewFacts,
   orderFacts,
   copyFacts,

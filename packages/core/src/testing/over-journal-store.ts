@@ -122,6 +122,8 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
       const records = await target.records(runId, 0);
       return (change?.(runId, records) ?? records).slice(from, limit === undefined ? undefined : from + limit);
     },
+    due: (now, limit) => target.due(now, limit),
+    nextWake: (now) => target.nextWake(now),
     putSignal: (runId, message, at) => target.putSignal(runId, message, at),
     signals: (runId, name) => target.signals(runId, name),
     requestCancel: (runId, reason, by, at) => target.requestCancel(runId, reason, by, at),

@@ -96,10 +96,11 @@ export function statusesOf(ends: Readonly<Record<string, RunEnd>>): Record<strin
 }
 
 /** Opens a request, waits for its answer and records it. */
-export async function ask(steps: StepRunner, requestId: string, digest = "d1") {
-  const data = { requestId, kind: "askUser", digest, body: { question: requestId } };
+export async function ask(steps: StepRunner, requestId: string, digest = "d1", until?: number) {
+  const body = { question: requestId, ...(until === undefined ? {} : { until }) };
+  const data = { requestId, kind: "askUser", digest, body };
   await steps.run(`ask/${requestId}`, () => null, { open: { events: [{ type: "request.opened", data }] } });
-  const answer = await steps.waitForSignal(`request/${requestId}`);
+  const answer = await steps.waitForSignal(`request/${requestId}`, { until });
   if (answer === undefined) return undefined;
   await steps.run(`answered/${requestId}`, (call) => {
     call.event({ type: "request.answered", data: { requestId, answer: "value", by: answer.by } });

@@ -19,15 +19,19 @@ export interface AgentSpec {
   readonly turnCap: number;
 }
 
-/** Throws Validation `state_invalid` for a state that stage() did not make. */
-export function readAgent({ options }: StateSpec): AgentSpec {
+/** Throws Validation `state_invalid` for a state that neither stage() nor router() made. */
+export function readAgent({ kind, options }: StateSpec): AgentSpec {
   if (isAgentSpec(options)) return options;
-  throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
+  const how = kind === "router" ? "a router with router()" : "an agent state with stage()";
+  throw new SluiceError("Validation", "state_invalid", `create ${how}`);
 }
 
-/** The agent states of a pipeline by id. Throws the error of `readAgent`. */
+/** The kinds of states whose options are an `AgentSpec`. */
+const MODEL_KINDS: ReadonlySet<string> = new Set(["agent", "router", "orchestrator"]);
+
+/** The states of a pipeline that call a model, by id. Throws the error of `readAgent`. */
 export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpec> {
-  const agents = [...states].filter(([, { kind }]) => kind === "agent");
+  const agents = [...states].filter(([, { kind }]) => MODEL_KINDS.has(kind));
   return new Map(agents.map(([id, state]) => [id, readAgent(state)]));
 }
 
@@ -41,7 +45,12 @@ export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
   const { limits, states, pipelines } = spec;
   if (limits.maxCostUsd !== undefined) return agentsWithin(spec).map(([, agent]) => agent);
   const own = [...agentsOf(spec)].filter(([id]) => states.get(id)?.limits?.maxCostUsd !== undefined);
-  return [...own.map(([, agent]) => agent), ...[...pipelines.values()].flatMap(costCappedAgents)];
+  const owned = [...states.values()].flatMap(({ owns = [], limits: caps }) =>
+    owns.flatMap((one) =>
+      caps?.maxCostUsd === undefined ? costCappedAgents(one) : agentsWithin(one).map(([, agent]) => agent),
+    ),
+  );
+  return [...own.map(([, agent]) => agent), ...owned, ...[...pipelines.values()].flatMap(costCappedAgents)];
 }
 
 /** What the prompts of a pipeline read of the project's files. */

@@ -5,6 +5,7 @@ import {
   type AvailableTools,
   field,
   type Json,
+  type RefusedTarget,
   type StateExecutor,
   type StatePlace,
   type StateSpec,
@@ -17,6 +18,7 @@ import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
+import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
 import {
   type Completion,
@@ -44,6 +46,7 @@ export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
   caller: ModelCaller = (request) => callModel(request),
+  kind: "agent" | "router" = "agent",
 ): StateExecutor {
   const stageModels = new WeakMap<ResolvedModel, StageModel>();
   const stageModelOf = (agent: AgentSpec): StageModel => {
@@ -57,7 +60,7 @@ export function agentExecutor(
     const known = prepared.get(offer);
     if (known !== undefined && known.agent === state.options) return known;
     const agent = readAgent(state);
-    const completion = completionOf(agent, place);
+    const completion = completionOf(agent, state, place);
     const tools = [...offeredTools(offer, agent), ...completion.besides, completion.tool];
     const stage = {
       agent,
@@ -66,14 +69,15 @@ export function agentExecutor(
       tools,
       toolsSize: JSON.stringify(tools).length,
     };
-    prepared.set(offer, stage);
+    // What a state may choose changes from visit to visit.
+    if (state.chooses === undefined) prepared.set(offer, stage);
     return stage;
   };
   return {
-    kind: "agent",
+    kind,
     init: (state, ctx, offer, place) => {
       const { agent, completion, system } = prepare(state, offer, place);
-      const own = agent.prompt(ctx);
+      const own = place.prompt ?? agent.prompt(ctx);
       const prompt = ctx.project?.skills === undefined ? own : withSkills(own, state, ctx.project.skills);
       return { system: system(prompt, completion.about(ctx)), first: completion.first(ctx) };
     },
@@ -84,7 +88,8 @@ export function agentExecutor(
   };
 }
 
-function completionOf(agent: AgentSpec, place: StatePlace): Completion {
+function completionOf(agent: AgentSpec, state: StateSpec, place: StatePlace): Completion {
+  if (state.chooses !== undefined) return completionByChoice(agent, place);
   const { completionTool, completionSchema } = agent;
   return completionTool === undefined || completionSchema === undefined
     ? completionByEvents(agent, place)
@@ -122,6 +127,8 @@ interface AgentState {
   decidingTurns: number;
   /** The last completion that was rejected. */
   rejected: Rejected | undefined;
+  /** Of a state that chooses: what it chose and was refused. */
+  readonly refused: RefusedTarget[];
   /** The last text of the model. */
   said: string;
 }
@@ -142,8 +149,16 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     nearReported: false,
     decidingTurns: 0,
     rejected: undefined,
+    refused: [],
     said: "",
   };
+  const outcome = await turns(state, prepared, stageModel);
+  return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
+}
+
+async function turns(state: AgentState, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
+  const { scope, agent, completion, transcript } = state;
+  if (completion.hopeless !== undefined) return { status: "failed", ...completion.hopeless, turns: 0, usage: NO_USAGE };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(state, turn - 1);
     const isOutOfCalls = outOfCalls(scope);
@@ -202,6 +217,8 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
       const settled = settling instanceof Promise ? await settling : settling;
       if (settled.kind === "completed") return { status: "completed", output: settled.output, ...totals };
       if (settled.kind === "rejected") state.rejected = settled;
+      if (settled.kind === "rejected" && settled.to !== undefined)
+        state.refused.push({ to: settled.to, why: settled.why });
       answers.push({ id: callId(turn, call.index), ok: settled.kind === "answered", output: settled.output });
     }
   }
@@ -215,8 +232,8 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
 }
 
 /** The outcome of a turn without a reply. */
-function endedWithout(
-  state: AgentState,
+export function endedWithout(
+  state: Pick<AgentState, "scope" | "usage"> & { readonly said?: string },
   turn: number,
   answer: Exclude<TurnAnswer, { readonly kind: "reply" }>,
 ): ActOutcome {
@@ -240,7 +257,11 @@ function endedWithout(
 }
 
 /** `said` is the text of a reply that was stopped. */
-function cancelled({ scope, usage, said: before }: AgentState, turns: number, said = ""): ActOutcome {
+export function cancelled(
+  { scope, usage, said: before = "" }: Pick<AgentState, "scope" | "usage"> & { readonly said?: string },
+  turns: number,
+  said = "",
+): ActOutcome {
   const partial = said === "" ? before : said;
   return {
     status: "cancelled",

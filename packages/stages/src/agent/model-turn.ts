@@ -46,6 +46,8 @@ interface TurnRequest {
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** `callModel`, or what observes it for telemetry. */
   readonly caller: ModelCaller;
+  /** A call that an earlier process began is not made again. */
+  readonly once?: true;
 }
 
 /** The result of all attempts of a turn. `completions` are checked only if the reply has no other calls. */
@@ -77,6 +79,7 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
       return { kind: "reply", reply, completions: decodeChecks(recorded.completions, reply), usage };
     }
     if (recorded.kind === "limit") return { kind: "limit", hit: recorded.hit, usage };
+    if (recorded.kind === "lost" && request.once === true) return { kind: "failed", error: LOST, tries: step, usage };
     if (recorded.kind === "lost") continue;
     const { error } = recorded;
     failures += 1;
@@ -136,6 +139,7 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   const { budget, deadline } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost };
+  if (begun.request.once === true && wasBegun(scope, call)) return { kind: "lost" };
   const late = deadline.exceeded();
   if (late !== undefined) return limitRecord(scope, call, late);
   const trial = await withMessages(scope, begun, call);
@@ -227,7 +231,7 @@ function modelRequest(
   signal: AbortSignal,
   live: LiveReply,
 ): ModelRequest {
-  const { agent, model, facts, transcript, tools } = request;
+  const { agent, model, facts, transcript, tools, completion } = request;
   const { temperature } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
@@ -236,6 +240,7 @@ function modelRequest(
     model: model.at({ stage: scope.stateId, turn, attempt: number, ...(key === undefined ? {} : { key }) }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
+    ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     signal,
@@ -284,6 +289,13 @@ function failureRecord(
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
   }
   return { kind: "failed", error, ...spent };
+}
+
+const LOST: ModelFailure = { kind: "permanent", code: "lost", message: "the process that made this call has ended" };
+
+/** Whether an earlier process began this step. */
+function wasBegun({ steps }: ActScope, { opened }: StepCall): boolean {
+  return opened !== undefined && opened.incarnation !== steps.incarnation;
 }
 
 /** The usage of a call whose process ended before its result was recorded: its whole reservation. */

@@ -178,8 +178,9 @@ function mayCall(spec: PipelineSpec, tool: string): boolean {
 
 /** The records of a state cannot be read back if the pipeline no longer has it. */
 function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
+  const own = withoutMade(journals);
   const entered = new Set(
-    journals.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
+    own.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
   );
   const pipelines = pipelinesWithin(spec);
   const removed = [...entered].filter((state) => !pipelines.some(({ states }) => states.has(state)));
@@ -190,6 +191,16 @@ function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readon
     `run ${runId} has entered ${removed.join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
     { detail: { states: removed } },
   );
+}
+
+/** The journals without those of runs whose pipeline was made during the run, which are checked where they are made again. */
+function withoutMade(journals: readonly RunJournal[]): readonly RunJournal[] {
+  const made = journals.flatMap(({ runId, records: [first] }) => {
+    const started =
+      first === undefined ? undefined : readEvents(runId, first).find(({ type }) => type === "run.started");
+    return started?.data.made === undefined ? [] : [runId];
+  });
+  return journals.filter(({ runId }) => !made.some((one) => runId === one || runId.startsWith(`${one}/`)));
 }
 
 /** The fingerprint does not cover function bodies, so only the changed files can be reported. */

@@ -25,11 +25,12 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
-import { stepsExecutor } from "../kinds/steps.ts";
+import { declaredSecrets } from "../kinds/commands/command.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
@@ -120,12 +121,15 @@ function replayDeps(
   options: ReplayRunOptions,
 ): RunDeps {
   const env = options.env ?? process.env;
-  const { filter } = sessionSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [], values: [] });
+  const { secrets: named = [], passEnv: passed = [] } = options;
+  const { filter } = sessionSecrets(env, { named, passed, values: [], declared: [...declaredSecrets(spec).keys()] });
   const { own, builtins } = ownTools(builtinTools(), options.tools);
   const tools = replayTools(own, namesIn(data.tools), recorded);
-  const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
+  const clock = replayClock(options.clock ?? systemClock, at);
+  const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
+  const kinds = kindExecutors({ clock, env: {}, walled: async () => undefined });
   const executors = new Map<string, StateExecutor>(
-    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [...models, ...kinds, ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
@@ -135,7 +139,7 @@ function replayDeps(
   return {
     ...(project === undefined ? {} : { project }),
     ...(from === undefined ? {} : { from }),
-    clock: replayClock(options.clock ?? systemClock, at),
+    clock,
     executors,
     tools,
     mode: modeIn(data),

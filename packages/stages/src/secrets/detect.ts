@@ -31,12 +31,14 @@ export interface SecretsOptions {
   readonly values: readonly string[];
   /** Keys in other settings, and their names. */
   readonly given?: ReadonlyMap<string, string>;
+  /** Variables that a pipeline gives to some of its commands only. No other child process gets them, even if they are passed. */
+  readonly declared?: readonly string[];
 }
 
 /** Splits an environment into the variables for child processes and the secrets. */
 export function sessionSecrets(
   env: Readonly<Record<string, string | undefined>>,
-  { named, passed, values, given = new Map() }: SecretsOptions,
+  { named, passed, values, given = new Map(), declared = [] }: SecretsOptions,
 ): SessionSecrets {
   const hidden = new Map<string, string>();
   const childEnv: Record<string, string> = {};
@@ -44,7 +46,7 @@ export function sessionSecrets(
   const secretNames = new Set<string>();
   for (const [name, value] of set) {
     const text = value.trim();
-    const known = named.includes(name) || values.includes(value) || given.has(text);
+    const known = [...named, ...declared].includes(name) || values.includes(value) || given.has(text);
     const passwords = urlPasswords(value);
     if (!known && (NEVER_SECRET.has(name) || !(isKey(name, text) || passwords.length > 0))) continue;
     secretNames.add(name);
@@ -55,7 +57,9 @@ export function sessionSecrets(
   for (const [value, name] of given) if (!hidden.has(value)) hidden.set(value, name);
   // Other variables may contain a secret: `Bearer <key>`.
   const secrets = [...hidden.keys()].filter((secret) => secret.length >= SHORTEST_SECRET);
+  const kept = declared.map((name) => env[name]?.trim() ?? "").filter((value) => value.length >= SHORTEST_SECRET);
   for (const [name, value] of set) {
+    if (declared.includes(name) || kept.some((secret) => value.includes(secret))) continue;
     const hasSecret = !NEVER_SECRET.has(name) && secrets.some((secret) => value.includes(secret));
     if (passed.includes(name) || !(secretNames.has(name) || hasSecret)) childEnv[name] = value;
   }
@@ -66,11 +70,11 @@ export function sessionSecrets(
 export function rememberedSecrets(
   env: Readonly<Record<string, string | undefined>>,
   always: Pick<SecretsOptions, "named" | "passed">,
-): (now: Required<Pick<SecretsOptions, "values" | "given">>) => SessionSecrets {
+): (now: Required<Pick<SecretsOptions, "values" | "given" | "declared">>) => SessionSecrets {
   let cached: { readonly key: string; readonly secrets: SessionSecrets } | undefined;
-  return ({ values, given }) => {
-    const key = JSON.stringify([env, values, [...given]]);
-    if (cached?.key !== key) cached = { key, secrets: sessionSecrets(env, { ...always, values, given }) };
+  return ({ values, given, declared }) => {
+    const key = JSON.stringify([env, values, [...given], declared]);
+    if (cached?.key !== key) cached = { key, secrets: sessionSecrets(env, { ...always, values, given, declared }) };
     return cached.secrets;
   };
 }

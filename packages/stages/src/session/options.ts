@@ -36,6 +36,11 @@ export interface SessionOptions {
    * terminal, never in a log, file or stream that such a process may read.
    */
   readonly onCode?: (request: OpenRequest, code: string) => void;
+  /**
+   * Suspends a run with the reason `sleeping` when it only sleeps, for longer than so many milliseconds; `session.resume` continues
+   * it. Default: its sleeps pass in this process.
+   */
+  readonly suspendSleepsOver?: number;
   /** A request without an answer after this many milliseconds is denied with cause `timeout`; default never. */
   readonly requestTimeoutMs?: number;
   /** Added to the built-in tools; a tool with the name of a built-in tool replaces it. */

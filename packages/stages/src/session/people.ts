@@ -76,8 +76,11 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     answer: JsonObject,
     by: string,
   ): Promise<SignalOutcome> => {
-    const message = clean({ name: `request/${requestId}`, payload: { ...answer, digest }, digest, by });
-    const seal = offered.get(keyOf(runId, requestId))?.seal;
+    const offer = offered.get(keyOf(runId, requestId));
+    const { until } = offer?.request.body ?? {};
+    const late = typeof until === "number" ? { until } : {};
+    const message = clean({ name: `request/${requestId}`, payload: { ...answer, digest }, digest, by, ...late });
+    const seal = offer?.seal;
     const payload = isJsonObject(message.payload) ? seal?.seal(message.payload) : undefined;
     return await signal(runId, payload === undefined ? message : { ...message, payload });
   };

@@ -38,7 +38,7 @@ import {
   type ProjectNeeds,
   projectNeeds,
 } from "../agent/agent-spec.ts";
-import { agentExecutor } from "../agent/executor.ts";
+import { modelExecutors } from "../agent/choosing/executors.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {
@@ -49,10 +49,13 @@ import {
   startedIn,
 } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { stepsExecutor } from "../kinds/steps.ts";
+import { declaredSecrets, runsInSandbox } from "../kinds/commands/command.ts";
+import type { CommandWorld } from "../kinds/commands/run-command.ts";
+import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
+import { refuseSharedSecrets, refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
@@ -102,9 +105,18 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = agentExecutor(modelFor, factsOf, watched?.call ?? ((request) => callModel(request, clock)));
+  const caller = watched?.call ?? ((request) => callModel(request, clock));
+  const walled: CommandWorld["walled"] = async (program, reach) => {
+    await held.sandbox.prove();
+    if (held.sandbox.wall === undefined && !held.sandbox.isLost) return undefined;
+    return await held.sandbox.run(program, held.planFor(reach, serverPlan().readOnly));
+  };
+  const kinds = kindExecutors({ clock, env, walled });
   const executors = new Map<string, StateExecutor>(
-    [agent, stepsExecutor, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [...modelExecutors(modelFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
+      one.kind,
+      one,
+    ]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
@@ -113,6 +125,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const allow = [...(options.allow ?? [])];
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
+  /** Names of the variables that MCP servers of this session have got. */
+  const serverEnv = new Set<string>();
 
   /** Created by the first run, because nothing is opened before it. */
   const sharedDeps = (): SharedDeps => {
@@ -174,22 +188,41 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const capped = costCappedAgents(spec);
     const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedAs, factsOf);
+    const declared = declaredSecrets(spec);
+    refuseUnusableSecrets(spec, declared, env);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
+      declared: [...declared.keys()],
     });
+    refuseSharedSecrets(declared, serverEnv);
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
-    await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
+    const hasWalledStates = runsInSandbox(spec);
+    await held.proveFor(spec, hasWalledStates || Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
+    if ([...live.keys()].some((name) => name.startsWith("mcp__")))
+      for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const unwalledServers = await tools.unwalledServers();
     const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
     // Bound, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
+    // A pipeline that is made during the run has what the run has, and the models that it names.
+    const admit = async (made: PipelineSpec): Promise<void> => {
+      const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
+      if (problems.length > 0)
+        throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      const own = await modelsOf(made);
+      const pricedBy = (agent: AgentSpec): string | undefined => own.get(agent)?.pricedAs ?? own.get(agent)?.id;
+      const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
+      if (counted.length > 0) refuseUnpriced(made, counted, pricedBy, factsOf);
+      await held.proveFor(made, false);
+    };
     const own = {
+      admit,
       tools: live,
       env: childEnv,
       secrets: filter,
@@ -203,7 +236,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...(source === undefined ? {} : { source }),
       ...pipeline,
     });
-    const sandbox = held.facts(spec, unwalledServers);
+    const sandbox = held.facts(spec, unwalledServers, hasWalledStates);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
@@ -227,7 +260,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
         mode,
         allow: deps.secrets.json(allow),
-        secrets: [...(options.secrets ?? [])],
+        secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
         cwd: root,
         sandbox,
         ...(any ? { answers: "any" } : {}),

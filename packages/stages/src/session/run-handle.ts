@@ -8,7 +8,7 @@ import type {
   SuspendReason,
   Usage,
 } from "@sluice/core";
-import { type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { type Acknowledgement, type RunOutcome, readOutcome } from "@sluice/core/runtime";
 import { interruptRun } from "./interrupt.ts";
 
 export interface DeniedCall {
@@ -25,13 +25,21 @@ interface RunResultBase {
   readonly usage: Usage;
   /** The final state that ended the run, if one did. */
   readonly state?: string;
+  /** Of an orchestrated run: what its orchestrator said at the end, and the input of the run that it asks for. */
+  readonly acknowledgement?: Acknowledgement;
 }
 /** How a run ended or why it is suspended. */
 export type RunResult<O> = RunResultBase &
   (
     | { readonly status: "completed"; readonly output: O }
     | { readonly status: "failed" | "cancelled"; readonly error: { readonly code: string; readonly message: string } }
-    | { readonly status: "suspended"; readonly reason: SuspendReason; readonly waitingFor: readonly OpenRequest[] }
+    | {
+        readonly status: "suspended";
+        readonly reason: SuspendReason;
+        readonly waitingFor: readonly OpenRequest[];
+        /** When a run that sleeps continues, in epoch milliseconds. */
+        readonly wakeAt?: number;
+      }
   );
 
 /** A run that was started or resumed. Awaiting it gives its result; it rejects if the run could not start or its journal failed. */
@@ -78,7 +86,9 @@ export async function runResult<O>(
   if ("end" in settled) return finished(runId, readOutcome(settled.end));
   const waitingFor = await host().requests(runId);
   const nothing = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-  return { runId, ...nothing, status: "suspended", reason: settled.suspended, waitingFor };
+  const { suspended: reason, wakeAt } = settled;
+  const wake = wakeAt === undefined ? {} : { wakeAt };
+  return { runId, ...nothing, status: "suspended", reason, waitingFor, ...wake };
 }
 
 export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: Promise<RunResult<O>>): RunHandle<O> {
@@ -130,8 +140,9 @@ export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: 
 
 /** The result of a finished run, from its journal. `O` is the output type of the pipeline's routes. */
 export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
-  const { stages, denied, usage, error, state } = outcome;
-  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }) };
+  const { stages, denied, usage, error, state, acknowledgement } = outcome;
+  const said = acknowledgement === undefined ? {} : { acknowledgement };
+  const base = { runId, stages, denied, usage, ...(state === undefined ? {} : { state }), ...said };
   if (outcome.status !== "completed")
     return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
   const output: O = JSON.parse(JSON.stringify(outcome.output ?? null));

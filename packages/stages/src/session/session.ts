@@ -15,6 +15,7 @@ import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { recordedCosts, type StartAt, toJsonValue } from "@sluice/core/runtime";
 import { type MessageKind, sendMessage } from "../agent/messages.ts";
 import { costInValue } from "../agent/model-step-record.ts";
+import { type Follows, followUpId, followUpOf } from "../history/follow-up.ts";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {
@@ -70,6 +71,12 @@ export interface Session {
    */
   fork<I, O>(pipeline: Pipeline<I, O>, runId: string, options: ForkRunOptions): RunHandle<O>;
   /**
+   * Starts the run that an orchestrator asked for when its run ended, as `acknowledgement.followUp` of its result says. It is linked
+   * to that run, and started at most once (Host `run_exists`). Throws Session `follow_up_missing`, and `follow_up_limit` for the
+   * fourth run in a row.
+   */
+  followUp<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: Omit<StartOptions, "from">): RunHandle<O>;
+  /**
    * Answers a request of a run of this session on behalf of this process's user. Returns `unknown` if the request is not open
    * here. Throws Validation `answer_invalid` for an answer that does not match the request.
    */
@@ -95,6 +102,17 @@ export function createSession(options: SessionOptions): Session {
   const store = sessionStore(options.host, clock);
   const hostNow = store.host;
   const runs = activeRuns();
+  const { suspendSleepsOver: longest } = options;
+  /** Suspends the run when it falls asleep for long, if the session does not wait for it. */
+  const added = async (begin: () => Promise<RunTask>): Promise<RunTask> => {
+    const task = await runs.add(begin);
+    if (longest === undefined) return task;
+    task.onAsleep(({ wakeAt, waiting }) => {
+      // What waits for a person is suspended by the people's rules.
+      if (waiting === 0 && wakeAt !== undefined && wakeAt - clock.now() > longest) suspend(task.runId, "sleeping");
+    });
+    return task;
+  };
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
@@ -124,13 +142,15 @@ export function createSession(options: SessionOptions): Session {
     input: unknown,
     runId: string,
     { source = PROGRAMMATIC, answers, from: at }: StartOptions,
+    follows?: Follows,
   ): Promise<RunTask> => {
     const from = at === undefined ? undefined : startAt(at);
     const accepted = await checkedInput(spec, input, from);
     const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
-    const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
-    return await runs.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
+    const data = { ...run.started(source, clean), ...(follows === undefined ? {} : { follows }) };
+    const events = [{ type: "run.started" as const, data }];
+    return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
   const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
@@ -159,7 +179,7 @@ export function createSession(options: SessionOptions): Session {
     const changes = compare(run.deps);
     const costs = recordedCosts(spec, journals, costInValue);
     refuseUnpricedRecords(spec, runId, costs);
-    return await runs.add(() =>
+    return await added(() =>
       host.resume(runId, run.program(costs), {
         read: journals,
         said: {
@@ -191,7 +211,7 @@ export function createSession(options: SessionOptions): Session {
     const input = run.deps.secrets.json(from.data.input ?? null);
     const started = { ...run.started(source, input), ...originalPipeline(past, facts) };
     const forked = changed === undefined ? {} : { changed: { ...changed, ...facts, ...run.graph } };
-    return await runs.add(async () => {
+    return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);
@@ -231,6 +251,14 @@ export function createSession(options: SessionOptions): Session {
       );
     },
     resume: (pipeline, runId, options = {}) => handle(begin(runId, () => resume(pipeline, runId, options))),
+    followUp: (pipeline, of, options = {}) => {
+      const runId = followUpId(of);
+      const start = async (): Promise<RunTask> => {
+        const { input, follows } = await followUpOf(hostNow(), of);
+        return await launch(pipeline, input, runId, options, follows);
+      };
+      return handle(begin(runId, start));
+    },
     fork: (pipeline, of, options) => {
       const runId = newRunId();
       return handle(begin(runId, () => fork(pipeline, of, runId, options)));

@@ -5,6 +5,7 @@ import type { CardStack } from "../cards/card-stack.ts";
 import type { Composer } from "../composer/composer.ts";
 import type { Command } from "./command.ts";
 import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
+import type { SentMessage } from "./outbox.ts";
 import type { Question } from "./overlay/question.ts";
 import type { FrameSize, Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
@@ -44,6 +45,8 @@ export interface AppState {
   readonly viewer: Viewer | undefined;
   readonly focus: Watched | undefined;
   readonly view: RunView | undefined;
+  /** Messages of this app to the run on screen that no model has read yet. */
+  readonly sent: readonly SentMessage[];
   readonly others: readonly RunView[];
   /** Shown in fullscreen before there is a run. */
   readonly welcome: readonly Line[];

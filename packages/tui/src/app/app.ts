@@ -1,12 +1,14 @@
 import { type Answer, isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { type MessageKind, sendMessage } from "@sluice/stages";
 import { type RunView, stateLabel } from "@sluice/view";
-import type { Line } from "@sluice/view/text";
+import { headOf, type Line } from "@sluice/view/text";
 import { rootOf, withCode } from "@sluice/view/words";
 import type { CardView } from "../cards/card.ts";
 import { CardController, type NamedCard } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
 import { ARM_MS, isChord, type Key } from "../composer/keys.ts";
+import { userName } from "../user/person.ts";
 import { secretMask } from "../user/secrets.ts";
 import type { AppExit, AppOptions, AppState } from "./app-state.ts";
 import { Choices } from "./choices.ts";
@@ -15,12 +17,16 @@ import type { Engine, KnownRun } from "./engine.ts";
 import { FrameThrottle } from "./frame-throttle.ts";
 import { Input } from "./input.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
+import { Outbox } from "./outbox.ts";
 import { Overlay } from "./overlay/overlay.ts";
 import { type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
 import type { FrameSize, Viewer } from "./overlay/viewer.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
 import { chosenOf, keyAfter, WatchedRuns } from "./watched.ts";
+
+/** UTF-16 units of a message in a notice. */
+const LONGEST_MESSAGE = 200;
 
 /** Connects keys, runs and the screen. The engine starts runs, watches read them, and their hosts take the answers. */
 export class App implements Steering {
@@ -37,6 +43,7 @@ export class App implements Steering {
   readonly #overlay = new Overlay(() => this.#runs.focus?.watch.view());
   readonly #questions = new Questions(() => this.now());
   readonly #cards: CardController;
+  readonly #outbox = new Outbox();
   #size: FrameSize;
   /** When the last key arrived, whatever handled it; epoch milliseconds. */
   #lastKeyAt: number | undefined;
@@ -51,8 +58,9 @@ export class App implements Steering {
     const width = (): number => this.#size.width;
     this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
     this.commands = options.commands;
-    this.#throttle = new FrameThrottle(clock, () =>
-      this.#runs.all().some(({ watch }) => watch.view().status === "running"),
+    this.#throttle = new FrameThrottle(
+      clock,
+      () => this.#overlay.viewer?.ticks === true || this.#runs.all().some(({ watch }) => isTimed(watch.view())),
     );
     this.engine = options.createEngine({
       askTrust: (question) => new Promise((resolve) => this.ask(trustQuestion(question, resolve))),
@@ -109,6 +117,7 @@ export class App implements Steering {
       viewer: this.#overlay.viewer,
       focus,
       view: focus?.watch.view(),
+      sent: focus === undefined ? [] : this.#outbox.of(focus.run.runId),
       others: this.#runs.others().map(({ watch }) => watch.view()),
       welcome: this.#scroll.welcome,
       notices: this.#scroll.notices,
@@ -261,6 +270,15 @@ export class App implements Steering {
     this.#throttle.soon();
   }
 
+  async send({ runId, host }: Pick<KnownRun, "runId" | "host">, text: string, kind: MessageKind): Promise<void> {
+    const secrets = await this.engine.secretsToward(runId, host);
+    const message = { runId, text: secrets.text(text), by: secrets.text(userName()) };
+    const from = this.now();
+    await sendMessage(host, runId, message.text, message.by, kind);
+    this.#outbox.add({ ...message, from, to: this.now() });
+    this.#runChanged(rootOf(runId));
+  }
+
   ask(question: NewQuestion): void {
     this.#questions.ask(question);
     this.#throttle.soon();
@@ -300,12 +318,24 @@ export class App implements Steering {
     const before = this.#cards.stack.cards.length;
     this.#cards.requests(open);
     if (this.#cards.stack.cards.length > before) this.#options.terminal.alert();
+    this.#tellFates(runId);
     const focus = this.#runs.focus;
     if (focus?.run.runId === runId) {
       this.#scroll.log(focus);
       this.#overlay.grow();
     }
     this.#throttle.soon();
+  }
+
+  /** Says what became of the messages to a run. */
+  #tellFates(runId: string): void {
+    const view = this.#runs.get(runId)?.watch.view();
+    if (view === undefined) return;
+    const { read, unread } = this.#outbox.settle(view);
+    for (const { executionId, turn, text } of read)
+      this.say(`${executionId} reads your message in turn ${turn}: ${headOf(text, LONGEST_MESSAGE)}`, "good");
+    for (const { text } of unread)
+      this.say(`the run ended before a model read your message: ${headOf(text, LONGEST_MESSAGE)}`, "notice");
   }
 
   #confirmCancel(): void {
@@ -331,6 +361,11 @@ export class App implements Steering {
     focus.chosen = keyAfter(focus.watch.view(), focus.chosen);
     this.#throttle.soon();
   }
+}
+
+/** Whether a frame of the run shows a time that passes: what runs, what wakes, and the deadline of a question. */
+function isTimed({ status, wakeAt, requests }: RunView): boolean {
+  return status === "running" || wakeAt !== undefined || requests.some(({ body }) => typeof body.until === "number");
 }
 
 function isPlain({ screenReader }: AppOptions["flags"]): boolean {

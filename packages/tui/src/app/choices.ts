@@ -57,5 +57,6 @@ export class Choices {
 }
 
 function bundled(): readonly Choice[] {
-  return [...bundledPipelines().keys()].map((value) => ({ value, description: "bundled" }));
+  // `auto` comes with the command, since it compiles what a model writes.
+  return [...bundledPipelines().keys(), "auto"].map((value) => ({ value, description: "bundled" }));
 }

@@ -1,4 +1,5 @@
 import { type Answer, SluiceError } from "@sluice/core";
+import type { MessageKind } from "@sluice/stages";
 import type { RunView } from "@sluice/view";
 import type { NamedCard } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
@@ -37,6 +38,8 @@ export interface Steering {
   show(viewer: Viewer, onEnter?: (row: number) => void): void;
   /** Opens the transcript of an execution, by default of the one on screen. */
   showTranscript(execution?: string): void;
+  /** Sends a message to a run, or to one below it, without the secrets that are known here. Throws why it is not accepted. */
+  send(run: Pick<KnownRun, "runId" | "host">, text: string, kind: MessageKind): Promise<void>;
   ask(question: NewQuestion): void;
   /** The waiting cards with the names that commands use. */
   waiting(): readonly NamedCard[];

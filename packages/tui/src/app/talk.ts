@@ -1,6 +1,4 @@
-import { sendMessage } from "@sluice/stages";
-import { stateLabel } from "@sluice/view";
-import { userName } from "../user/person.ts";
+import { type ExecutionView, type RunView, stateLabel } from "@sluice/view";
 import { type Steering, usageError } from "./command.ts";
 import { confirmation } from "./overlay/question.ts";
 import { chosenOf, type Watched } from "./watched.ts";
@@ -29,14 +27,22 @@ async function runCommand(
   await command.run(words, app);
 }
 
+/** Who reads a message, and when. */
+function readerOf(view: RunView, chosen: ExecutionView | undefined): string {
+  const isAgent = chosen !== undefined && chosen.turn > 0 && chosen.endedAt === undefined;
+  const reader = isAgent ? "the stage reads it before its next turn" : "an agent reads it before its next turn";
+  return view.status === "suspended" || view.unattended === true
+    ? `${reader}, once the run continues; /resume continues it`
+    : reader;
+}
+
 /** Sends text to the stage on screen, or offers to start a run with it. */
 async function sendOrStart(text: string, app: Steering, focus: Watched | undefined): Promise<void> {
   const view = focus?.watch.view();
   if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
-    const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
-    const secrets = await app.engine.secretsToward(to, focus.run.host);
-    await sendMessage(focus.run.host, to, secrets.text(text), secrets.text(userName()));
-    app.say("sent; the stage reads it before its next turn", "good");
+    const chosen = chosenOf(view, focus.chosen);
+    await app.send({ runId: chosen?.runId ?? focus.run.runId, host: focus.run.host }, text, "steer");
+    app.say(`sent; ${readerOf(view, chosen)}`, "good");
     return;
   }
   const pipeline = (await app.engine.project()).defaultPipeline ?? DEFAULT_PIPELINE;

@@ -132,7 +132,15 @@ function questionLines({ body }: OpenRequest, width: number): readonly Line[] {
   const question = field(body, "question");
   const text = typeof question === "string" ? question : JSON.stringify(question ?? null);
   const answer = field(body, "answer");
-  return [...quoted(headAndTail(text, MOST_SHOWN), width), ...longChoices(answer, width), ...fieldsOf(answer, width)];
+  const until = field(body, "until");
+  const deadline =
+    typeof until === "number" ? sentence(`It can be answered until ${moment(until)}.`, width, "dim") : [];
+  return [
+    ...quoted(headAndTail(text, MOST_SHOWN), width),
+    ...longChoices(answer, width),
+    ...fieldsOf(answer, width),
+    ...deadline,
+  ];
 }
 
 /** The choices in full, if one does not fit its row among the options. */

@@ -1,6 +1,8 @@
 import type { Json } from "@sluice/core";
 import { itemKeyOf, parseRequestId, parseSiblingId } from "@sluice/core/runtime";
+import { timeLeft } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
+import { timeAt } from "@sluice/view/words";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
 import { isQuestion } from "../user/send-answer.ts";
@@ -19,6 +21,8 @@ import { type Option, valueText } from "./form.ts";
 export interface CardSize {
   readonly width: number;
   readonly height: number;
+  /** Epoch milliseconds. */
+  readonly now: number;
 }
 
 /** A drawn card. `key` and `shown` go to the stack once the frame is on the screen. */
@@ -54,13 +58,17 @@ export function cardHeight(stack: CardStack, body: readonly Line[]): number {
 }
 
 /** The open card in at most `height` rows: its head and its options, and as much of its body as fits. */
-export function cardLines(stack: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
+export function cardLines(
+  stack: CardStack,
+  body: readonly Line[],
+  { width, height, now }: CardSize,
+): CardView | undefined {
   const current = openCardOf(stack);
   if (current === undefined || height < 1) return undefined;
   const { card, open } = current;
   const columns = bodyWidth(width);
   const written = open.writing ? writtenLines(open, columns) : undefined;
-  const head = headLines(stack, card, columns).slice(0, height >= 12 ? 2 : 1);
+  const head = headLines(stack, card, columns, now).slice(0, height >= 12 ? 2 : 1);
   const foot = height >= 8 ? [footLine(card, open, columns)] : [];
   const fixed = head.length + foot.length + (written?.lines.length ?? 0);
   const least = Math.max(1, Math.min(5, height - fixed));
@@ -134,7 +142,7 @@ function whereLine({ from, to, lines }: ShownLines): Line {
 }
 
 /** The kind of request, its position among the waiting ones, and its stage, tool, attempt, turn, proposal and branch. */
-function headLines(stack: CardStack, card: Card, columns: number): readonly Line[] {
+function headLines(stack: CardStack, card: Card, columns: number, now: number): readonly Line[] {
   const { request } = card;
   const waiting = waitingCards(stack);
   const position = waiting.findIndex((one) => one.key === card.key) + 1;
@@ -143,9 +151,17 @@ function headLines(stack: CardStack, card: Card, columns: number): readonly Line
   const parts = askerOf(request);
   const line: Line = [
     { text: `${mark} ${KIND_NAMES[request.kind]}${count}`, style: "heading" },
+    ...timeOf(request, now),
     ...parts.map((part, index): Span => ({ text: ` · ${part}`, style: index < 2 ? "strong" : "plain" })),
   ];
   return wrap(line, columns, 2);
+}
+
+/** How long a question with a deadline can still be answered. */
+function timeOf({ body }: Card["request"], now: number): Line {
+  const until = timeAt(body, "until");
+  if (until === undefined) return [];
+  return [{ text: until <= now ? " · time is up" : ` · ${timeLeft(until, now)} left`, style: "notice" }];
 }
 
 /** The stage and tool of a request, and its position in the run. */

@@ -1,4 +1,4 @@
-import type { RunHost, RunSummary } from "@sluice/core";
+import type { JsonObject, RunHost, RunSummary } from "@sluice/core";
 import {
   type ExecutionView,
   elapsed,
@@ -9,6 +9,8 @@ import {
   span,
   stateLabel,
   symbolOf,
+  timeLeft,
+  workedMs,
 } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
@@ -46,24 +48,30 @@ export const runs: Command = {
       return;
     }
     const listed = newest.slice(0, MAX_RUNS);
-    const cells = await Promise.all(listed.map((run) => cellsOf(run, store.host)));
-    const rows = fixedRows(() => columns(cells));
+    const started = await Promise.all(listed.map((run) => startOf(run, store.host)));
+    // What sleeps counts down while the list is open.
+    const lines = (): readonly Line[] => columns(listed.map((run, at) => cellsOf(run, started[at], app.now())));
+    const rows: Rows = { ...fixedRows(lines), slice: (from, to) => lines().slice(from, to) };
+    const ticks = listed.some(({ status, wakeAt }) => status === "suspended" && wakeAt !== undefined);
     const title = newest.length > MAX_RUNS ? `The newest ${MAX_RUNS} runs` : `Runs (${newest.length})`;
-    app.show(createViewer(title, rows, { selectable: true }), (row) => {
+    app.show(createViewer(title, rows, { selectable: true, ticks }), (row) => {
       const chosen = listed[row];
       if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.runId)));
     });
   },
 };
 
-async function cellsOf(run: RunSummary, host: RunHost): Promise<readonly Line[]> {
-  // An unreadable journal must not hide the others.
-  const started = await readRunStarted(host, run.runId).catch(() => undefined);
+/** An unreadable journal must not hide the others. */
+async function startOf({ runId }: RunSummary, host: RunHost): Promise<JsonObject | undefined> {
+  return await readRunStarted(host, runId).catch(() => undefined);
+}
+
+function cellsOf(run: RunSummary, started: JsonObject | undefined, now: number): readonly Line[] {
   const pipeline = textAt(started, "pipeline") || "(unreadable)";
   const origin = originOf(started);
   return [
     [spanOf(run.runId, "accent")],
-    [spanOf(statusOf(run), STYLES[run.status])],
+    [spanOf(statusOf(run, now), STYLES[run.status])],
     [spanOf(moment(run.createdAt), "dim")],
     [spanOf(oneLine(pipeline, 24))],
     [
@@ -73,8 +81,10 @@ async function cellsOf(run: RunSummary, host: RunHost): Promise<readonly Line[]>
   ];
 }
 
-function statusOf({ status, suspended, owner = "?" }: RunSummary): string {
+function statusOf({ status, suspended, owner = "?", wakeAt }: RunSummary, now: number): string {
+  const wake = wakeAt === undefined ? "" : wakeAt <= now ? "due" : `wakes in ${timeLeft(wakeAt, now)}`;
   if (status === "running") return `running in ${oneLine(owner, 30)}`;
+  if (suspended === "sleeping") return `☾ sleeping${wake === "" ? "" : ` · ${wake}`}`;
   return suspended === "waiting" ? `${status} (waits)` : status;
 }
 
@@ -223,7 +233,7 @@ function isWanted({ item, stateId, status, endedAt }: ExecutionView, words: stri
 const LONGEST_KEY = 48;
 
 function itemCells(execution: ExecutionView, now: number): readonly Line[] {
-  const { item, stateId, status, turns, usage, startedAt, endedAt, fault } = execution;
+  const { item, stateId, status, turns, usage, fault } = execution;
   const { sign, word, style } = symbolOf(status);
   return [
     [span(`${sign} ${word}`, style)],
@@ -233,7 +243,7 @@ function itemCells(execution: ExecutionView, now: number): readonly Line[] {
     ],
     [span(count(turns, "turn"), "dim")],
     [span(moneyOf(usage), "dim")],
-    [span(elapsed((endedAt ?? now) - startedAt), "dim")],
+    [span(elapsed(workedMs(execution, now)), "dim")],
   ];
 }
 

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { interruptRun, sendMessage } from "@sluice/stages";
+import { interruptRun } from "@sluice/stages";
 import { type Line, spanOf, wrap } from "@sluice/view/text";
 import { type Command, type Steering, usageError } from "../app/command.ts";
 import type { KnownRun, StartIn } from "../app/engine.ts";
@@ -152,9 +152,7 @@ export const later: Command = {
   usage: "<message>",
   run: async (words, app) => {
     if (words.trim() === "") throw usageError("write /later <message>");
-    const { runId, host } = await app.named("");
-    const secrets = await app.engine.secretsToward(runId, host);
-    await sendMessage(host, runId, secrets.text(words), secrets.text(userName()), "followUp");
+    await app.send(await app.named(""), words, "followUp");
     app.say("sent; the next state that an agent runs reads it", "good");
   },
 };

@@ -15,6 +15,7 @@ import {
   sumOf,
   symbolOf,
   usageByModel,
+  workedMs,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
 import { columns, count, executionName, spending } from "@sluice/view/words";
@@ -47,7 +48,7 @@ const heading = (text: string): Line => [span(text, "dim")];
 const HEAD = ["", "STAGE", "TURNS", "IN", "OUT", "COST", "TIME"].map(heading);
 
 function stageCells(execution: ExecutionView, now: number): readonly Line[] {
-  const { status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
+  const { status, attempt, turns, turn, turnCap, usage } = execution;
   const { sign, style } = symbolOf(status);
   const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
   // The cap limits one attempt.
@@ -57,7 +58,7 @@ function stageCells(execution: ExecutionView, now: number): readonly Line[] {
     [span(stateLabel(executionName(execution))), ...tries],
     [span(`${turns}${cap}`)],
     ...amounts(usage),
-    [span(elapsed((endedAt ?? now) - startedAt))],
+    [span(elapsed(workedMs(execution, now)))],
   ];
 }
 

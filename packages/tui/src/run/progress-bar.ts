@@ -1,6 +1,7 @@
 import {
   type ExecutionView,
   elapsed,
+  executionKey,
   isUnfinished,
   type ListItems,
   listStatus,
@@ -14,10 +15,12 @@ import {
   stateLabel,
   stopsIn,
   symbolOf,
+  timeLeft,
   tokensOf,
+  workedMs,
 } from "@sluice/view";
 import { cut, type Line, pad, widthOf } from "@sluice/view/text";
-import { shortKey } from "@sluice/view/words";
+import { shortKey, textAt, timeAt } from "@sluice/view/words";
 
 export interface ProgressBarOptions {
   /** Columns; no row is wider. */
@@ -27,6 +30,20 @@ export interface ProgressBarOptions {
   readonly now: number;
   /** The key of the execution on screen, which ❯ marks. */
   readonly chosen?: string;
+}
+
+interface Drawing extends ProgressBarOptions {
+  /** When questions expire, by the execution that asks. */
+  readonly deadlines: ReadonlyMap<string, number>;
+}
+
+function deadlinesIn({ requests }: RunView): ReadonlyMap<string, number> {
+  return new Map(
+    requests.flatMap(({ runId, body }) => {
+      const [executionId, until] = [textAt(body, "executionId"), timeAt(body, "until")];
+      return until === undefined ? [] : [[executionKey(runId, executionId), until] as const];
+    }),
+  );
 }
 
 /**
@@ -44,9 +61,10 @@ const BETWEEN = " › ";
  * All states of a run with their symbols, active ones with details; branches of a fan-out are below each other. If there is
  * not enough room, details are shortened first, then states far from the active ones are omitted.
  */
-export function progressBar(view: RunView, options: ProgressBarOptions): readonly Line[] {
-  const { width, maxRows, chosen } = options;
+export function progressBar(view: RunView, given: ProgressBarOptions): readonly Line[] {
+  const { width, maxRows, chosen } = given;
   if (width < 1 || maxRows < 1) return [];
+  const options = { ...given, deadlines: deadlinesIn(view) };
   const stations = railOf(view);
   const at = nearest(stations, view, chosen);
   const cellsAt = (level: Level): readonly Cell[] =>
@@ -75,11 +93,7 @@ interface Cell {
 }
 
 /** The cells in rows if they fit: around one with several rows side by side, others wrapped. `at` is the active one. */
-function placed(
-  cells: readonly Cell[],
-  at: number,
-  { width, maxRows }: ProgressBarOptions,
-): readonly Line[] | undefined {
+function placed(cells: readonly Cell[], at: number, { width, maxRows }: Drawing): readonly Line[] | undefined {
   const near = cells[at];
   if (near === undefined || near.rows.length < 2) {
     const rows = rowsOf(cells, width);
@@ -96,7 +110,7 @@ function placed(
 }
 
 /** As many stations around the active one as fit, and how many are omitted on either side. */
-function windowOf(cells: readonly Cell[], at: number, options: ProgressBarOptions): readonly Line[] | undefined {
+function windowOf(cells: readonly Cell[], at: number, options: Drawing): readonly Line[] | undefined {
   const last = cells.length - 1;
   const shown = (from: number, to: number): readonly Line[] | undefined => {
     if (from < 0 || to > last) return undefined;
@@ -149,7 +163,7 @@ function more(count: number): Cell {
 }
 
 /** Branches are below each other if there are several rows for them. */
-function cellOf(station: RailStation, level: Level, rows: number, options: ProgressBarOptions): Cell {
+function cellOf(station: RailStation, level: Level, rows: number, options: Drawing): Cell {
   if (station.kind === "stop") return cell([lineOf(station.stop, level, options)]);
   if (station.kind === "list") return { ...cell(listRows(station, level, rows, options)), isHeaded: true };
   if (rows > 1) return cell(bracketed(stopRows(station.stops, level, rows, options), "┌ "));
@@ -158,12 +172,7 @@ function cellOf(station: RailStation, level: Level, rows: number, options: Progr
 }
 
 /** Stops below each other; if not all fit, active ones come first. */
-function stopRows(
-  stops: readonly StateStop[],
-  level: Level,
-  rows: number,
-  options: ProgressBarOptions,
-): readonly Line[] {
+function stopRows(stops: readonly StateStop[], level: Level, rows: number, options: Drawing): readonly Line[] {
   const room = stops.length <= rows ? rows : rows - 1;
   const activeFirst = stops.toSorted((a, b) => Number(isActive(b)) - Number(isActive(a)));
   const chosen = new Set(activeFirst.slice(0, room));
@@ -184,7 +193,7 @@ function listRows(
   { stop, items }: Extract<RailStation, { readonly kind: "list" }>,
   level: Level,
   rows: number,
-  options: ProgressBarOptions,
+  options: Drawing,
 ): readonly Line[] {
   const { executions } = items;
   const head = listLine(stop, items, level);
@@ -221,7 +230,7 @@ function listLine({ id, visits }: StateStop, items: ListItems, level: Level): Li
   ];
 }
 
-function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptions): Line {
+function lineOf(stop: StateStop, level: Level, { now, chosen, deadlines }: Drawing): Line {
   const { execution, visits, id } = stop;
   const status = execution?.status ?? finalStatus(stop);
   const { sign, word, style } = symbolOf(status);
@@ -231,8 +240,10 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
   const label = level === 3 && !isNear && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
   const nameStyle = isChosen ? "selected" : status === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
   // A state that waits or retries keeps its word as long as any word fits.
-  const isTrouble = isActive(stop) && execution?.status !== "running" && level < 3;
+  const isTrouble = isActive(stop) && execution?.status !== "running" && execution?.status !== "sleeping" && level < 3;
   const facts = execution === undefined || !isNear || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
+  const until = execution === undefined || !isNear || level === 3 ? undefined : deadlines.get(execution.key);
+  const deadline = until === undefined ? [] : [deadlineText(until, level, now)];
   return [
     ...(isChosen ? [span("❯", "accent")] : []),
     span(sign, style),
@@ -240,7 +251,7 @@ function lineOf(stop: StateStop, level: Level, { now, chosen }: ProgressBarOptio
     ...label.map(({ text }) => span(text, nameStyle)),
     ...(visits > 1 ? [span(` ×${visits}`, "dim")] : []),
     ...(level === 0 || isTrouble ? [span(` ${word}`, style)] : []),
-    ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
+    ...[...deadline, ...facts].map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
   ];
 }
 
@@ -252,7 +263,7 @@ function finalStatus({ final }: StateStop): ExecutionView["status"] | undefined 
 
 /** Details of an execution: level 0 with words, 1 abbreviated, 2 only turn and time. */
 function factsOf(execution: ExecutionView, level: Level, now: number): readonly string[] {
-  const { attempt, turn, turnCap, usage, startedAt, endedAt, status } = execution;
+  const { attempt, turn, turnCap, usage, status, nextWakeAt } = execution;
   if (level > 2 || (level === 2 && !isUnfinished(status))) return [];
   const cap = turnCap === undefined ? "" : level === 0 ? ` of ${turnCap}` : `/${turnCap}`;
   const tokens = tokensOf(usage);
@@ -261,9 +272,20 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
     turn > 0 ? `${level === 0 ? "turn " : ""}${turn}${cap}` : "",
     level < 2 && tokens > 0 ? `${shortCount(tokens)}${level === 0 ? " tokens" : ""}` : "",
     level < 2 ? moneyOf(usage) : "",
-    elapsed((endedAt ?? now) - startedAt),
+    // A state that sleeps shows when it continues: the time that it worked does not change.
+    nextWakeAt === undefined ? elapsed(workedMs(execution, now)) : wakeText(nextWakeAt, level, now),
   ];
   return facts.filter((fact) => fact !== "");
+}
+
+function wakeText(wakeAt: number, level: Level, now: number): string {
+  if (wakeAt <= now) return "wakes";
+  return `${level === 0 ? "wakes in " : ""}${timeLeft(wakeAt, now)}`;
+}
+
+function deadlineText(until: number, level: Level, now: number): string {
+  if (until <= now) return "time is up";
+  return `${timeLeft(until, now)}${level === 0 ? " left" : ""}`;
 }
 
 /** The stops of a station; of a list, one for each item that began. */

@@ -1,6 +1,7 @@
 import { type BoundaryItem, span, stateLabel, type TranscriptItem } from "@sluice/view";
 import { cut, fold, type Line, markdown, type Style, spanOf, wrap } from "@sluice/view/text";
 import { callCard } from "./call-card.ts";
+import { answerRows, commandRows, searchableCommand } from "./kind-rows.ts";
 import { textBlock } from "./text-block.ts";
 
 export interface ItemOptions {
@@ -47,11 +48,17 @@ function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
       return boundaryLines(item, options.width);
     case "call":
       return callCard(item, options);
+    case "command":
+      return commandRows(item, options);
+    case "answer":
+      return answerRows(item, options);
   }
 }
 
 /** The text that a search covers, also if it is folded. */
 export function searchable(item: TranscriptItem): string {
+  if (item.kind === "command") return searchableCommand(item);
+  if (item.kind === "answer") return JSON.stringify(item.value);
   if (item.kind !== "call") return item.text;
   const { tool, input, output, summary = "", why = "" } = item;
   const parts = [tool, summary, why, input === undefined ? "" : JSON.stringify(input)];
@@ -60,7 +67,7 @@ export function searchable(item: TranscriptItem): string {
 
 /** Whether folding hides anything of an item. */
 export function isFoldable({ kind }: TranscriptItem): boolean {
-  return kind === "call" || kind === "reasoning";
+  return kind === "call" || kind === "reasoning" || kind === "command" || kind === "answer";
 }
 
 /** The rows of a folded item if they are known without a layout: a call without a reason is one row. */

@@ -1,5 +1,15 @@
-import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
-import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
+import {
+  type ExecutionView,
+  moneyOf,
+  type RunView,
+  shortCount,
+  stateLabel,
+  symbolOf,
+  timeLeft,
+  tokensOf,
+} from "@sluice/view";
+import { cleanInline, cut, headOf, type Line, type Span, spanOf, wrap } from "@sluice/view/text";
+import { count } from "@sluice/view/words";
 import type { AppState } from "../app/app-state.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
 import { type FrameSize, topOf, type Viewer } from "../app/overlay/viewer.ts";
@@ -9,6 +19,7 @@ import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from ".
 import { openCardOf, waitingCards } from "../cards/card-stack.ts";
 import { render } from "../composer/editing/render.ts";
 import { endBelow } from "../run/end-rows.ts";
+import { commandRows } from "../run/kind-rows.ts";
 import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
 import { TranscriptWindow } from "../run/transcript-window.ts";
@@ -27,7 +38,7 @@ const LIVE_ROWS = 12;
 const BAR_ROWS = 5;
 const COMPOSER_ROWS = 12;
 /** The parts that get rows first. */
-const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "progress", "viewer", "main"];
+const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "sent", "progress", "viewer", "main"];
 
 /** Lays out frames from the state of the app, and caches expensive layouts. */
 export class FrameRenderer {
@@ -62,6 +73,8 @@ export class FrameRenderer {
     }
     if (state.notices.length > 0) parts.push(fixedPart("notices", state.notices, width));
     if (question !== undefined) parts.push(questionPart(question, { width, height }));
+    const unread = sentLines(state);
+    if (unread.length > 0) parts.push(fixedPart("sent", unread, width));
     const current = openCardOf(cards);
     if (current !== undefined && question === undefined && viewer === undefined) {
       this.#bodies.keep(cards.cards);
@@ -74,7 +87,7 @@ export class FrameRenderer {
         least: 3,
         most: cardHeight(cards, body),
         lines: (room) => {
-          card = cardLines(cards, body, { width, height: room });
+          card = cardLines(cards, body, { width, height: room, now: state.now });
           return card?.lines ?? [];
         },
         cursor: () => card?.cursor,
@@ -124,8 +137,12 @@ export class FrameRenderer {
   }
 
   #liveLines(execution: ExecutionView, width: number): readonly Line[] {
-    const { live, key, stateId, status } = execution;
-    if (live === undefined) return [];
+    const { live, key, stateId, status, items } = execution;
+    if (live === undefined) {
+      // A command streams nothing, and is not final before it ends.
+      const last = items.at(items.length - 1);
+      return last?.kind === "command" && last.state === "running" ? commandRows(last, { width, folded: true }) : [];
+    }
     if (this.#live?.key !== key || this.#live.width !== width) this.#live = { key, width, rows: new LiveRows(width) };
     const head: Line = [
       { text: `${symbolOf(status).sign} ${stateLabel(stateId)}`, style: "accent" },
@@ -203,9 +220,8 @@ function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
 }
 
 function composerPart(state: AppState, hidden: boolean): Part {
-  const { composer, size, view, viewer } = state;
-  const placeholder =
-    view !== undefined && view.endedAt === undefined ? "a message for the next turn, or / for commands" : PLACEHOLDER;
+  const { composer, size, viewer } = state;
+  const placeholder = placeholderFor(state);
   const whole = render(composer, { width: size.width, maxRows: COMPOSER_ROWS, placeholder });
   const rendered = (room: number): ReturnType<typeof render> =>
     room >= whole.lines.length ? whole : render(composer, { width: size.width, maxRows: room, placeholder });
@@ -219,6 +235,28 @@ function composerPart(state: AppState, hidden: boolean): Part {
   };
 }
 
+function placeholderFor({ view }: AppState): string {
+  if (view === undefined || view.endedAt !== undefined) return PLACEHOLDER;
+  if (view.unattended === true) return "/resume continues the run; a message waits until then";
+  const reader = view.status === "sleeping" ? "the next agent" : "the next turn";
+  return `a message for ${reader}, or / for commands`;
+}
+
+/** Messages that are shown while no model has read them. */
+const MOST_SENT = 2;
+/** UTF-16 units of each. */
+const LONGEST_SENT = 200;
+
+function sentLines({ sent, size }: AppState): readonly Line[] {
+  const left = sent.length - MOST_SENT;
+  const more: readonly Line[] = left > 0 ? [[{ text: `  … and ${count(left, "older message")}`, style: "dim" }]] : [];
+  const shown = sent.slice(-MOST_SENT).map(({ text }): Line => {
+    const line: Line = [{ text: "❯ not read yet: ", style: "notice" }, spanOf(headOf(text, LONGEST_SENT), "dim")];
+    return cut(line, size.width);
+  });
+  return [...more, ...shown];
+}
+
 /** Shown if requests wait and no card is open. */
 function waitingLine({ cards, viewer, question, size }: AppState): Line | undefined {
   const waiting = waitingCards(cards).length;
@@ -230,7 +268,7 @@ function waitingLine({ cards, viewer, question, size }: AppState): Line | undefi
   ];
 }
 
-function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
+function statusLine({ view, flags, others, busy, quitting, now }: AppState): Line {
   if (quitting) return [{ text: "suspending the runs …", style: "notice" }];
   const parts: Span[] = [];
   const add = (text: string, style: Span["style"] = "dim"): void => {
@@ -250,12 +288,20 @@ function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);
     add(moneyOf(view.usage));
+    add(wakeText(view, now), "notice");
     if (view.denied.length > 0) add(`${view.denied.length} denied`, "notice");
   }
   const more = others.filter(({ endedAt }) => endedAt === undefined).length;
   if (more > 0) add(more === 1 ? "1 more run" : `${more} more runs`);
   add("/help");
   return parts;
+}
+
+/** When a run that sleeps continues, and what wakes it. */
+function wakeText({ status, wakeAt, unattended }: RunView, now: number): string {
+  if (status !== "sleeping" || wakeAt === undefined) return "";
+  const time = wakeAt <= now ? "due" : `wakes in ${timeLeft(wakeAt, now)}`;
+  return `☾ ${time}${unattended === true ? ", by sluice wake or /resume" : ""}`;
 }
 
 /** Without the folder of a script or cassette. */

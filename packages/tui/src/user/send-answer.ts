@@ -8,7 +8,7 @@ import {
   type RunHost,
   type SignalOutcome,
 } from "@sluice/core";
-import { checkAnswer, type SecretFilter } from "@sluice/core/runtime";
+import { checkAnswer, numberField, type SecretFilter } from "@sluice/core/runtime";
 import { rootOf } from "@sluice/view/words";
 
 /** A typed answer, or what is wrong with it. */
@@ -63,11 +63,13 @@ export function answerPayload({ digest }: OpenRequest, answer: Answer): JsonObje
 /** Sends an answer to the process that owns the request's run. */
 export async function sendAnswer(
   host: RunHost,
-  { runId, requestId, digest }: OpenRequest,
+  { runId, requestId, digest, body }: OpenRequest,
   payload: JsonObject,
   by: string,
 ): Promise<SignalOutcome> {
-  return await host.signal(runId, { name: `request/${requestId}`, payload, digest, by });
+  const until = numberField(body, "until");
+  const message = { name: `request/${requestId}`, payload, digest, by, ...(until === undefined ? {} : { until }) };
+  return await host.signal(runId, message);
 }
 
 /** Masks known secrets in an answer, which a store keeps verbatim. */
@@ -95,5 +97,7 @@ export function refusalOf(outcome: Exclude<SignalOutcome, "accepted">, requestId
       return `not accepted: the content of ${requestId} changed; look again`;
     case "unknown":
       return `not accepted: ${requestId} is no longer open`;
+    case "expired":
+      return `not accepted: the deadline of ${requestId} has passed`;
   }
 }

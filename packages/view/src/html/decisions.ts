@@ -1,7 +1,7 @@
 import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
-import type { DecidedRow } from "../words/decision-table.ts";
+import type { ConsideredTarget, DecidedRow } from "../words/decision-table.ts";
 import { executionName } from "../words/describe-event.ts";
 import { hopTarget, type RouteView } from "../words/route-lines.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
@@ -88,13 +88,43 @@ export function routesMarkup({ routes }: RunView, anchors: ReadonlyMap<string, s
       shortText(route.why, LONGEST),
     ];
   };
-  return table("Routes, and what decided them", heads, routes, cells, rowsMarkup);
+  return table("Routes, and what decided them", heads, routes, cells, belowRoute);
+}
+
+/** Folded below a decision: the rows that it looked at, or the targets that a model had. */
+function belowRoute(route: RouteView): Markup | undefined {
+  return route.considered.length > 0 ? consideredMarkup(route) : rowsMarkup(route);
+}
+
+const TARGET_SIGNS: Readonly<Record<ConsideredTarget["verdict"], readonly [sign: string, tone: string]>> = {
+  chosen: ["✔", "good"],
+  refused: ["✖", "bad"],
+  "not chosen": ["○", "faint"],
+};
+
+function consideredMarkup({ considered }: RouteView): Markup {
+  const heads = ["target", "verdict", "why"];
+  const body = considered.slice(0, MOST_ROWS).map(({ to, verdict, why }) => {
+    const [sign, tone] = TARGET_SIGNS[verdict];
+    const cells = [
+      shortText(to, LONGEST_EVENT),
+      html`<span class="${tone}">${sign} ${verdict}</span>`,
+      shortText(why, LONGEST),
+    ];
+    return html`<tr>${cells.map((cell) => html`<td>${cell}</td>`)}</tr>\n`;
+  });
+  const left = considered.length - body.length;
+  const rest = left > 0 ? html`<tr><td colspan="${heads.length}">${cutNote(count(left, "target"))}</td></tr>` : NOTHING;
+  const summary = `${count(considered.length, "target")} considered`;
+  return html`<details><summary>${summary}</summary><div class="scroll" tabindex="0"><table class="rows"><thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead><tbody>
+${body}${rest}</tbody></table></div></details>`;
 }
 
 /** UTF-16 units of an event's name, and of a condition. */
 const LONGEST_EVENT = 200;
 
-function targetMarkup({ outcome, hop, approved }: RouteView): Markup {
+function targetMarkup({ outcome, hop, approved, named }: RouteView): Markup {
+  if (named !== undefined) return html`<span class="bad">✖ refused</span> ${shortText(named, LONGEST_EVENT)}`;
   if (hop === undefined) return html`<span class="bad">✖ ${outcome === "stayed" ? "stayed" : "rejected"}</span>`;
   return html`${exact(hopTarget(hop))}${approved ? html` <span class="good">✔ approved</span>` : NOTHING}`;
 }

@@ -77,6 +77,7 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
+    ...(view.wakeAt === undefined ? [] : [["wakes at", html`${moment(view.wakeAt)}`] as const]),
     ["models", known.length === 0 ? html`none` : exact(known.join(", "))],
     ["people", people.length === 0 ? html`none` : exact(people.join(", "))],
     ["mode", exact(mode)],
@@ -124,6 +125,16 @@ export function inputMarkup({ input = null, task }: RunView): Markup {
 }
 
 export function resultMarkup(view: RunView): Markup {
+  return html`${outcomeMarkup(view)}${lastWordMarkup(view)}`;
+}
+
+function lastWordMarkup({ lastWord }: RunView): Markup {
+  if (lastWord === undefined) return NOTHING;
+  const asks = lastWord.asksForRun ? html`<p class="notice">It asks for another run.</p>` : NOTHING;
+  return html`<h3>What the orchestrator says</h3>${textBlock(lastWord.text, LONGEST_ERROR)}${asks}`;
+}
+
+function outcomeMarkup(view: RunView): Markup {
   const { status, output, error } = view;
   if (isWithheld(view)) {
     const code = error === undefined ? NOTHING : html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>`;

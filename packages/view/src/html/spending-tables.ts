@@ -3,7 +3,7 @@ import { usageByModel } from "../projection/execution-reducer.ts";
 import { type ExecutionGroup, flatGroupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { RunView } from "../projection/run-view.ts";
 import { executionName } from "../words/describe-event.ts";
-import { moneyOf } from "../words/symbols.ts";
+import { moneyOf, workedMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMarkup } from "./markup/status.ts";
@@ -25,7 +25,7 @@ export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, strin
       html`${execution.attempt}`,
       html`${execution.turns}${execution.turnCap === undefined ? "" : ` (cap ${execution.turnCap})`}`,
       ...amounts(execution.usage),
-      html`${milliseconds((execution.endedAt ?? updatedAt) - execution.startedAt)}`,
+      html`${milliseconds(workedMs(execution, updatedAt))}`,
     ];
   });
   const models = table("Usage by model", ["model", "#turns", ...USAGE], usageByModel(executions), (spent) => [

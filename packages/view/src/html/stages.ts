@@ -1,6 +1,7 @@
 import { childStatus, type ExecutionGroup, groupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
 import { executionName } from "../words/describe-event.ts";
+import { workedMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMark } from "./markup/status.ts";
@@ -125,11 +126,14 @@ function itemName({ item, stateId }: ExecutionView): Markup {
   return exact(item ?? stateId);
 }
 
-function factsOf({ attempt, turns, usage, startedAt, endedAt }: ExecutionView, end: number): readonly string[] {
+function factsOf(execution: ExecutionView, end: number): readonly string[] {
+  const { attempt, turns, turnCap, usage, sleeps } = execution;
   return [
     ...(attempt > 1 ? [count(attempt, "attempt")] : []),
-    count(turns, "turn"),
-    milliseconds((endedAt ?? end) - startedAt),
+    // A state without a model has none.
+    ...(turns > 0 || turnCap !== undefined ? [count(turns, "turn")] : []),
+    milliseconds(workedMs(execution, end)),
+    ...(sleeps > 0 ? [count(sleeps, "sleep")] : []),
     ...(turns > 0 ? [spending(usage)] : []),
   ];
 }
@@ -147,7 +151,7 @@ interface StageOptions {
 }
 
 function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isItem, isInside }: StageOptions): Markup {
-  const { status, startedAt, fork, tools, fault, key, handles, interrupted } = execution;
+  const { status, startedAt, fork, tools, fault, key, handles, interrupted, nextWakeAt } = execution;
   const { sign, word, tone } = statusMark(status);
   const facts = factsOf(execution, end);
   const envelope = tools === undefined ? [] : [`envelope: ${tools.length === 0 ? "no tools" : tools.join(", ")}`];
@@ -157,7 +161,10 @@ function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isI
     ...(interrupted === undefined ? [] : [`waits for ${interrupted.by}, which handles ${interrupted.interrupt}`]),
   ];
   const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
-  const notes = [`from ${moment(startedAt)}`, ...envelope, ...detours, ...join].map((note) => html`<li>${note}</li>`);
+  const wake = nextWakeAt === undefined ? [] : [`wakes at ${moment(nextWakeAt)}`];
+  const notes = [`from ${moment(startedAt)}`, ...wake, ...envelope, ...detours, ...join].map(
+    (note) => html`<li>${note}</li>`,
+  );
   return html`<details class="stage" id="${anchor}" data-stage="${key}"${isOpen ? html` open` : NOTHING}>
 <summary><h3><span class="${tone}">${sign}</span> ${isItem ? itemName(execution) : exact(executionName(execution))} <span class="${tone}">${word}</span></h3> <span class="faint">${facts.join(" · ")}</span></summary>
 <ul class="facts">${notes}</ul>

@@ -90,7 +90,7 @@ function laneMarkup({ name, how, startedAt, endedAt, fork, mark }: Row, { spans,
   const { sign, word, tone } = mark;
   const to = endedAt ?? end;
   const x1 = scale.at(startedAt);
-  const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
+  const sums = (["model", "tool", "person", "sleep"] as const).flatMap((kind) => {
     const ms = sumOf(spans.filter((span) => span.kind === kind));
     return ms === 0 ? [] : [`${kind} ${milliseconds(ms)}`];
   });
@@ -103,7 +103,9 @@ function laneMarkup({ name, how, startedAt, endedAt, fork, mark }: Row, { spans,
 
 /** The kinds in the order they are drawn, with the position of their bars in a lane. */
 const KINDS = [
+  { kind: "unknown", y: 1, height: 26 },
   { kind: "suspended", y: 1, height: 26 },
+  { kind: "sleep", y: 1, height: 26 },
   { kind: "interrupted", y: 1, height: 26 },
   { kind: "person", y: 1, height: 26 },
   { kind: "pause", y: 4, height: 9 },
@@ -117,7 +119,7 @@ function barsOf(spans: readonly Span[], scale: TimeScale, from: number): readonl
       .filter((span) => span.kind === kind)
       .map((span) => ({ ...span, x1: scale.at(span.from), x2: scale.at(span.to) }))
       // The run can be suspended before the execution starts.
-      .filter(({ x2 }) => kind !== "suspended" || x2 > from);
+      .filter(({ x2 }) => (kind !== "suspended" && kind !== "unknown") || x2 > from);
     return merged(bars).map(({ x1, x2, label, from: start, to }) =>
       bar(kind, Math.max(from, x1), x2, y, height, `${label}, ${milliseconds(to - start)}`),
     );
@@ -157,6 +159,8 @@ function rounded(number: number): number {
 /** Hatches, so that kinds differ by more than colour. */
 const PATTERNS = html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs>
 <pattern id="hatch-person" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M0 0V6"/></pattern>
+<pattern id="hatch-sleep" width="8" height="8" patternUnits="userSpaceOnUse"><rect width="8" height="8"/><path d="M0 0L8 8"/></pattern>
+<pattern id="hatch-unknown" width="6" height="6" patternUnits="userSpaceOnUse"><rect width="6" height="6"/><path d="M0 0L6 6M6 0L0 6"/></pattern>
 <pattern id="hatch-suspended" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5"/><path d="M0 2H2"/></pattern>
 </defs></svg>
 `;
@@ -165,5 +169,5 @@ function legend({ cut }: TimeScale): Markup {
   const sample = (name: string, words: string): Markup =>
     html`<li><svg viewBox="0 0 22 12" width="22" height="12" aria-hidden="true"><rect class="${name}" x="1" y="1" width="20" height="10"/></svg> ${words}</li>`;
   const gaps = cut.map(({ from, to }) => milliseconds(to - from)).join(", ");
-  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("suspended", "suspended")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
+  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("sleep", "asleep")}${sample("suspended", "suspended")}${sample("unknown", "not recorded")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
 }

@@ -1,6 +1,7 @@
-import type { BoundaryItem, ExecutionView, TranscriptItem, TurnView } from "../projection/run-view.ts";
+import type { BoundaryItem, CommandView, ExecutionView, TranscriptItem, TurnView } from "../projection/run-view.ts";
 import { count, milliseconds, spending } from "../words/words.ts";
 import { callMarkup } from "./call.ts";
+import { answerMarkup, attemptsMarkup, commandMarkup } from "./kind-items.ts";
 import { exact, html, joined, type Markup, NOTHING } from "./markup/markup.ts";
 import { prose } from "./markup/prose.ts";
 import { cutNote, shortText, textBlock } from "./markup/texts.ts";
@@ -11,15 +12,34 @@ const LONGEST_NOTE = 1_000;
 /** The share of the room for the beginning; the rest is for the end. */
 const BEGINNING = 0.7;
 
+/** The attempts of a poll are one table. */
+type ShownItem = TranscriptItem | { readonly kind: "attempts"; readonly attempts: readonly CommandView[] };
+
+function withAttempts(items: Iterable<TranscriptItem>): readonly ShownItem[] {
+  const shown: ShownItem[] = [];
+  let attempts: CommandView[] = [];
+  for (const item of items) {
+    if (item.kind !== "command" || !item.isPoll) shown.push(item);
+    else {
+      if (attempts.length === 0 || shown.at(-1)?.kind !== "attempts") {
+        attempts = [];
+        shown.push({ kind: "attempts", attempts });
+      }
+      attempts.push(item);
+    }
+  }
+  return shown;
+}
+
 /** A transcript in about `most` UTF-16 units of HTML: of a longer one, the beginning and the end. */
 export function transcript({ key, items: all, turnLog }: ExecutionView, most: number): Markup {
-  const items = [...all];
+  const items = withAttempts(all);
   const turns = new Map(turnLog.map((turn) => [turnKey(turn), turn]));
-  const firstOf = new Map<TranscriptItem, string>();
+  const firstOf = new Map<ShownItem, string>();
   let current = "";
   for (const item of items) {
     // Notes belong to no turn, and what comes before the first turn needs no heading.
-    if (item.kind === "boundary" || turnKey(item) === current) continue;
+    if (!("turn" in item) || turnKey(item) === current) continue;
     current = turnKey(item);
     if (item.turn > 0) firstOf.set(item, current);
   }
@@ -27,7 +47,7 @@ export function transcript({ key, items: all, turnLog }: ExecutionView, most: nu
     const item = items[index];
     if (item === undefined) return NOTHING;
     const turn = firstOf.get(item);
-    const head = turn === undefined || item.kind === "boundary" ? NOTHING : turnHead(item.turn, turns.get(turn));
+    const head = turn === undefined || !("turn" in item) ? NOTHING : turnHead(item.turn, turns.get(turn));
     return html`${head}${itemMarkup(item, key)}`;
   };
   const head: Markup[] = [];
@@ -48,10 +68,10 @@ export function transcript({ key, items: all, turnLog }: ExecutionView, most: nu
   return html`${head}${leftOut(items.slice(next, end))}${tail}`;
 }
 
-function leftOut(items: readonly TranscriptItem[]): Markup {
+function leftOut(items: readonly ShownItem[]): Markup {
   if (items.length === 0) return NOTHING;
   const calls = items.filter(({ kind }) => kind === "call").length;
-  const turns = new Set(items.flatMap((item) => (item.kind === "boundary" ? [] : [turnKey(item)]))).size;
+  const turns = new Set(items.flatMap((item) => ("turn" in item ? [turnKey(item)] : []))).size;
   const parts = [
     count(turns, "turn"),
     count(calls, "call"),
@@ -76,8 +96,14 @@ function turnHead(number: number, turn: TurnView | undefined): Markup {
   return html`<h5>Turn ${number} <span class="faint">${facts.join(" · ")}</span></h5>\n`;
 }
 
-function itemMarkup(item: TranscriptItem, executionKey: string): Markup {
+function itemMarkup(item: ShownItem, executionKey: string): Markup {
   switch (item.kind) {
+    case "attempts":
+      return attemptsMarkup(item.attempts);
+    case "command":
+      return commandMarkup(item);
+    case "answer":
+      return answerMarkup(item);
     case "text":
       return html`${prose(item.text, LONGEST_TEXT)}\n`;
     case "reasoning":

@@ -15,16 +15,19 @@ import type { Hop, RouteView } from "../words/route-lines.ts";
  * that may quote it. Names that the pipeline declares, times, amounts, verdicts and codes remain.
  */
 export function withoutBodies(view: RunView): RunView {
-  const { input: _input, output: _output, error, requests, spans, ...rest } = view;
+  const { input: _input, output: _output, lastWord: _said, error, requests, spans, ...rest } = view;
   const declared = new Set([view, ...view.invoked].flatMap(({ rows }) => rows.flatMap(({ event }) => event ?? [])));
   const eventIn = (event: string): string => (event === "" || declared.has(event) ? event : "another event");
+  const states = new Set([view, ...view.invoked].flatMap((one) => one.states.map(({ id }) => id)));
+  const stateIn = (state: string): string => (states.has(state) ? state : "another state");
   return {
     ...rest,
     task: "",
     ...(error === undefined ? {} : { error: { code: error.code, message: "" } }),
     executions: view.executions.map(executionWithout),
     decisions: view.decisions.map(decisionWithout),
-    routes: view.routes.map((route) => routeWithout(route, eventIn)),
+    routes: view.routes.map((route) => routeWithout(route, eventIn, stateIn)),
+    messages: view.messages.map((message) => ({ ...message, text: "" })),
     path: view.path.map((hop) => hopWithout(hop, eventIn)),
     requests: requests.map((request) => ({
       ...request,
@@ -72,6 +75,10 @@ function itemWithout(item: TranscriptItem): readonly TranscriptItem[] {
     case "reasoning":
     case "message":
       return [];
+    case "answer":
+      return [];
+    case "command":
+      return [{ ...item, words: item.words.slice(0, 1), why: "", stdout: "", stderr: "", files: [], isWithheld: true }];
     case "boundary":
       return [noteWithout(item)];
     case "call":
@@ -111,11 +118,17 @@ function hopWithout(hop: Hop, eventIn: (event: string) => string): Hop {
 }
 
 /** A reason may quote the values that a condition compared. */
-function routeWithout(route: RouteView, eventIn: (event: string) => string): RouteView {
-  const { hop, event } = route;
+function routeWithout(
+  route: RouteView,
+  eventIn: (event: string) => string,
+  stateIn: (state: string) => string,
+): RouteView {
+  const { hop, event, named } = route;
   const rows = route.rows.map((row) => (row.verdict === "did not fire" ? { ...row, why: "" } : row));
   const own = hop === undefined ? {} : { hop: hopWithout(hop, eventIn) };
-  return { ...route, ...own, event: eventIn(event), rationale: "", why: "", rows };
+  const considered = route.considered.map((one) => ({ ...one, to: stateIn(one.to), why: "" }));
+  const tried = named === undefined ? {} : { named: stateIn(named) };
+  return { ...route, ...own, ...tried, event: eventIn(event), rationale: "", why: "", rows, considered };
 }
 
 /** A model may call a tool that does not exist. */

@@ -166,6 +166,7 @@ export class CallReducer {
 
 /** Whether an item can no longer change. */
 export function isFinal(item: TranscriptItem): boolean {
+  if (item.kind === "command") return item.state !== "running" && item.state !== "ended";
   return item.kind !== "call" || (item.state !== "proposed" && item.state !== "asking" && item.state !== "running");
 }
 

@@ -2,8 +2,8 @@ import { field, type SluiceEvent } from "@sluice/core";
 import { argsSummary } from "@sluice/core/gate";
 import { parseRequestId } from "@sluice/core/runtime";
 import { approvalWords, type EventLine } from "../words/describe-event.ts";
-import { textAt } from "../words/fields.ts";
-import type { DecisionView } from "./run-view.ts";
+import { numberAt, textAt } from "../words/fields.ts";
+import type { DecisionView, MessageView } from "./run-view.ts";
 
 const ANSWERS: ReadonlyMap<string, DecisionView["outcome"]> = new Map([
   ["approve", "approved"],
@@ -19,6 +19,7 @@ export class DecisionReducer {
   readonly #byCall = new Map<string, number>();
   readonly #approvals = new Map<string, number>();
   readonly #people = new Set<string>();
+  readonly #messages: MessageView[] = [];
   #view: ReturnType<DecisionReducer["view"]> | undefined;
 
   event(event: SluiceEvent, { by, why }: EventLine): void {
@@ -48,6 +49,7 @@ export class DecisionReducer {
         break;
       case "message.received":
         this.#people.add(textAt(data, "by"));
+        this.#messages.push(messageIn(event));
         break;
       default:
         return;
@@ -59,11 +61,13 @@ export class DecisionReducer {
     readonly decisions: readonly DecisionView[];
     readonly approvals: ReadonlyMap<string, number>;
     readonly people: readonly string[];
+    readonly messages: readonly MessageView[];
   } {
     this.#view ??= {
       decisions: [...this.#all],
       approvals: new Map(this.#approvals),
       people: [...this.#people].filter((name) => name !== ""),
+      messages: [...this.#messages],
     };
     return this.#view;
   }
@@ -124,6 +128,14 @@ export class DecisionReducer {
     const known = index === undefined ? undefined : this.#all[index];
     if (index !== undefined && known !== undefined) this.#all[index] = { ...known, ...change };
   }
+}
+
+function messageIn({ runId, executionId = "", data }: SluiceEvent): MessageView {
+  return {
+    ...{ runId, executionId, turn: numberAt(data, "turn"), by: textAt(data, "by"), text: textAt(data, "text") },
+    kind: textAt(data, "kind") === "followUp" ? "followUp" : "steer",
+    sentAt: numberAt(data, "sentAt"),
+  };
 }
 
 function requestKey({ runId, data }: SluiceEvent): string {

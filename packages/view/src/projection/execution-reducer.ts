@@ -2,11 +2,12 @@ import { field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/cor
 import { addUsage, itemKeyOf } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
-import { numberAt, textAt, textsAt, usageAt } from "../words/fields.ts";
+import { numberAt, textAt, textsAt, timeAt, usageAt } from "../words/fields.ts";
 import type { ExecutionStatus } from "../words/symbols.ts";
 import { oneLine } from "../words/words.ts";
 import { ListBuilder } from "./append-only-list.ts";
 import { CallReducer, isFinal } from "./call-reducer.ts";
+import { type KindEntry, KindReducer } from "./kind-reducer.ts";
 import { LiveText } from "./live-text.ts";
 import type { BoundaryItem, ExecutionView, ModelUsage, TranscriptItem, TurnView } from "./run-view.ts";
 
@@ -18,6 +19,8 @@ const NOTED: ReadonlySet<string> = new Set([
   "stage.precondition",
   "stage.exit",
   "model.retried",
+  "sleep.started",
+  "sleep.ended",
   "attempt.finished",
   "grant.answered",
   "grant.expired",
@@ -38,7 +41,11 @@ const NOT_RUN = "not run: the stage continued without it";
 export interface ReducerContext {
   /** No process executes the run. */
   readonly suspended: boolean;
+  /** Nothing wakes it: a person suspended it. */
+  readonly stays: boolean;
   readonly facts: Pick<ExecutionView, "fork" | "invoked" | "handles" | "interrupted" | "turnCap">;
+  /** How long it did not work until its end, by the spans of the run. */
+  restOf(from: number, to: number | undefined): Pick<ExecutionView, "restMs" | "restingSince">;
   isOpen(requestId: string): boolean;
 }
 
@@ -53,6 +60,7 @@ export class ExecutionReducer {
   readonly #startedAt: number;
   readonly #items = new ListBuilder<TranscriptItem>();
   readonly #calls = new CallReducer(this.#items);
+  readonly #kinds = new KindReducer(this.#items);
   readonly #live = new LiveText();
   readonly #requests = new Set<string>();
   readonly #spent = new Map<string, ModelUsage>();
@@ -63,7 +71,11 @@ export class ExecutionReducer {
   #turns = 0;
   #usage = NO_USAGE;
   #model = "";
+  #sleeps = 0;
+  #nextWakeAt: number | undefined;
   #updatedAt: number;
+  /** The process that recorded its last events. */
+  #incarnation = "";
   #endedAt: number | undefined;
   #tools: readonly string[] | undefined;
   /** Feedback of the attempt that was sent back. */
@@ -90,6 +102,10 @@ export class ExecutionReducer {
     return this.#endedAt !== undefined;
   }
 
+  get endedAt(): number | undefined {
+    return this.#endedAt;
+  }
+
   get hasRequests(): boolean {
     return this.#requests.size > 0;
   }
@@ -98,7 +114,19 @@ export class ExecutionReducer {
   contextOf({ data, attempt = 1 }: SluiceEvent): EventContext {
     const call = this.#calls.summaryOf(attempt, textAt(data, "callId"));
     const interrupt = this.#interrupt === undefined ? {} : { interrupt: this.#interrupt };
-    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }), ...interrupt };
+    const until = this.#nextWakeAt === undefined ? {} : { until: this.#nextWakeAt };
+    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }), ...interrupt, ...until };
+  }
+
+  /** What the state's own work recorded. `of` is its kind. */
+  kindEntry(entry: KindEntry, of: string, incarnation: string): void {
+    // The time between two processes belongs to none of them.
+    this.#kinds.entry(entry, of, incarnation === this.#incarnation ? this.#updatedAt : undefined);
+  }
+
+  /** The process that recorded its events up to now. */
+  recordedBy(incarnation: string): void {
+    this.#incarnation = incarnation;
   }
 
   entry(entry: TranscriptEntry): void {
@@ -113,6 +141,7 @@ export class ExecutionReducer {
     const { type, data, at, attempt = 1 } = event;
     this.#updatedAt = at;
     this.#calls.event(event);
+    const isShown = this.#kinds.event(event);
     switch (type) {
       case "attempt.started":
         this.#calls.endTurns(attempt, 0, NOT_RUN);
@@ -141,6 +170,15 @@ export class ExecutionReducer {
       }
       case "turn.finished":
         this.#turnFinished(event);
+        break;
+      case "sleep.started": {
+        this.#sleeps += 1;
+        this.#nextWakeAt = timeAt(data, "until");
+        this.#running();
+        break;
+      }
+      case "sleep.ended":
+        this.#nextWakeAt = undefined;
         break;
       case "interrupt.returned":
         this.#interrupt = undefined;
@@ -178,7 +216,12 @@ export class ExecutionReducer {
         break;
     }
     if (type === "attempt.started") this.#items.push(this.#attemptHead(attempt));
-    else if (NOTED.has(type) && !isRepeated(event) && (!line.isDetail || line.tone !== "plain"))
+    else if (
+      (NOTED.has(type) || isQuestion(event)) &&
+      !isShown &&
+      !isRepeated(event) &&
+      (!line.isDetail || line.tone !== "plain")
+    )
       this.#items.push(noteOf(line));
   }
 
@@ -192,6 +235,7 @@ export class ExecutionReducer {
   cancel(at: number, why: string): void {
     if (this.ended) return;
     this.#calls.endTurns(Number.POSITIVE_INFINITY, 0, NOT_RUN);
+    this.#kinds.end("cancelled");
     this.#end("cancelled", at, why === "" ? undefined : why);
     const text = why === "" ? "cancelled" : `cancelled: ${why}`;
     this.#items.push({ kind: "boundary", rank: "note", text, tone: "bad" });
@@ -206,12 +250,14 @@ export class ExecutionReducer {
     return this.#live.drop();
   }
 
-  view({ suspended, facts, isOpen }: ReducerContext): ExecutionView {
+  view({ suspended, stays, facts, isOpen, restOf }: ReducerContext): ExecutionView {
     const live = this.#live.view();
     const fault = this.#fault ?? this.#feedback;
     const isWaiting = [...this.#requests].some(isOpen);
+    const nextWakeAt = this.ended || stays ? undefined : this.#nextWakeAt;
     const own = facts.interrupted === undefined ? this.#status : "interrupted";
-    const unfinished = isWaiting ? "waiting" : suspended ? "suspended" : own;
+    const still = nextWakeAt !== undefined ? "sleeping" : suspended ? "suspended" : own;
+    const unfinished = isWaiting ? "waiting" : still;
     return {
       key: this.key,
       runId: this.runId,
@@ -229,6 +275,9 @@ export class ExecutionReducer {
       startedAt: this.#startedAt,
       updatedAt: this.#updatedAt,
       ...(this.#endedAt === undefined ? {} : { endedAt: this.#endedAt }),
+      sleeps: this.#sleeps,
+      ...(nextWakeAt === undefined ? {} : { nextWakeAt }),
+      ...restOf(this.#startedAt, this.#endedAt),
       ...facts,
       ...(this.#tools === undefined ? {} : { tools: this.#tools }),
       ...(fault === undefined || fault === "" ? {} : { fault }),
@@ -294,6 +343,7 @@ export class ExecutionReducer {
 
   #end(status: ExecutionStatus, at: number, fault: string | undefined): void {
     this.#status = status;
+    this.#nextWakeAt = undefined;
     this.#endedAt = at;
     this.#live.drop();
     this.#requests.clear();
@@ -333,8 +383,13 @@ export function noteOf({ what, more, tone }: EventLine): BoundaryItem {
   };
 }
 
-/** Whether the item of a call shows the same: who approved or denied it, or why its event was refused. */
+/** Whether a state asks a person: there is no call whose item shows the question. */
+function isQuestion({ type, data }: SluiceEvent): boolean {
+  return type === "request.opened" && data.kind === "humanState";
+}
+
+/** Whether the item of a call shows the same: who approved or denied it, or why its event or choice was refused. */
 function isRepeated({ type, data }: SluiceEvent): boolean {
-  if (type === "transition.rejected") return data.callId !== undefined;
+  if (type === "transition.rejected" || type === "route.rejected") return data.callId !== undefined;
   return type === "grant.answered" && (data.answer === "approve" || data.answer === "deny");
 }

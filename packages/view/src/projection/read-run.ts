@@ -3,6 +3,7 @@ import type { JournalRecord, RunHost, SluiceEvent } from "@sluice/core";
 import { readEvents, TreeReader, type TreeRecord } from "@sluice/core/host";
 import { readEnd } from "@sluice/core/runtime";
 import { transcriptEntries } from "@sluice/stages";
+import { kindEntry } from "./kind-reducer.ts";
 import type { ReadRecord } from "./reduce-run.ts";
 
 /** A record as the reducer takes it. Reports events that cannot be read, and leaves them out. */
@@ -18,7 +19,17 @@ export function readRecord(
   }
   const end = depth === 0 ? readEnd(record) : undefined;
   const entries = transcriptEntries(runId, [record]);
-  return { runId, seq: record.seq, events, entries, ...(end === undefined ? {} : { end }) };
+  const own = kindEntry(record);
+  const { seq, incarnation } = record;
+  return {
+    runId,
+    seq,
+    incarnation,
+    events,
+    entries,
+    ...(own === undefined ? {} : { own }),
+    ...(end === undefined ? {} : { end }),
+  };
 }
 
 export interface ReaderOptions {

@@ -3,10 +3,12 @@ import { addUsage } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { describeEvent, type EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt } from "../words/fields.ts";
+import { isUnfinished } from "../words/symbols.ts";
 import { ListBuilder } from "./append-only-list.ts";
 import { DecisionReducer } from "./decision-reducer.ts";
 import { ExecutionReducer, executionKey, NO_USAGE, noteOf, type ReducerContext } from "./execution-reducer.ts";
 import { RunTree } from "./graph/run-tree.ts";
+import type { KindEntry } from "./kind-reducer.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { RunHead } from "./run-head.ts";
 import type { ExecutionView, LogItem, RunView } from "./run-view.ts";
@@ -16,8 +18,12 @@ import { TimeReducer } from "./time-reducer.ts";
 export interface ReadRecord {
   readonly runId: string;
   readonly seq: number;
+  /** The process that wrote it, if that is known. */
+  readonly incarnation?: string;
   readonly events: readonly SluiceEvent[];
   readonly entries: readonly TranscriptEntry[];
+  /** What a state without a model did. */
+  readonly own?: KindEntry;
   /** With the record that ends the root. */
   readonly end?: RunEnd;
 }
@@ -125,7 +131,7 @@ class Reducer implements RunReducer {
     return line;
   }
 
-  record({ runId, seq, events, entries, end }: ReadRecord): void {
+  record({ runId, seq, incarnation = "", events, entries, own, end }: ReadRecord): void {
     if (!this.#tree.take(runId, seq * RECORD_SIZE, (seq + 1) * RECORD_SIZE)) return;
     const changes: Changes = { touched: new Set(), items: [] };
     for (const entry of entries) {
@@ -134,8 +140,20 @@ class Reducer implements RunReducer {
       execution.entry(entry);
       changes.touched.add(execution);
     }
+    const began = this.#addOwn(runId, own, incarnation, changes);
     for (const event of events) this.#apply(event, seq, end, changes);
+    // The record that enters a state begins its execution.
+    if (!began) this.#addOwn(runId, own, incarnation, changes);
+    for (const execution of changes.touched) execution.recordedBy(incarnation);
     this.#settle(changes);
+  }
+
+  #addOwn(runId: string, own: KindEntry | undefined, incarnation: string, { touched }: Changes): boolean {
+    const execution = own === undefined ? undefined : this.#executions.get(executionKey(runId, own.executionId));
+    if (own === undefined || execution === undefined) return false;
+    execution.kindEntry(own, this.#tree.kindOf(execution), incarnation);
+    touched.add(execution);
+    return true;
   }
 
   live(chunk: LiveChunk): void {
@@ -255,8 +273,10 @@ class Reducer implements RunReducer {
       case "run.suspended":
       case "run.resumed":
         if (!isRoot) break;
-        this.#head.suspend(type === "run.suspended");
+        this.#head.suspend(type === "run.suspended", field(data, "wakeAt") !== undefined);
         this.#ownerChanged(true);
+        // No execution worked until the resume, also none that has ended since.
+        this.#touchAll(({ endedAt = 0 }) => endedAt > event.at);
         if (type === "run.resumed") {
           this.#isRunning = true;
           this.#tree.continued(event);
@@ -334,9 +354,14 @@ class Reducer implements RunReducer {
     if (this.#dirty.size > 0) this.#refresh(suspended);
     const head = this.#head.view();
     const requests = this.#requests.view();
+    const wakeAt = this.#wakeAt();
+    const isAsleep = wakeAt !== undefined && requests.length === 0 && !this.#ordered.some((one) => this.#works(one));
+    const own = head.status === "running" && requests.length > 0 ? "waiting" : head.status;
     return {
       ...head,
-      status: suspended ? "suspended" : head.status === "running" && requests.length > 0 ? "waiting" : head.status,
+      status: isAsleep ? "sleeping" : suspended ? "suspended" : own,
+      ...(wakeAt === undefined ? {} : { wakeAt }),
+      ...(isAsleep && suspended ? { unattended: true } : {}),
       ...this.#tree.view(),
       executions: this.#ordered,
       requests,
@@ -350,13 +375,27 @@ class Reducer implements RunReducer {
     };
   }
 
+  /** When the first of its states wakes. */
+  #wakeAt(): number | undefined {
+    const times = this.#ordered.flatMap(({ nextWakeAt }) => nextWakeAt ?? []);
+    return times.length === 0 ? undefined : times.reduce((a, b) => Math.min(a, b));
+  }
+
+  /** Whether an execution neither has ended nor rests, nor waits for runs below its own. */
+  #works({ runId, status }: ExecutionView): boolean {
+    if (!isUnfinished(status) || status === "sleeping" || status === "interrupted") return false;
+    return !this.#ordered.some((other) => other.runId.startsWith(`${runId}/`) && isUnfinished(other.status));
+  }
+
   #refresh(suspended: boolean): void {
     let usageChanged = false;
     for (const execution of this.#dirty) {
       const { runId, key } = execution;
       const context: ReducerContext = {
         suspended,
+        stays: this.#head.suspended && !this.#head.wakes,
         facts: this.#tree.factsOf(execution),
+        restOf: (from, to) => this.#times.restOf(key, from, to),
         isOpen: (requestId) => this.#requests.isOpen({ runId, requestId }),
       };
       const view = execution.view(context);

@@ -20,6 +20,10 @@ export interface RunView {
   /** Names of environment variables that the session treats as secrets. */
   readonly secrets?: readonly string[];
   readonly status: RunStatus;
+  /** When the first of its states that sleep wakes, in epoch milliseconds; absent if none sleeps, or if nothing wakes it. */
+  readonly wakeAt?: number;
+  /** Of a run that sleeps: no process executes it, so that another has to wake it. */
+  readonly unattended?: true;
   /** The state in which the run starts, once known. */
   readonly initial?: string;
   /** Every state of the pipeline in declared order; for runs of older versions, those seen so far. */
@@ -47,6 +51,8 @@ export interface RunView {
   readonly approvals: ReadonlyMap<string, number>;
   /** Names of those who answered requests or sent messages. */
   readonly people: readonly string[];
+  /** Messages of people that a model has read, oldest first. */
+  readonly messages: readonly MessageView[];
   /** Limits that are near or reached, each with its latest message. */
   readonly caps: readonly CapView[];
   readonly usage: Usage;
@@ -63,6 +69,8 @@ export interface RunView {
   readonly endState?: string;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
+  /** What the orchestrator said when the run had ended. */
+  readonly lastWord?: LastWord;
   /** The last line of the log. */
   readonly last: string;
   /** Whether live text arrives: only for runs of this process. */
@@ -71,8 +79,8 @@ export interface RunView {
   readonly log: AppendOnlyList<LogItem>;
 }
 
-/** `waiting`: a request is open. `suspended`: no process executes the run. */
-type RunStatus = "starting" | "running" | "waiting" | "suspended" | "completed" | "failed" | "cancelled";
+/** `waiting`: a request is open. `sleeping`: it only sleeps, with or without a process. `suspended`: no process executes the run. */
+type RunStatus = "starting" | "running" | "sleeping" | "waiting" | "suspended" | "completed" | "failed" | "cancelled";
 
 export interface StateView {
   readonly id: string;
@@ -133,6 +141,14 @@ export interface ExecutionView {
   /** The time of its last event. */
   readonly updatedAt: number;
   readonly endedAt?: number;
+  /** The sleeps that it began. */
+  readonly sleeps: number;
+  /** When it wakes, in epoch milliseconds; only while it sleeps. */
+  readonly nextWakeAt?: number;
+  /** Milliseconds in which it slept or no process executed it; without those since `restingSince`. */
+  readonly restMs: number;
+  /** Epoch milliseconds; only while it rests. */
+  readonly restingSince?: number;
   /** The fan-out it is a sibling of; `join` is empty until known. */
   readonly fork?: { readonly runId: string; readonly fork: string; readonly join: string };
   /** The child run of the pipeline that it belongs to; absent for states of the root's pipeline. */
@@ -180,7 +196,45 @@ export interface TurnView {
 export type TranscriptItem =
   | BoundaryItem
   | Extract<TranscriptEntry, { readonly kind: "text" | "reasoning" | "message" }>
-  | CallView;
+  | CallView
+  | CommandView
+  | AnswerView;
+
+/** One start of the command of a state: of a script its only one, of a poll one for each attempt. */
+export interface CommandView {
+  readonly kind: "command";
+  /** The attempt of its execution, from 1. */
+  readonly attempt: number;
+  /** Counted in the attempt, from 1. */
+  readonly number: number;
+  /** Whether its state repeats it. */
+  readonly isPoll: boolean;
+  /** The program with its arguments, or a shell line. */
+  readonly words: readonly string[];
+  /** `ended`: whether its exit code means success is not known yet. `not_yet`: a poll starts it again. */
+  readonly state: "running" | "ended" | "ok" | "not_yet" | "error";
+  /** Absent if it did not end by itself. */
+  readonly exitCode?: number;
+  /** Why it did not end as it should; empty if it did. */
+  readonly why: string;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Files with the whole streams, relative to the workspace, if these are cut. */
+  readonly files: readonly string[];
+  readonly ms?: number;
+  /** When its poll starts it again, in epoch milliseconds. */
+  readonly nextAt?: number;
+  /** What it printed is left out. */
+  readonly isWithheld?: true;
+}
+
+/** What a state without a model and without a command completed with: an answer, a time, the output of another pipeline. */
+export interface AnswerView {
+  readonly kind: "answer";
+  /** The kind of the state. */
+  readonly of: string;
+  readonly value: Json;
+}
 
 export interface BoundaryItem {
   readonly kind: "boundary";
@@ -235,6 +289,20 @@ export interface DecisionView {
   readonly used: boolean;
 }
 
+/** A message to a run that a model has read. */
+export interface MessageView {
+  readonly runId: string;
+  readonly executionId: string;
+  /** The turn before which it was read. */
+  readonly turn: number;
+  readonly by: string;
+  readonly text: string;
+  /** `followUp`: it waited for the next execution of an agent. */
+  readonly kind: "steer" | "followUp";
+  /** Epoch milliseconds. */
+  readonly sentAt: number;
+}
+
 export interface DeniedCall {
   readonly runId: string;
   readonly executionId: string;
@@ -247,8 +315,11 @@ export interface DeniedCall {
 export interface TimeSpan {
   /** The execution it belongs to; absent for the run as a whole. */
   readonly key?: string;
-  /** `interrupted`: another execution handled an interrupt. */
-  readonly kind: "model" | "tool" | "person" | "pause" | "interrupted" | "suspended";
+  /**
+   * `sleep`: a state slept. `interrupted`: another execution handled an interrupt. `unknown`: a process ended without a record of
+   * it, so what happened until the resume is not known.
+   */
+  readonly kind: "model" | "tool" | "person" | "pause" | "sleep" | "interrupted" | "suspended" | "unknown";
   readonly label: string;
   /** Epoch milliseconds. */
   readonly from: number;
@@ -300,6 +371,13 @@ export interface LogItem {
   readonly item: TranscriptItem | RunEndItem;
 }
 
+/** What an orchestrator said when its run had ended. */
+export interface LastWord {
+  readonly text: string;
+  /** Whether it asked for another run. */
+  readonly asksForRun: boolean;
+}
+
 export interface RunEndItem {
   readonly kind: "end";
   readonly status: "completed" | "failed" | "cancelled";
@@ -307,4 +385,5 @@ export interface RunEndItem {
   readonly state?: string;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
+  readonly lastWord?: LastWord;
 }

@@ -1,24 +1,28 @@
-import { field, type SluiceEvent } from "@sluice/core";
+import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { numberAt, textAt } from "../words/fields.ts";
+import { moment } from "../words/words.ts";
 import { type AppendOnlyList, ListBuilder } from "./append-only-list.ts";
 import { executionKey } from "./execution-reducer.ts";
 import type { TimeSpan } from "./run-view.ts";
 
-/** When models streamed, tools ran, requests were open and no process executed the run. */
+/** When models streamed, tools ran, states slept, requests were open and no process executed the run. */
 export class TimeReducer {
   readonly #spans = new ListBuilder<TimeSpan>();
+  readonly #rests = new Rests();
+  readonly #last = new LastEvents();
   /** Indexes of spans without an end. */
   readonly #open = new Map<string, number>();
-  #lastRootEvent = 0;
 
   event(event: SluiceEvent): void {
     const { type, data, at, runId, executionId = "" } = event;
     const key = executionKey(runId, executionId);
     // A run calls one model at a time.
     const model = `model ${runId}`;
-    const before = this.#lastRootEvent;
-    if (!runId.includes("/")) this.#lastRootEvent = at;
-    if (ENDS_MODEL.has(type)) this.#close(model, at);
+    const before = this.#last.of(runId) ?? at;
+    this.#last.add(runId, at);
+    // A killed process records no end of its model calls, whose time is known up to the record before.
+    if (AFTER_KILL.has(type)) this.#close(model, before);
+    else if (ENDS_MODEL.has(type)) this.#close(model, at);
     switch (type) {
       case "turn.started": {
         const tries = numberAt(data, "try");
@@ -59,17 +63,31 @@ export class TimeReducer {
       case "stage.exit":
         this.#close(`interrupt ${key}`, at);
         break;
+      case "sleep.started":
+        this.#begin(`sleep ${key}`, { key, kind: "sleep", from: at, label: sleepLabel(data) });
+        this.#rests.began(key, at);
+        break;
+      case "sleep.ended":
+        this.#close(`sleep ${key}`, at);
+        this.#rests.ended(key, at);
+        break;
       case "run.suspended":
-        this.#begin(`run ${runId}`, { kind: "suspended", from: at, label: "suspended" });
+        this.#runRests(runId, { kind: "suspended", from: at, label: "suspended" });
         break;
       case "run.forked":
-        this.#begin(`run ${runId}`, { kind: "suspended", from: before, label: "forked here from another run" });
+        this.#runRests(runId, { kind: "suspended", from: before, label: "forked here from another run" });
         break;
-      case "run.resumed":
+      case "run.resumed": {
+        const last = this.#last.before(at);
+        if (!this.#open.has(`run ${runId}`) && last < at)
+          this.#runRests(runId, { kind: "unknown", from: last, label: "not recorded: a process ended" });
+        this.#runWorks(runId, at);
+        break;
+      }
       case "run.finished":
-        this.#close(`run ${runId}`, at);
-        // A killed process records no end of its model calls.
-        this.#close(model, at);
+        this.#runWorks(runId, at);
+        // A run that is cancelled from outside records no end of its sleeps.
+        for (const open of [...this.#open.keys()]) if (open.startsWith(`sleep ${runId}:`)) this.#close(open, at);
         break;
       default:
         break;
@@ -79,6 +97,21 @@ export class TimeReducer {
 
   view(): AppendOnlyList<TimeSpan> {
     return this.#spans.view();
+  }
+
+  /** How long an execution did not work, and since when it does not. */
+  restOf(key: string, from: number, to: number | undefined): Rest {
+    return this.#rests.of(key, from, to);
+  }
+
+  #runRests(runId: string, span: TimeSpan): void {
+    this.#begin(`run ${runId}`, span);
+    this.#rests.began("", span.from);
+  }
+
+  #runWorks(runId: string, at: number): void {
+    this.#close(`run ${runId}`, at);
+    if (!runId.includes("/")) this.#rests.ended("", at);
   }
 
   #begin(key: string, span: TimeSpan): void {
@@ -96,8 +129,88 @@ export class TimeReducer {
   }
 }
 
+/** How long something rested, in milliseconds, without the time since the start of a rest that lasts. */
+interface Rest {
+  readonly restMs: number;
+  readonly restingSince?: number;
+}
+
+interface RestSpan {
+  readonly from: number;
+  to: number;
+}
+
+/** The times in which executions slept, and in which no process executed the run. */
+class Rests {
+  /** By execution; those of the run have the key ''. */
+  readonly #spans = new Map<string, RestSpan[]>();
+
+  began(key: string, from: number): void {
+    const spans = this.#spans.get(key) ?? [];
+    this.#spans.set(key, spans);
+    this.ended(key, from);
+    spans.push({ from, to: Number.POSITIVE_INFINITY });
+  }
+
+  ended(key: string, to: number): void {
+    const last = this.#spans.get(key)?.at(-1);
+    if (last?.to === Number.POSITIVE_INFINITY) last.to = Math.max(last.from, to);
+  }
+
+  /** Between two times; `to` is undefined if the second is still to come. */
+  of(key: string, from: number, to = Number.POSITIVE_INFINITY): Rest {
+    const spans = ["", key].flatMap((of) => this.#spans.get(of) ?? []).toSorted((a, b) => a.from - b.from);
+    let restMs = 0;
+    let end = from;
+    for (const span of spans) {
+      const begin = Math.max(end, span.from);
+      end = Math.max(end, Math.min(span.to, to));
+      if (end === Number.POSITIVE_INFINITY) return { restMs, restingSince: begin };
+      restMs += Math.max(0, end - begin);
+    }
+    return { restMs };
+  }
+}
+
+/** The times of the events of each run. A child's come before those of its parent that happened earlier. */
+class LastEvents {
+  readonly #times = new Map<string, number[]>();
+
+  add(runId: string, at: number): void {
+    const times = this.#times.get(runId);
+    if (times === undefined) this.#times.set(runId, [at]);
+    else if (at > (times.at(-1) ?? 0)) times.push(at);
+  }
+
+  of(runId: string): number | undefined {
+    return this.#times.get(runId)?.at(-1);
+  }
+
+  /** The time of the last event of any run before a time; that time itself if there is none. */
+  before(at: number): number {
+    let last: number | undefined;
+    for (const times of this.#times.values()) {
+      let [low, high] = [0, times.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if ((times[middle] ?? at) < at) low = middle + 1;
+        else high = middle;
+      }
+      const time = times[low - 1];
+      if (time !== undefined && (last === undefined || time > last)) last = time;
+    }
+    return last ?? at;
+  }
+}
+
+function sleepLabel(data: Json): string {
+  const until = field(data, "until");
+  return typeof until === "number" ? `asleep until ${moment(until)}` : "asleep";
+}
+
+const AFTER_KILL: ReadonlySet<string> = new Set<SluiceEvent["type"]>(["turn.started", "run.resumed", "run.finished"]);
+
 const ENDS_MODEL: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
-  "turn.started",
   "model.retried",
   "call.decided",
   "completion.accepted",

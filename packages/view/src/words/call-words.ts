@@ -19,8 +19,7 @@ interface CallFacts {
 /** The argument that identifies a call. */
 export function mainArgument({ tool, input }: Pick<CallFacts, "tool" | "input">): Line {
   const text = (key: string): string | undefined => {
-    const value = field(input, key);
-    return typeof value === "string" ? value : undefined;
+    return textOf(field(input, key));
   };
   const shown = (value: string | undefined, style: Style = "code"): Line =>
     value === undefined ? [] : revealed(headOf(value, LONGEST_WORD), style);
@@ -36,11 +35,20 @@ export function mainArgument({ tool, input }: Pick<CallFacts, "tool" | "input">)
       const path = text("path");
       return [...shown(text("pattern")), ...(path === undefined ? [] : [{ text: " in " }, ...shown(path)])];
     }
+    // The state that a router or an orchestrator chose.
+    case "select_state":
+      return shown(text("state"), "plain");
+    case "choose":
+      return shown(textOf(field(field(input, "choice"), "to")), "plain");
     case "AskUser":
       return shown(text("question"), "plain");
     default:
       return isJsonObject(input) ? summary(input) : [];
   }
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 function summary(input: JsonObject): Line {

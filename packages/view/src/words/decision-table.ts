@@ -28,6 +28,24 @@ export interface DecidedRow extends Partial<Pick<TableRow, "when" | "to" | "labe
   readonly why: string;
 }
 
+/** A target of a state that names the one that follows, or what it named and was refused. Untrusted text. */
+export interface ConsideredTarget {
+  readonly to: string;
+  readonly verdict: "chosen" | "refused" | "not chosen";
+  /** Why it was refused. */
+  readonly why: string;
+}
+
+/** The targets of a decision of a state that names the one that follows; none for other decisions. */
+export function consideredIn(data: Json): readonly ConsideredTarget[] {
+  const to = textAt(data, "to");
+  return listAt(field(data, "why"), "considered").map((one): ConsideredTarget => {
+    const [target, refused] = [textAt(one, "to"), field(one, "refused")];
+    if (refused !== undefined) return { to: target, verdict: "refused", why: textAt(one, "refused") };
+    return { to: target, verdict: target === to ? "chosen" : "not chosen", why: "" };
+  });
+}
+
 /** The rows in `run.started`, by their position; undefined if it has none. */
 export function tableRowsIn(rows: Json | undefined): readonly TableRow[] | undefined {
   return Array.isArray(rows) ? rows.map(tableRow) : undefined;

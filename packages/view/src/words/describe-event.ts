@@ -1,7 +1,8 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
+import { consideredIn } from "./decision-table.ts";
 import { issuesIn, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
-import { count, grouped, milliseconds, oneLine, shortKey, spending } from "./words.ts";
+import { count, grouped, milliseconds, moment, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
@@ -42,6 +43,8 @@ export interface EventContext {
   readonly usage?: Usage;
   /** The interrupt whose handler the execution waits for. */
   readonly interrupt?: string;
+  /** When the execution, which sleeps, was to wake. */
+  readonly until?: number;
 }
 
 const LONGEST_CALL = 80;
@@ -103,8 +106,15 @@ export function parseExecutionId(executionId: string): { readonly stateId: strin
 /** An event's data as `key=value` pairs on one line. */
 export function detailOf(data: JsonObject): string {
   return Object.entries(data)
-    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(plainText(value), 120)}`)
+    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(plainText(value), 120)}${timeIn(key, value)}`)
     .join(" ");
+}
+
+/** Members that are times to people. */
+const TIMES: ReadonlySet<string> = new Set(["until", "wakeAt"]);
+
+function timeIn(key: string, value: Json): string {
+  return TIMES.has(key) && typeof value === "number" ? ` (${moment(value)})` : "";
 }
 
 interface Words extends Partial<Pick<EventLine, "tone" | "isDetail" | "by" | "why" | "verdict">> {
@@ -114,7 +124,7 @@ interface Words extends Partial<Pick<EventLine, "tone" | "isDetail" | "by" | "wh
 
 const NOTICE = { tone: "notice" } as const;
 
-function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext): Words {
+function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventContext): Words {
   const text = (key: string): string => textAt(data, key);
   const words = (what: string, more: string, rest: Partial<Words> = {}): Words => ({ what, more, ...rest });
   const detail = (what: string, more: string, rest: Partial<Words> = {}): Words =>
@@ -135,13 +145,16 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
       return words("forked", more, { ...NOTICE, ...changedBy(data) });
     }
     case "run.suspended":
-      return words("suspended", text("reason") === "waiting" ? "waiting for an answer" : "", NOTICE);
+      return words("suspended", suspendedFor(data), NOTICE);
     case "run.finished": {
       const why = textAt(data.error, "message") || text("reason");
       const finalState = endStateOf(data);
-      if (finalState === "") return detail("finished", text("status"), { why });
+      if (finalState === "" && saidAtEnd(data) === "") return detail("finished", text("status"), { why });
       const tone = text("status") === "completed" ? "good" : "bad";
-      return words("ended", `${text("status")} in ${finalState}`, { why, tone });
+      return words("ended", `${text("status")}${finalState === "" ? "" : ` in ${finalState}`}${saidAtEnd(data)}`, {
+        why,
+        tone,
+      });
     }
     case "attempt.started":
       return words(`attempt ${attempt}`, text("feedback"), attempt > 1 ? NOTICE : { isDetail: true });
@@ -190,7 +203,7 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "grant.requested":
       return words("requests", `${shortCall(textAt(data.body, "argsSummary"))}: ${textAt(data.body, "why")}`, NOTICE);
     case "request.opened":
-      return words("asks", textAt(data.body, "question") || approvalWords(data.body), NOTICE);
+      return words("asks", `${textAt(data.body, "question") || approvalWords(data.body)}${deadlineOf(data)}`, NOTICE);
     case "grant.answered":
     case "request.answered": {
       const [answer, by, reason] = [text("answer"), text("by"), text("reason")];
@@ -221,20 +234,29 @@ function wordsOf({ type, data, attempt = 1 }: SluiceEvent, context: EventContext
     case "execution.interrupted":
       return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
-      return words("interrupt", `${text("interrupt")}: ${changedFiles(data)}, to ${text("to")}`, NOTICE);
+      return words(
+        "interrupt",
+        `${text("interrupt")}${isMessage(data) ? "" : `: ${changedFiles(data)}`}, to ${text("to")}`,
+        NOTICE,
+      );
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
+    case "sleep.started":
+      return words("sleeps", sleepWords(data, at));
+    case "sleep.ended":
+      return wokeWords(text("by"), context.until === undefined ? 0 : at - context.until);
     case "message.received":
       return detail(text("kind") === "followUp" ? "follow-up" : "message", `${text("by")}: ${text("text")}`);
     case "context.changed":
       return detail("context", plainText(data.patch));
     case "route.rejected": {
       const decision = { by: "the machine", why: text("reason"), verdict: "refused" } as const;
-      return words("rejected", text("reason"), { ...NOTICE, ...decision });
+      const to = text("to") === "" ? "" : `${text("to")}: `;
+      return words("rejected", `${to}${text("reason")}`, { ...NOTICE, ...decision });
     }
     case "route.decided": {
       const by = ROUTED_BY.get(textAt(data.why, "by")) ?? "the route";
-      const why = text("reason") || textAt(data.why, "rationale");
+      const why = text("reason") || textAt(data.why, "rationale") || textAt(data.why, "reason");
       return { ...routeWords(data), by, why };
     }
     case "fanOut.started":
@@ -274,11 +296,65 @@ export function changedFiles(data: Json): string {
   return files.length === 0 ? "unknown files" : files.join(", ");
 }
 
+/** Whether a message to a sleeping run that an orchestrator leads interrupted it, without a file. */
+export function isMessage(data: Json): boolean {
+  return textAt(data, "interrupt") === "message" && textsAt(data, "files").length === 0;
+}
+
 /** The words of events that only an audit shows. */
 function otherWords(type: string, data: JsonObject): Words {
   const { phase, ...rest } = data;
   if (typeof phase !== "string") return { what: type, more: detailOf(data), isDetail: true };
   return { what: `${type.replace("stage.", "")} ${phase}`, more: detailOf(rest), isDetail: true };
+}
+
+/** What an orchestrator said when the run had ended. */
+function saidAtEnd(data: JsonObject): string {
+  const said = textAt(data.acknowledgement, "text");
+  const asks = field(data.acknowledgement, "followUp") === undefined ? "" : "; it asks for another run";
+  return said === "" ? "" : `; the orchestrator says: ${said}${asks}`;
+}
+
+/** What a suspended run waits for. */
+function suspendedFor(data: JsonObject): string {
+  const wake = wakeWords(data.wakeAt);
+  switch (textAt(data, "reason")) {
+    case "waiting":
+      return `waiting for an answer${wake === "" ? "" : `; ${wake}`}`;
+    case "sleeping":
+      return wake === "" ? "asleep" : wake;
+    default:
+      return "";
+  }
+}
+
+function wakeWords(wakeAt: Json | undefined): string {
+  return typeof wakeAt === "number" ? `it wakes at ${moment(wakeAt)}` : "";
+}
+
+/** Until when a question may be answered. */
+function deadlineOf({ until }: JsonObject): string {
+  return typeof until === "number" ? ` (until ${moment(until)})` : "";
+}
+
+/** `attempt 3: exit 1; next in 30.0 s, at …` of a poll, and `for 2 h 0 min, until …` of any other state. */
+function sleepWords(data: JsonObject, at: number): string {
+  const { until, attempt, exitCode } = data;
+  if (typeof until !== "number") return "";
+  const length = milliseconds(Math.max(0, until - at));
+  if (typeof attempt !== "number") return `for ${length}, until ${moment(until)}`;
+  const exit = typeof exitCode === "number" ? `: exit ${exitCode}` : "";
+  return `attempt ${attempt}${exit}; next in ${length}, at ${moment(until)}`;
+}
+
+/** Lateness that is worth a word, in milliseconds. */
+const LATE_MS = 1_000;
+
+function wokeWords(by: string, lateMs: number): Words {
+  if (by === "message") return { what: "woke", more: "by a message", ...NOTICE };
+  if (by === "cancelled") return { what: "woke", more: "because it is cancelled", ...NOTICE };
+  const late = lateMs < LATE_MS ? "" : `${milliseconds(lateMs)} after its time`;
+  return { what: "woke", more: late, isDetail: true };
 }
 
 function changedBy(data: JsonObject): { readonly by: string; readonly why: string } {
@@ -354,12 +430,15 @@ function routeWords(data: Json): Words {
 /** What led to a route, beside the end of its state: `, by READY: the plan is complete`. */
 function ledBy(data: Json): string {
   const why = field(data, "why");
-  const [event, rationale] = [textAt(why, "event"), textAt(why, "rationale")];
+  const [event, rationale] = [textAt(why, "event"), textAt(why, "rationale") || textAt(why, "reason")];
   const isOther = textAt(why, "by") === "safe_next";
+  const refused = consideredIn(data).filter(({ verdict }) => verdict === "refused");
   const parts = [
     ...(event === "" ? [] : [`, by ${event}${isOther ? " (no row names it)" : ""}`]),
+    ...(textAt(why, "by") === "fallback" ? [", the fallback"] : []),
     ...(isApproved(data) ? [", approved"] : []),
     ...(rationale === "" ? [] : [`: ${rationale}`]),
+    ...(refused.length === 0 ? [] : [`; refused: ${refused.map(({ to, why }) => `${to} (${why})`).join(", ")}`]),
   ];
   return parts.join("");
 }
@@ -462,5 +541,7 @@ const ROUTED_BY: ReadonlyMap<string, string> = new Map([
   ["event", "the event's row"],
   ["safe_next", "the row for any other event"],
   ["interrupt", "an interrupt"],
+  ["model", "the model's choice"],
+  ["fallback", "the fallback, as no choice could be followed"],
   ["default", "the default, as no route matched"],
 ]);

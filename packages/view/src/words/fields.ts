@@ -23,6 +23,15 @@ export function numberAt(value: Json | undefined, key: string): number {
   return typeof member === "number" ? member : 0;
 }
 
+/** The last moment that a date holds, in epoch milliseconds. */
+const LAST_DATE = 8.64e15;
+
+/** A member that is a time in epoch milliseconds; undefined if it is absent or no time. */
+export function timeAt(value: Json | undefined, key: string): number | undefined {
+  const member = field(value, key);
+  return typeof member === "number" && Math.abs(member) <= LAST_DATE ? member : undefined;
+}
+
 /** The texts of a list member. */
 export function textsAt(value: Json | undefined, key: string): readonly string[] {
   const member = field(value, key);
@@ -36,10 +45,12 @@ export function issuesIn(value: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
-/** The origin of a forked run, and the state in which a run started that is not the initial one; '' for any other run. */
+/** The origin of a forked run, the run that a run follows, and the state in which it started if not in the initial one; '' for any other run. */
 export function originOf(started: Json | undefined): string {
   const fork = field(started, "forkedFrom");
   const state = textAt(field(started, "from"), "state");
   const forked = fork === undefined ? "" : `forked from ${textAt(fork, "runId")} before ${textAt(fork, "execution")}`;
-  return [forked, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
+  const followed = textAt(field(started, "follows"), "runId");
+  const follows = followed === "" ? "" : `follows run ${followed}`;
+  return [forked, follows, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
 }

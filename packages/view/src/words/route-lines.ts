@@ -1,7 +1,7 @@
 // The decisions of a run as lines of text, each with the rows that it considered.
 import { clean, headOf, revealed, spanOf } from "../text/clean.ts";
 import type { Line } from "../text/line.ts";
-import type { DecidedRow } from "./decision-table.ts";
+import type { ConsideredTarget, DecidedRow } from "./decision-table.ts";
 import { executionName } from "./describe-event.ts";
 import { columns, count } from "./words.ts";
 
@@ -52,6 +52,10 @@ export interface RouteView {
   readonly why: string;
   /** The rows that it considered. */
   readonly rows: readonly DecidedRow[];
+  /** The targets that a model had, and what it named and was refused; none unless it named the state that follows. */
+  readonly considered: readonly ConsideredTarget[];
+  /** What the state named, if that was refused and it could choose again. */
+  readonly named?: string;
 }
 
 /** The branches or pipelines of a fan-out in words: `tests (unit to tested) and style (lint to styled)`. Untrusted text. */
@@ -97,7 +101,8 @@ export function hopTarget(hop: Hop): string {
 }
 
 /** A decision in words: `by READY to working`. Untrusted text. */
-function headWords({ outcome, hop, event, approved }: RouteView): string {
+function headWords({ outcome, hop, event, approved, named }: RouteView): string {
+  if (named !== undefined) return `chose ${headOf(named, LONGEST_NAME) || "nothing"}, which was refused`;
   const by = event === "" ? "" : `by ${headOf(event, LONGEST_NAME)} `;
   if (hop === undefined) return `${by}${outcome === "stayed" ? "stays" : "has a route that cannot be followed"}`;
   const isEnd = hop.choice === "done" || hop.choice === "fail" || hop.choice === "cancel";
@@ -110,7 +115,7 @@ function headWords({ outcome, hop, event, approved }: RouteView): string {
  */
 export function routeLines({ routes }: { readonly routes: readonly RouteView[] }): readonly Line[] {
   return routes.flatMap((route, index): readonly Line[] => {
-    const { runId, executionId, outcome, by, why, rationale, rows } = route;
+    const { runId, executionId, outcome, by, why, rationale, rows, considered } = route;
     const name = headOf(executionName({ runId, executionId }), LONGEST_NAME);
     const reasons = [
       ...(why === "" ? [] : [revealed(`  why: ${headOf(why, LONGEST_TEXT)}`, "dim")]),
@@ -127,8 +132,30 @@ export function routeLines({ routes }: { readonly routes: readonly RouteView[] }
       ],
       ...reasons,
       ...rowLines(rows),
+      ...targetLines(considered),
     ];
   });
+}
+
+const TARGET_SIGNS = {
+  chosen: { text: "✔", style: "good" },
+  refused: { text: "✖", style: "bad" },
+  "not chosen": { text: "○", style: "dim" },
+} as const;
+
+function targetLines(considered: readonly ConsideredTarget[]): readonly Line[] {
+  const shown = considered.slice(0, MOST_ROWS);
+  const left = considered.length - shown.length;
+  const cells = shown.map(({ to, verdict }): readonly Line[] => [
+    [{ text: "  " }, TARGET_SIGNS[verdict], { text: ` ${verdict}`, style: TARGET_SIGNS[verdict].style }],
+    revealed(headOf(to, LONGEST_NAME)),
+  ]);
+  const lines = columns(cells).flatMap((line, index) => {
+    const why = shown[index]?.why ?? "";
+    return why === "" ? [line] : [line, revealed(`    ${headOf(why, LONGEST_TEXT)}`, "dim")];
+  });
+  const more: readonly Line[] = left > 0 ? [[{ text: `  … ${count(left, "more target")}`, style: "dim" }]] : [];
+  return [...lines, ...more];
 }
 
 const SIGNS = {

@@ -13,6 +13,8 @@ export type ExecutionStatus =
   | "paused"
   | "cancelled"
   | "suspended"
+  /** It waits for a time, with or without a process. */
+  | "sleeping"
   /** It waits while another execution handles an interrupt. */
   | "interrupted";
 
@@ -45,6 +47,7 @@ const EXECUTION_SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
   paused: { sign: "◆", word: "paused", style: "notice" },
   cancelled: { sign: "⊘", word: "cancelled", style: "dim" },
   suspended: { sign: "◆", word: "suspended", style: "notice" },
+  sleeping: { sign: "☾", word: "sleeping", style: "dim" },
   interrupted: { sign: "◇", word: "interrupted", style: "notice" },
 };
 
@@ -70,6 +73,7 @@ export function isUnfinished(status: ExecutionStatus): boolean {
     status === "waiting" ||
     status === "retrying" ||
     status === "suspended" ||
+    status === "sleeping" ||
     status === "interrupted"
   );
 }
@@ -102,12 +106,35 @@ export function moneyOf({ costUsd = 0, unpricedCalls = 0 }: Usage): string {
   return `${usdText(costUsd)}${unpricedCalls > 0 ? "+" : ""}`;
 }
 
-/** A duration in whole seconds: `5s`, `1m05s`, `2h03m`. */
+/** A duration in whole seconds: `5s`, `1m05s`, `2h03m`, `3d04h`. */
 export function elapsed(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)];
+  if (hours >= LONGEST_HOURS) return `${Math.floor(hours / 24)}d${padded(hours % 24)}h`;
   if (hours > 0) return `${hours}h${padded(minutes % 60)}m`;
   return minutes > 0 ? `${minutes}m${padded(seconds % 60)}s` : `${seconds}s`;
+}
+
+/** How long an execution worked, in milliseconds: without the time in which it slept or no process executed it. */
+export function workedMs(
+  execution: {
+    readonly startedAt: number;
+    readonly endedAt?: number;
+    readonly restMs: number;
+    readonly restingSince?: number;
+  },
+  now: number,
+): number {
+  const { startedAt, endedAt = now, restMs, restingSince = endedAt } = execution;
+  return Math.max(0, Math.min(endedAt, restingSince) - startedAt - restMs);
+}
+
+/** Hours from which a duration is in days. */
+const LONGEST_HOURS = 48;
+
+/** The time until a moment, which ends with `1s`: `5s`, `1m05s`, `2h03m`, `3d04h`. */
+export function timeLeft(until: number, now: number): string {
+  return elapsed(Math.ceil((until - now) / 1_000) * 1_000);
 }
 
 function padded(number: number): string {

@@ -42,16 +42,26 @@ export function milliseconds(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1_000);
+  if (seconds >= DAYS * 86_400) return `${Math.floor(seconds / 86_400)} d ${Math.floor((seconds % 86_400) / 3_600)} h`;
+  if (seconds >= 3_600) return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
+/** Days from which a duration is in days. */
+const DAYS = 2;
+
 /** A time in UTC, to the second. */
 export function moment(epochMs: number): string {
+  // A journal may hold any number.
+  if (!Number.isFinite(epochMs) || Math.abs(epochMs) > LAST_DATE) return "an unknown time";
   return new Date(epochMs)
     .toISOString()
     .replace("T", " ")
     .replace(/\.\d+Z$/, "Z");
 }
+
+/** The last moment that a date holds, in epoch milliseconds. */
+const LAST_DATE = 8.64e15;
 
 /** Rows with aligned columns. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {

@@ -2,7 +2,7 @@
 
 import type { Guard, Json } from "@sluice/core";
 import { canonicalJson } from "@sluice/core/runtime";
-import { conditionsOf, fieldAt, holds, type OperatorCondition } from "../guard.ts";
+import { conditionsOf, fieldAt, holds, type OperatorCondition } from "../expressions/guard.ts";
 
 /** What is known of a run's context at some point: its keys with their values, and whether there may be others. */
 export interface KnownContext {
@@ -65,7 +65,9 @@ function sameKnown(one: Known | undefined, other: Known | undefined): boolean {
 /** The first condition of a guard that cannot hold in a context; undefined if they all may. */
 export function impossibleIn(guard: Guard | undefined, context: KnownContext): OperatorCondition | undefined {
   const { conditions = [] } = (guard && conditionsOf(guard)) ?? {};
-  return conditions.find(({ field, op, value }) => {
+  return conditions.find(({ field, op, value, reads }) => {
+    // What a state gives is not known before it has run.
+    if (reads === "result") return false;
     const [key = "", ...inside] = field.split(".");
     const known = knownAt(context, key);
     if (known === "any") return false;

@@ -183,6 +183,8 @@ export function handlesInterrupt({ interrupts }: PipelineSpec, state: string): b
 function contextAfter(spec: PipelineSpec, state: string, { row, shape }: Move, before: KnownContext): KnownContext {
   const patch = shape.kind === "to" ? shape.context : undefined;
   // An agent sends any data with an event; a state of another kind may add anything when it completes.
+  const { chooses } = spec.states.get(state) ?? {};
+  if (chooses !== undefined) return patched(before, patch);
   const adds = typeof row.on !== "string" || (row.on === "success" && spec.states.get(state)?.kind !== "agent");
   return patched(adds ? ANY_CONTEXT : before, patch);
 }

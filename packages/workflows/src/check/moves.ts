@@ -1,11 +1,11 @@
 // Where each state of a pipeline may go, as far as its definition says.
 
-import type { ChoiceShape, PipelineSpec, RowSpec } from "@sluice/core";
+import type { ChoiceShape, PipelineSpec, RowSpec, StateSpec } from "@sluice/core";
 import { parseChoice } from "@sluice/core/runtime";
 
-/** A row of a table that may be looked at when a state ends or sends an event. */
+/** A row of a table that may be looked at when a state ends or sends an event, or a target that a model may choose. */
 export interface Move {
-  /** Its place in the table. */
+  /** Its place in the table; below 0 for a target that a model may choose. */
   readonly index: number;
   readonly row: RowSpec;
   readonly shape: ChoiceShape;
@@ -23,7 +23,8 @@ export interface MoveTable {
   of(state: string): readonly Move[];
 }
 
-export function moveTable({ routes, states, limits }: PipelineSpec): MoveTable {
+export function moveTable(spec: PipelineSpec): MoveTable {
+  const { routes, states, limits } = spec;
   const own = new Map<string, Move[]>();
   const common: Move[] = [];
   for (const [index, row] of (routes.kind === "table" ? routes.rows : []).entries()) {
@@ -34,14 +35,14 @@ export function moveTable({ routes, states, limits }: PipelineSpec): MoveTable {
     if (known === undefined) own.set(row.from, [move]);
     else known.push(move);
   }
+  const chosen = chosenMoves(spec);
   const made = new Map<string, readonly Move[]>();
   const make = (state: string): readonly Move[] => {
     const of = states.get(state);
     if (of === undefined || of.final !== undefined) return [];
-    const moves = [...(own.get(state) ?? []), ...common].filter(({ row }) =>
-      mayBeAsked(row, of.completesByEvents === true),
-    );
-    return common.length === 0 ? moves : moves.toSorted((a, b) => a.index - b.index);
+    const moves = [...(own.get(state) ?? []), ...common].filter(({ row }) => mayBeAsked(row, of));
+    const rows = common.length === 0 ? moves : moves.toSorted((a, b) => a.index - b.index);
+    return [...rows, ...(chosen.get(state) ?? [])];
   };
   return {
     of: (state) => {
@@ -54,9 +55,36 @@ export function moveTable({ routes, states, limits }: PipelineSpec): MoveTable {
 
 const EVERY_STATE = "*";
 
-/** A state that completes by events has no other success, and only such a state has events. */
-function mayBeAsked({ on }: RowSpec, byEvents: boolean): boolean {
-  return typeof on === "string" ? on !== "success" || !byEvents : byEvents;
+/** The targets that the models of routers and of an orchestrator may choose, by state. */
+function chosenMoves({ states, orchestrator }: PipelineSpec): ReadonlyMap<string, readonly Move[]> {
+  const chosen = new Map<string, readonly Move[]>();
+  let index = 0;
+  const moveTo = (from: string, label: string, shape: ChoiceShape): Move => {
+    index -= 1;
+    const to = shape.kind === "to" ? shape.state : shape.kind;
+    // Its own trigger, since no target comes before another one.
+    return { index, row: { from, on: { event: `choice ${to}` }, to: { kind: "done", output: null }, label }, shape };
+  };
+  for (const [id, { chooses, final }] of states) {
+    if (chooses !== undefined) {
+      const { targets, fallback, ends } = chooses;
+      const all = new Set(fallback === undefined ? targets : [...targets, fallback.to]);
+      const moves = [...all].map((state) => moveTo(id, CHOSEN, { kind: "to", state, input: null }));
+      const own = ends === true ? [moveTo(id, CHOSEN, { kind: "done", output: null })] : [];
+      chosen.set(id, [...moves, ...own]);
+    } else if (orchestrator !== undefined && final === undefined)
+      chosen.set(id, [moveTo(id, "ended", { kind: "to", state: orchestrator, input: null })]);
+  }
+  return chosen;
+}
+
+/** A move that a model chooses, as people read it. */
+const CHOSEN = "chosen by the model";
+
+/** A state that completes by events or by a choice has no other success, and only one that completes by events has events. */
+function mayBeAsked({ on }: RowSpec, { completesByEvents, chooses }: StateSpec): boolean {
+  if (typeof on !== "string") return completesByEvents === true;
+  return on !== "success" || (completesByEvents !== true && chooses === undefined);
 }
 
 /** The functions that route a state; undefined if there are none. */

@@ -24,6 +24,14 @@ export function checkMachine(machine: FlujoMachine, read: readonly Finding[]): r
     }
     if (!isKnown(to)) found.push(unknownState(to, known, at("transitions", index, "to")));
   }
+  for (const state of states.values())
+    for (const { name, path } of chosenTargets(state)) if (!isKnown(name)) found.push(unknownState(name, known, path));
+  for (const [index, { from, on }] of transitions.entries()) {
+    if (on !== "success" || !isRouted(machine, from)) continue;
+    const message = `${JSON.stringify(from)} is a router: its model chooses what follows, so this transition never applies.`;
+    const suggestion = "remove it, or add its target to the router";
+    found.push({ severity: "error", rule: "event-row", message, suggestion, path: at("transitions", index, "on") });
+  }
   if (ends.length === 0) {
     const message = "The machine has no end state, so it cannot end.";
     const suggestion = 'add "end_states"';
@@ -100,15 +108,36 @@ function endFindings(name: string, path: Finding["path"], state: FlujoState | un
 }
 
 /** The states that rows lead to from the start. */
-export function reachedStates({ start, ends, transitions }: FlujoMachine): ReadonlySet<string> {
+export function reachedStates({ start, ends, states, transitions }: FlujoMachine): ReadonlySet<string> {
   const ended = new Set(ends.map(({ name }) => name));
   const reached = new Set(start === undefined ? [] : [start]);
   // A set is iterated in the order in which names are added to it, also while it grows.
   for (const name of reached) {
     if (ended.has(name)) continue;
     for (const { from, to } of transitions) if (from === name || from === ANY) reached.add(to);
+    for (const { name: target } of chosenTargets(states.get(name))) reached.add(target);
   }
   return reached;
+}
+
+/** The states that the router of a state names. */
+function chosenTargets(
+  state: FlujoState | undefined,
+): readonly { readonly name: string; readonly path: Finding["path"] }[] {
+  return (state?.steps ?? []).flatMap(({ fields: { router }, at }) => {
+    if (router === undefined) return [];
+    const { targets, fallback } = router;
+    const chosen = targets.map((name, index) => ({ name, path: at("router", "targets", index) }));
+    if (fallback === undefined) return chosen;
+    return typeof fallback === "string"
+      ? [...chosen, { name: fallback, path: at("router", "fallback") }]
+      : [...chosen, { name: fallback.to, path: at("router", "fallback", "to") }];
+  });
+}
+
+/** Whether a model chooses what follows a state. */
+export function isRouted({ states }: FlujoMachine, name: string): boolean {
+  return chosenTargets(states.get(name)).length > 0;
 }
 
 /** Whether a row is for the success of a state. */
@@ -122,7 +151,7 @@ function reachFindings(machine: FlujoMachine): readonly Finding[] {
   const found: Finding[] = [];
   for (const { name, path } of machine.states.values()) {
     if (!reached.has(name)) found.push(unreachable(name, path, machine));
-    else if (!ended.has(name) && !handlesSuccess(machine, name)) {
+    else if (!ended.has(name) && !handlesSuccess(machine, name) && !isRouted(machine, name)) {
       const message = `Nothing leads on from ${JSON.stringify(name)}: when it succeeds, the run fails.`;
       const suggestion = `add { from: ${name}, on: success, to: … }`;
       found.push({ severity: "warning", rule: "dead-end", message, suggestion, path, what: "key" });

@@ -5,8 +5,10 @@ import { compilePipeline } from "@sluice/core/host";
 import { suggestOneOf } from "@sluice/core/runtime";
 import { type RunStep, type Step, stepsState } from "@sluice/stages";
 import { type FindingAt, runInput } from "../format.ts";
-import { problemFinding } from "../problem-finding.ts";
+import { compileKind, textsOfKind } from "../kinds/compile.ts";
+import type { KindState } from "../kinds/fields.ts";
 import { idFor } from "../read/names.ts";
+import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import type { Layout, PlacedState, PlacedStep } from "./layout.ts";
 import type { FlujoDocument } from "./read-document.ts";
@@ -78,6 +80,10 @@ export function compileState(
 ): CompiledPart {
   const findings = state.steps.flatMap((step) => unknownSteps(document, layout, state, step));
   const [only] = state.steps;
+  if (state.isStage && only?.use.kind === "other") {
+    const made = kindStateOf(only, only.use.given, stageRoots(keyIn(layout, state)), layout);
+    return { ...made, findings: [...findings, ...made.findings], pipelines: new Map(), locateIn: () => undefined };
+  }
   if (state.isStage && only?.use.kind === "agent") {
     const made = stageOf(document, only, only.use.agent, stageRoots(keyIn(layout, state)));
     return { ...made, findings: [...findings, ...made.findings], pipelines: new Map(), locateIn: () => undefined };
@@ -101,7 +107,10 @@ function unknownSteps(
   const { prompt, message, input } = step.fields;
   const named = use.kind === "agent" ? use.agent.named : undefined;
   const system = named === undefined ? undefined : document.fields.agents?.[named]?.system_prompt;
+  const others = use.kind === "other" ? textsOfKind(use.given) : [];
+  const kind = use.kind === "other" ? use.given.kind : "";
   const texts = [
+    ...others.map(({ text, path }) => ({ text, path: step.at(kind, ...path) })),
     { text: prompt, path: step.at("prompt") },
     { text: message, path: step.at("message") },
     { text: typeof input === "string" ? input : undefined, path: step.at("input") },
@@ -137,12 +146,17 @@ function stepsOf(document: FlujoDocument, layout: Layout, state: PlacedState, ne
       const answer = use.answer === undefined ? {} : { answer: use.answer };
       return { kind: "ask", name, message: stateTemplates(use.message, roots), ...answer, ...saved };
     }
-    if (use.kind === "agent") {
-      const made = agentPipeline(document, placed, use.agent, roots);
+    if (use.kind === "agent" || use.kind === "other") {
+      const one =
+        use.kind === "agent"
+          ? stageOf(document, placed, use.agent, roots)
+          : kindStateOf(placed, use.given, roots, layout);
+      const made = pipelineOf(placed, one);
       findings.push(...made.findings);
       pipelines.set(key, made.pipeline);
       locators.set(key, made.locate);
-      const reads = new Set(stepsRead(use.agent.prompt).flatMap((read) => keyOf(read.name) ?? []));
+      const read = use.kind === "agent" ? [use.agent.prompt] : textsOfKind(use.given).map(({ text }) => text);
+      const reads = new Set(read.flatMap(stepsRead).flatMap(({ name: step }) => keyOf(step) ?? []));
       return { kind: "run", name, pipeline: key, ...(reads.size === 0 ? {} : { reads: [...reads] }), ...saved };
     }
     const made = nested(placed);
@@ -192,14 +206,31 @@ function deepTemplates({ step }: KnownStep): readonly Finding[] {
   });
 }
 
-/** A step of an agent as a pipeline of its own, which runs as a child. */
-function agentPipeline(
-  document: FlujoDocument,
+type OneState = Pick<CompiledPart, "state" | "findings" | "locate">;
+
+/** A step that runs no agent and no other workflow. */
+function kindStateOf({ step }: KnownStep, given: KindState, roots: TemplateRoots, layout: Layout): OneState {
+  const compiled = compileKind(given, {
+    template: (text) => stateTemplates(text, roots),
+    templateFaults: () => [],
+    stateId: layout.idOf,
+    pipelineKey: (name) => name,
+  });
+  const at = (path: Finding["path"]): Finding["path"] => step.at(given.kind, ...path);
+  const locate = (problem: Pick<Problem, "path">): FindingAt => {
+    const inside = compiled.locate(problem);
+    return { path: at(inside), what: inside.length === 0 ? "key" : "value" };
+  };
+  const own = compiled.findings.map((finding) => ({ ...finding, path: at(finding.path) }));
+  const problems = (compiled.state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  return { state: compiled.state, findings: [...own, ...problems], locate };
+}
+
+/** A step as a pipeline of its own, which runs as a child. */
+function pipelineOf(
   placed: PlacedStep,
-  agent: Agent,
-  roots: TemplateRoots,
+  { state, findings, locate }: OneState,
 ): Pick<CompiledPart, "findings" | "locate"> & { readonly pipeline: AnyPipeline } {
-  const { state, findings, locate } = stageOf(document, placed, agent, roots);
   const { pipeline: id } = placed;
   const name = idFor(placed.step.name);
   const end = name === "done" ? "end" : "done";

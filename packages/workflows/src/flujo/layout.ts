@@ -1,5 +1,6 @@
 // The names that the states and steps of a machine have in its pipeline.
 
+import { textsOfKind } from "../kinds/compile.ts";
 import { idFor, idsFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoDocument, FlujoMachine, FlujoState } from "./read-document.ts";
@@ -16,7 +17,7 @@ export interface PlacedState {
   readonly name: string;
   readonly id: string;
   readonly steps: readonly PlacedStep[];
-  /** Its one step is an agent's, and the state is that stage. */
+  /** Its one step is an agent's or of another kind than an import, and the state is that stage. */
   readonly isStage: boolean;
 }
 export interface Layout {
@@ -51,10 +52,19 @@ export function layOut(
     const [only, ...more] = known;
     // A stage in which the run starts has the run's input, where nothing comes from a state before it.
     const isStage =
-      only?.use.kind === "agent" &&
-      only.save.length === 0 &&
+      only !== undefined &&
       more.length === 0 &&
-      !(state.name === machine.start && readsInput(only.use.agent.prompt));
+      only.save.length === 0 &&
+      isSingle(only) &&
+      !(state.name === machine.start && textsOfStep(only).some(({ text }) => readsInput(text)));
+    for (const { use, step } of known) {
+      if (use.kind !== "other" || use.given.kind !== "router" || isStage) continue;
+      const message =
+        more.length > 0
+          ? `${JSON.stringify(step.name)} is a router, which is the only step of its state.`
+          : `${JSON.stringify(step.name)} is a router in the start state, where no state before it has given anything to read.`;
+      findings.push({ severity: "error", rule: "router-step", message, path: step.path, what: "key" });
+    }
     const steps = known.map((step): PlacedStep => {
       const { use } = step;
       const key = isStage ? stateId : free(outputs, step.step.name, stateId);
@@ -76,6 +86,17 @@ export function layOut(
         states.flatMap(({ steps }) => steps),
       ),
   };
+}
+
+/** Whether a step can be a state by itself. */
+function isSingle({ use }: KnownStep): boolean {
+  return use.kind === "agent" || use.kind === "other";
+}
+
+/** The texts of such a step that may hold templates. */
+function textsOfStep({ use }: KnownStep): readonly { readonly text: string }[] {
+  if (use.kind === "agent") return [{ text: use.agent.prompt }];
+  return use.kind === "other" ? textsOfKind(use.given) : [];
 }
 
 function knownSteps(document: FlujoDocument, state: FlujoState, findings: Finding[]): readonly KnownStep[] {

@@ -6,9 +6,9 @@ import { isObject } from "@sluice/core/runtime";
 import { celGuards } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
 import { type FindingAt, runInput } from "../format.ts";
-import { problemFinding } from "../problem-finding.ts";
+import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
-import { ANY, checkMachine, handlesSuccess, outcomeOf, reachedStates } from "./check.ts";
+import { ANY, checkMachine, handlesSuccess, isRouted, outcomeOf, reachedStates } from "./check.ts";
 import { type CompiledPart, compileState } from "./compile-steps.ts";
 import { stateOf, typesOf, variablesOf } from "./conditions.ts";
 import { type Layout, layOut, type PlacedState, type PlacedStep } from "./layout.ts";
@@ -121,7 +121,7 @@ function rowsOf(
     rows.push({ row: { from: from === ANY ? ANY : idOf(from), on, to: idOf(to), input, ...condition }, at });
   }
   for (const { name, id } of states) {
-    if (handlesSuccess(machine, name)) continue;
+    if (handlesSuccess(machine, name) || isRouted(machine, name)) continue;
     rows.push({ row: { from: id, on: "success", to: fail(`${name} completed, and no transition leads on from it`) } });
   }
   return { rows, findings };

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
+import { optionalKinds } from "../kinds/fields.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -116,6 +117,9 @@ const mapping = z.strictObject({
   parent: text.describe("The field of this workflow's context that gets it."),
 });
 
+/** Other workflows are imports. */
+const { script, poll, timer, human, router } = optionalKinds;
+
 /** Every field of every kind of step but machines, since a mistaken kind must not hide other mistakes. */
 export const stepSchema = z
   .strictObject({
@@ -141,6 +145,11 @@ export const stepSchema = z
     timeout_s: count.describe("Seconds of working time.").optional(),
     message: text.describe("What a person is asked.").optional(),
     input_schema: object.describe("The JSON Schema of the person's answer.").optional(),
+    script,
+    poll,
+    timer,
+    human,
+    router,
     sink_to: text.describe("The field of the context that gets the output, such as `scratchpad.answer`.").optional(),
     updates_context: z
       .union([z.boolean(), text])

@@ -4,6 +4,8 @@ import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
 import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { ContextPath, SavedOutput } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
+import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
+import { outputOfKind } from "../kinds/outputs.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoDocument, FlujoMachine, FlujoStep } from "./read-document.ts";
 import type { AgentFields, StepFields } from "./schema.ts";
@@ -20,7 +22,9 @@ export type StepUse =
   | { readonly kind: "agent"; readonly agent: Agent }
   | { readonly kind: "import"; readonly alias: string }
   | { readonly kind: "ask"; readonly message: string; readonly answer: JsonObject | undefined }
-  | { readonly kind: "machine"; readonly machine: FlujoMachine };
+  | { readonly kind: "machine"; readonly machine: FlujoMachine }
+  /** What runs no agent and no other workflow. */
+  | { readonly kind: "other"; readonly given: KindState };
 
 /** An agent step with the fields of the agent that it uses. */
 export interface Agent {
@@ -57,6 +61,7 @@ export function knowStep(
 /** The JSON Schema of a step's output, where the document says it. */
 export function outputOf({ use }: KnownStep): JsonObject | undefined {
   if (use.kind === "agent") return use.agent.output;
+  if (use.kind === "other") return outputOfKind(use.given);
   return use.kind === "ask" ? use.answer : undefined;
 }
 
@@ -77,8 +82,14 @@ const FIELDS = {
   ],
   import: [...COMMON, "uses", "input", "outputs"],
   ask: [...COMMON, "message", "input_schema"],
+  other: [...COMMON, ...KIND_NAMES],
 } as const;
-const CALLED = { agent: "an agent's step", import: "a step that uses an import", ask: "a hitl step" } as const;
+const CALLED = {
+  agent: "an agent's step",
+  import: "a step that uses an import",
+  ask: "a hitl step",
+  other: "a step that runs no agent",
+} as const;
 
 function useOf(document: FlujoDocument, step: FlujoStep, findings: Finding[]): StepUse | undefined {
   const { fields, machine } = step;
@@ -101,10 +112,38 @@ function useOf(document: FlujoDocument, step: FlujoStep, findings: Finding[]): S
     }
     case "agent":
       return agentOf(document, step, findings);
+    case "other":
+      return otherOf(step, findings);
   }
 }
 
-function kindOf({ kind, uses, message, prompt }: StepFields): keyof typeof FIELDS {
+function otherOf(step: FlujoStep, findings: Finding[]): StepUse | undefined {
+  const [given, second] = kindsIn(step.fields);
+  if (given === undefined) return undefined;
+  if (second !== undefined) {
+    const message = `${JSON.stringify(step.name)} has both "${given.kind}" and "${second.kind}", and a step is of one kind.`;
+    const suggestion = "split it into two steps";
+    findings.push({
+      severity: "error",
+      rule: "two-kinds",
+      message,
+      suggestion,
+      path: step.at(second.kind),
+      what: "key",
+    });
+  }
+  if (given.kind === "router")
+    for (const name of ["sink_to", "updates_context"])
+      if (Object.hasOwn(step.fields, name)) {
+        const message = `A router's output is its choice, so ${JSON.stringify(name)} has nothing to save.`;
+        findings.push({ severity: "error", rule: "no-effect", message, path: step.at(name), what: "key" });
+      }
+  return { kind: "other", given };
+}
+
+function kindOf(fields: StepFields): keyof typeof FIELDS {
+  const { kind, uses, message, prompt } = fields;
+  if (kindsIn(fields).length > 0) return "other";
   if (kind === "hitl") return "ask";
   if (kind === undefined && message !== undefined && prompt === undefined && uses === undefined) return "ask";
   return uses?.startsWith("imports.") === true ? "import" : "agent";

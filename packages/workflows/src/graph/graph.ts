@@ -138,11 +138,14 @@ function stateNode(draft: Draft, state: string): string {
 function detailOf(
   spec: PipelineSpec,
   id: string,
-  { final, kind, allowedTools, options }: StateSpec,
+  { final, kind, allowedTools, options, runs }: StateSpec,
 ): string | undefined {
   if (final !== undefined) return undefined;
   const what = kind === "agent" ? "" : `${kind}: `;
-  const inside = stepsOf(options) === undefined ? [] : statesAt(spec, id).filter((each) => each.kind === "agent");
+  const inside =
+    stepsOf(options) === undefined && runs === undefined
+      ? []
+      : statesAt(spec, id).filter((each) => each.kind === "agent");
   const envelopes = [allowedTools, ...inside.map((each) => each.allowedTools)];
   if (envelopes.includes(undefined)) return `${what}any tool, by mode`;
   const listed = envelopes.flatMap((envelope) => envelope ?? []);

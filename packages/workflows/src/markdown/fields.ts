@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
+import { humanFields, KIND_NAMES, kindFields } from "../kinds/fields.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -14,12 +15,35 @@ const stateLimits = {
   timeoutMs: count.describe("Working time in milliseconds, without waits for answers.").optional(),
 };
 
-/** The frontmatter of a stage's file, and its body as `prompt`. */
-export const stageFields = z.strictObject({
+/** What the file of every stage may hold. */
+const named = {
   $schema: text.describe("For editors; it is never fetched.").optional(),
+  kind: z
+    .enum(["agent", ...KIND_NAMES])
+    .describe("What the stage runs: `agent` (default), or a kind whose fields stand beside it.")
+    .optional(),
   id: text.describe("The stage's id. If it is given, it is the name of the file.").optional(),
   name: text.describe("A name for people.").optional(),
   description: text.describe("What the stage does, for people.").optional(),
+};
+const beside = {
+  meta: data.describe("Anything else, for other programs.").optional(),
+  prompt: z.string().describe("The body of the file.").optional(),
+};
+
+/** The frontmatter of a stage's file that runs no agent, by kind. The body is the question of a person and the prompt of a router. */
+export const kindStageFields = {
+  script: z.strictObject({ ...named, ...beside, ...kindFields.script.shape }),
+  poll: z.strictObject({ ...named, ...beside, ...kindFields.poll.shape }),
+  timer: z.strictObject({ ...named, ...beside, ...kindFields.timer.shape }),
+  human: z.strictObject({ ...named, ...beside, ...humanFields.partial({ question: true }).shape }),
+  pipeline: z.strictObject({ ...named, ...beside, ...kindFields.pipeline.shape }),
+  router: z.strictObject({ ...named, ...beside, ...kindFields.router.shape }),
+};
+
+/** The frontmatter of a stage's file, and its body as `prompt`. */
+export const stageFields = z.strictObject({
+  ...named,
   allowedTools: z
     .array(z.union([text, z.strictObject({ tool: text, optional: z.literal(true) })]))
     .describe(
@@ -82,8 +106,7 @@ export const stageFields = z.strictObject({
     })
     .describe('Variables that the stage\'s commands get, and do not get: `{ set: { CI: "1" }, block: [HOME] }`.')
     .optional(),
-  meta: data.describe("Anything else, for other programs.").optional(),
-  prompt: z.string().describe("The body of the file.").optional(),
+  ...beside,
 });
 
 const stage = z.string().min(1).describe("The name of a stage: of its file, without `.md`.");

@@ -1,6 +1,6 @@
 // The parts of a folder of Markdown stages: what pipeline.yaml names, and the files of its stages.
 
-import { isJsonObject, type Json } from "@sluice/core";
+import { field, isJsonObject, type Json } from "@sluice/core";
 import { didYouMean, idFault, messageOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FilesBeside } from "../format.ts";
@@ -14,20 +14,30 @@ export const FAIL = "fail";
 /** The target that goes back to the stage that an interrupt left. */
 export const RETURN = "$return";
 
-/** A place where pipeline.yaml names a stage. */
+/** A place where pipeline.yaml names a stage, or where the file of a router does. */
 export interface Mention {
   readonly name: string;
   readonly path: DocumentPath;
+  /** The file, if it is not pipeline.yaml. */
+  readonly source?: SourceFile;
 }
 
 /** Reads the file of each stage that pipeline.yaml names. */
 export async function readStages(
-  mentions: readonly Mention[],
+  first: readonly Mention[],
+  ends: ReadonlySet<string>,
   beside: FilesBeside,
-): Promise<{ readonly stages: ReadonlyMap<string, SourceFile>; readonly findings: readonly Finding[] }> {
+): Promise<{
+  readonly stages: ReadonlyMap<string, SourceFile>;
+  /** Each stage, where it is named first. */
+  readonly mentions: readonly Mention[];
+  readonly findings: readonly Finding[];
+}> {
   const names = (await beside.list()).filter((name) => name.endsWith(EXTENSION)).map((name) => name.slice(0, -3));
   const findings: Finding[] = [];
   const stages = new Map<string, SourceFile>();
+  const mentions = [...first];
+  // The files of routers add to the list while it is gone through.
   for (const mention of mentions) {
     const { name } = mention;
     if (idFault(name) !== undefined || !names.includes(name)) {
@@ -36,12 +46,28 @@ export async function readStages(
     }
     const reading = await readStage(mention, beside);
     findings.push(...reading.findings);
-    if (reading.source !== undefined) stages.set(name, reading.source);
+    if (reading.source === undefined) continue;
+    stages.set(name, reading.source);
+    for (const one of targetsOfRouter(reading.source))
+      if (!ends.has(one.name) && !mentions.some((known) => known.name === one.name)) mentions.push(one);
   }
-  return { stages, findings: [...findings, ...unusedFiles(names, mentions)] };
+  return { stages, mentions, findings: [...findings, ...unusedFiles(names, mentions)] };
 }
 
 const EXTENSION = ".md";
+
+/** The stages that a router's file names. */
+export function targetsOfRouter(source: SourceFile): readonly Mention[] {
+  const { value } = source;
+  if (field(value, "kind") !== "router") return [];
+  const targets = field(value, "targets");
+  const fallback = field(value, "fallback");
+  const all: readonly Json[] = Array.isArray(targets) ? targets : [];
+  return [
+    ...all.flatMap((name, index) => named(name, ["targets", index])),
+    ...(isJsonObject(fallback) ? named(fallback.to, ["fallback", "to"]) : named(fallback, ["fallback"])),
+  ].map((mention) => ({ ...mention, source }));
+}
 
 async function readStage({ name, path }: Mention, beside: FilesBeside): Promise<ReturnType<typeof readStageFile>> {
   let given: Awaited<ReturnType<FilesBeside["read"]>>;
@@ -54,8 +80,9 @@ async function readStage({ name, path }: Mention, beside: FilesBeside): Promise<
   return readStageFile(given.file, given.text);
 }
 
-function missingStage({ name, path }: Mention, names: readonly string[]): Finding {
-  const base = { severity: "error", rule: "unknown-target", path } as const;
+function missingStage({ name, path, source }: Mention, names: readonly string[]): Finding {
+  const from = source === undefined ? {} : { source };
+  const base = { severity: "error", rule: "unknown-target", path, ...from } as const;
   const fault = idFault(name);
   if (fault !== undefined) return { ...base, message: `This cannot name a stage: ${fault}.` };
   const close = didYouMean(name, [...names, DONE, FAIL, RETURN]);
@@ -80,9 +107,14 @@ function unusedFiles(names: readonly string[], mentions: readonly Mention[]): re
     }));
 }
 
+/** What pipeline.yaml names that is no stage. */
+export function endNames(pipeline: Json): ReadonlySet<string> {
+  return new Set([DONE, FAIL, RETURN, "*", ...finalNames(pipeline)]);
+}
+
 /** Each stage that pipeline.yaml names, where it does so first. */
 export function firstMentions(pipeline: Json): readonly Mention[] {
-  const ends = new Set([DONE, FAIL, RETURN, "*", ...finalNames(pipeline)]);
+  const ends = endNames(pipeline);
   const seen = new Set<string>();
   return mentionsIn(pipeline).filter(({ name }) => {
     if (ends.has(name) || seen.has(name)) return false;

@@ -6,6 +6,7 @@ import {
   backToInterrupted,
   fail,
   fanOut,
+  field,
   final,
   isJsonObject,
   type JsonObject,
@@ -23,12 +24,14 @@ import {
   type WorkflowCompilation,
   type WorkflowFormat,
   type WorkflowReading,
+  type WorkflowReference,
 } from "../format.ts";
-import { idFor } from "../read/names.ts";
+import { idFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
-import { DONE, FAIL, firstMentions, type Mention, RETURN, readStages } from "./folder.ts";
+import { DONE, endNames, FAIL, firstMentions, type Mention, RETURN, readStages, targetsOfRouter } from "./folder.ts";
+import { compileKindStage, kindNamed } from "./kind-stage.ts";
 import { type CompiledStage, compileStage, describesObject, objectSchema } from "./stages.ts";
 
 /** The format of a folder with pipeline.yaml and a Markdown file for each stage. */
@@ -40,11 +43,18 @@ export const markdown: WorkflowFormat = {
 };
 
 async function read(source: SourceFile, beside: FilesBeside): Promise<WorkflowReading> {
-  const mentions = firstMentions(source.value);
-  const files = await readStages(mentions, beside);
+  const files = await readStages(firstMentions(source.value), endNames(source.value), beside);
+  const { mentions } = files;
   const shape = readShape(folderFields, partialFolder, source.value);
   const folder: FolderFields = shape.value ?? {};
-  const stages = new Map([...files.stages].map(([name, file]) => [name, compileStage(name, file)]));
+  const references = referencesOf(files.stages);
+  const keys = workflowIdsFor(new Set(references.map(({ name }) => name)));
+  const compileFile = (name: string, file: SourceFile): CompiledStage => {
+    const kind = kindNamed(file.value);
+    if (kind === undefined) return compileStage(name, file);
+    return compileKindStage(name, kind, file, (workflow) => keys.get(workflow) ?? workflow);
+  };
+  const stages = new Map([...files.stages].map(([name, file]) => [name, compileFile(name, file)]));
   const rows = (folder.transitions ?? []).map((row, index) => compileRow(row, index, stages, finalsOf(folder)));
   const located = (finding: Finding): Finding => ({ ...finding, path: shape.locate(finding.path) });
   const own = [...rows.flatMap(({ findings }) => findings), ...folderFindings(folder)];
@@ -54,19 +64,42 @@ async function read(source: SourceFile, beside: FilesBeside): Promise<WorkflowRe
       ...shape.findings,
       ...files.findings,
       ...[...stages.values()].flatMap(({ findings }) => findings),
+      ...[...files.stages.values()].flatMap((file) => endTargets(file, finalsOf(folder))),
       ...own.map(located),
     ],
-    references: [],
+    references,
     properties: (folder.properties ?? []).map((source, index) => ({
       source,
       path: shape.locate(["properties", index]),
     })),
-    compile: (): WorkflowCompilation => ({
-      definition: definitionOf(folder, stages, rows),
+    compile: (workflows): WorkflowCompilation => ({
+      definition: {
+        ...definitionOf(folder, stages, rows),
+        pipelines: Object.fromEntries([...workflows].map(([name, pipeline]) => [keys.get(name) ?? name, pipeline])),
+      },
       findings: [],
       locate: (problem) => locateProblem(problem, { mentions, stages, rows, locate: shape.locate }),
     }),
   };
+}
+
+/** The workflows that stages run. */
+function referencesOf(files: ReadonlyMap<string, SourceFile>): readonly WorkflowReference[] {
+  return [...files.values()].flatMap((source) => {
+    const workflow = kindNamed(source.value) === "pipeline" ? field(source.value, "workflow") : undefined;
+    return typeof workflow === "string" && workflow !== "" ? [{ name: workflow, path: ["workflow"], source }] : [];
+  });
+}
+
+/** The targets of a router that only transitions can have. */
+function endTargets(file: SourceFile, finals: readonly string[]): readonly Finding[] {
+  return targetsOfRouter(file).flatMap(({ name, path, source }): readonly Finding[] => {
+    if (![DONE, FAIL, RETURN, "*"].includes(name) || finals.includes(name)) return [];
+    const message = `A router chooses among states, and ${JSON.stringify(name)} is none.`;
+    const hint = name === DONE || name === FAIL ? { suggestion: `list ${name} under final, with its outcome` } : {};
+    const from = source === undefined ? {} : { source };
+    return [{ severity: "error", rule: "unknown-target", message, ...hint, path, ...from }];
+  });
 }
 
 type Stages = ReadonlyMap<string, CompiledStage>;
@@ -169,7 +202,8 @@ function eventFindings({ from, on = "success" }: RowFields, path: DocumentPath, 
   if (stage === undefined) return [];
   const byEvents = stage.state.spec.completesByEvents === true;
   if (typeof on === "object" && !byEvents) {
-    const message = `${from} completes with its completion tool and sends no events.`;
+    const how = stage.state.kind === "agent" ? "with its completion tool" : "by itself";
+    const message = `${from} completes ${how} and sends no events.`;
     return [{ severity: "error", rule: "event-row", message, suggestion: "write on: success", path: [...path, "on"] }];
   }
   if (on !== "success" || !byEvents || stage.output !== undefined) return [];
@@ -226,7 +260,9 @@ function locateProblem(problem: Problem, { mentions, stages, rows, locate }: Kno
     const stage = stages.get(String(name));
     if (stage !== undefined && inside.length > 0) return stage.locate(problem, inside);
     // A problem of the stage's place in the table is shown where the table names it first.
-    return { path: mentions.find((one) => one.name === name)?.path ?? ["transitions"] };
+    const mention = mentions.find((one) => one.name === name);
+    if (mention === undefined) return { path: ["transitions"] };
+    return { path: mention.path, ...(mention.source === undefined ? {} : { source: mention.source }) };
   }
   if (first !== "transitions") return { path: locate([first, ...rest]) };
   const [index, ...inside] = rest;

@@ -103,8 +103,7 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
     const hint = suggestion === undefined ? {} : { suggestion };
     found.push({ severity: "error", rule, message, ...hint, path: field === undefined ? [] : [field], what: "key" });
   };
-  if (id !== undefined && id !== name)
-    error("stage-id", "id", `The stage is called ${name}, as its file.`, `write id: ${name}, or remove the line`);
+  found.push(...idFindings(name, id));
   if ((fields.prompt ?? "") === "")
     error("missing-field", undefined, "The file has no text below its frontmatter, which is the prompt.");
   if (completionTool !== undefined && completionSchema === undefined)
@@ -143,6 +142,14 @@ function findingsOf(name: string, fields: StageFields): readonly Finding[] {
       path: [],
     });
   return found;
+}
+
+/** The id of a stage, if its file gives one, is the name of the file. */
+export function idFindings(name: string, id: string | undefined): readonly Finding[] {
+  if (id === undefined || id === name) return [];
+  const message = `The stage is called ${name}, as its file.`;
+  const suggestion = `write id: ${name}, or remove the line`;
+  return [{ severity: "error", rule: "stage-id", message, suggestion, path: ["id"], what: "key" }];
 }
 
 export function describesObject({ type }: JsonObject): boolean {

@@ -5,15 +5,21 @@ import { isJsonObject, field as memberOf } from "@sluice/core";
 import { matchesName, readPattern } from "@sluice/core/gate";
 import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
+import { eventsOfKind, KIND_WORDS } from "../kinds/compile.ts";
+import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
 import { fieldNames } from "../read/field-names.ts";
 import type { Finding } from "../read/shape.ts";
-import { ANY_EVENT, type Edge, edgesOf } from "./edges.ts";
+import { ANY_EVENT, type Edge, edgesOf, kindOf } from "./edges.ts";
 import { type StatewrightDocument, type StatewrightGuard, type StatewrightState, stateSchema } from "./schema.ts";
 
 /** The names that a document has, mistaken parts included, so that one mistake is not reported twice. */
 interface Names {
   readonly states: readonly string[];
+  /** What a transition may lead to: the states, and the ends that every workflow has. */
+  readonly targets: readonly string[];
   readonly guards: readonly string[];
+  /** Whether a model chooses what follows every state. */
+  readonly isOrchestrated: boolean;
   /** Whether a state was written with something in this field, be it mistaken. */
   has(state: string, field: string): boolean;
 }
@@ -21,20 +27,64 @@ interface Names {
 /** The target that goes back to the state that an interrupt left. */
 export const RETURN = "$return";
 
+/** The ends that every workflow has, also without a state of that name. */
+const ENDS = { failed: "failed", cancelled: "cancelled" } as const;
+const END_NAMES: readonly string[] = Object.keys(ENDS);
+
+/** The document with the ends that its states lead to and that it does not define. `whole` is the document as it was written. */
+export function withEnds(document: StatewrightDocument, whole: Json): StatewrightDocument {
+  const { states } = document;
+  if (states === undefined) return document;
+  const written = keysOf(whole, "states");
+  const targets = new Set(Object.entries(states).flatMap(([name, state]) => targetsOf(name, state)));
+  const added = Object.entries(ENDS).filter(([name]) => targets.has(name) && !written.includes(name));
+  const ends = added.map(([name, outcome]): readonly [string, StatewrightState] => [name, { type: "final", outcome }]);
+  return { ...document, states: { ...states, ...Object.fromEntries(ends) } };
+}
+
+/** Every state that a state may lead to. */
+function targetsOf(name: string, state: StatewrightState): readonly string[] {
+  const kind = kindOf(state);
+  const chosen = kind?.kind === "router" ? routerTargets(kind, []).map(({ target }) => target) : [];
+  return [...edgesOf(name, state).flatMap(({ targets }) => targets.map(({ target }) => target)), ...chosen];
+}
+
+/** The states that a router names, with their paths. */
+function routerTargets(
+  { fields: { targets, fallback } }: Extract<KindState, { readonly kind: "router" }>,
+  path: DocumentPath,
+): readonly { readonly target: string; readonly path: DocumentPath }[] {
+  const chosen = targets.map((target, index) => ({ target, path: [...path, "targets", index] }));
+  if (fallback === undefined) return chosen;
+  if (typeof fallback === "string") return [...chosen, { target: fallback, path: [...path, "fallback"] }];
+  return [...chosen, { target: fallback.to, path: [...path, "fallback", "to"] }];
+}
+
+/** What a run is in when a person interrupted it. */
+const INTERRUPTED = "interrupted";
+
 /** The findings, by paths in the schema's spelling. `whole` is the document as it was written. */
 export function checkStatewright(document: StatewrightDocument, whole: Json): readonly Finding[] {
+  const written = keysOf(whole, "states");
   const names: Names = {
-    states: keysOf(whole, "states"),
+    states: written,
+    targets: [...new Set([...written, ...END_NAMES])],
+    isOrchestrated: memberOf(whole, "orchestrator") !== undefined,
     guards: keysOf(whole, "guards"),
     has: (state, field) => isWritten(memberOf(memberOf(whole, "states"), state), field),
   };
   const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
   const found: Finding[] = [];
   if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
+  const { orchestrator } = document;
+  if (orchestrator?.fallback !== undefined)
+    found.push(...targetFindings(orchestrator.fallback, ["orchestrator", "fallback"], names));
   const terminals = terminalsOf(document);
   for (const [name, state] of Object.entries(states)) {
     if (name === RETURN)
       found.push(reservedName(["states", name], "it is the target that goes back from an interrupt"));
+    if (name === INTERRUPTED)
+      found.push(reservedName(["states", name], "it says that a person interrupted the state that ran"));
     if (state.type !== "final") found.push(...stateFindings(name, state, names));
     else found.push(...finalFindings(name, state, terminals.has(name)));
     found.push(...undeclaredFields(name, state, Object.keys(context)));
@@ -47,7 +97,7 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
     const message = `The context cannot hold ${JSON.stringify(key)}: names with a leading _ are reserved.`;
     found.push({ severity: "error", rule: "context-key", message, path: ["context", key], what: "key" });
   }
-  return [...found, ...documentFindings(document)];
+  return [...found, ...documentFindings(document, names)];
 }
 
 /** Whether an object has a value that is not an empty object in a field of states, in any spelling. */
@@ -93,11 +143,11 @@ function terminalsOf({ states = {} }: StatewrightDocument): ReadonlySet<string> 
   );
 }
 
-function documentFindings({ states, meta }: StatewrightDocument): readonly Finding[] {
+function documentFindings({ states, meta }: StatewrightDocument, names: Names): readonly Finding[] {
   if (states === undefined) return [];
   const found: Finding[] = [];
   const all = Object.entries(states);
-  if (!all.some(([, { type }]) => type === "final")) {
+  if (!names.isOrchestrated && !all.some(([, { type }]) => type === "final")) {
     const message = "No state is final, so the workflow cannot end.";
     const suggestion = 'add a state with "type": "final"';
     found.push({ severity: "error", rule: "no-final", message, suggestion, path: ["states"], what: "key" });
@@ -112,13 +162,26 @@ function documentFindings({ states, meta }: StatewrightDocument): readonly Findi
   return found;
 }
 
-function targetFindings(target: string, path: DocumentPath, { states }: Names, mayReturn = false): readonly Finding[] {
-  if (states.includes(target) || (mayReturn && target === RETURN)) return [];
+function targetFindings(
+  target: string,
+  path: DocumentPath,
+  { states, targets }: Names,
+  mayReturn = false,
+): readonly Finding[] {
+  if (targets.includes(target) || (mayReturn && target === RETURN)) return [];
   const message =
     target === RETURN
       ? `${RETURN} is only the target of a transition.`
       : `There is no state ${JSON.stringify(target)}.`;
-  return [{ severity: "error", rule: "unknown-target", message, ...hintOf(suggestOneOf(target, states)), path }];
+  return [
+    {
+      severity: "error",
+      rule: "unknown-target",
+      message,
+      ...hintOf(didYouMeanWords(target, targets) ?? suggestOneOf(target, states)),
+      path,
+    },
+  ];
 }
 
 function hintOf(suggestion: string | undefined): { readonly suggestion?: string } {
@@ -132,12 +195,24 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
     const suggestion = 'add "type": "final"';
     return [{ severity: "error", rule: "wrong-type", message, suggestion, path: [...path, "outcome"], what: "key" }];
   }
+  const kinds = kindsIn(state);
+  const [kind] = kinds;
+  if (kind !== undefined) return kindFindings(name, state, kinds, names);
+  // A kind whose fields cannot be read is reported where they are.
+  if (KIND_NAMES.some((one) => names.has(name, one))) return [];
   const listsTools = names.has(name, "allowed_tools");
   const found = [
     ...(listsTools ? [] : toolFindings(path)),
     ...(listsTools && state.allowed_tools === undefined ? [] : commandFindings(state, path)),
     ...variableFindings(state, path),
   ];
+  if (names.isOrchestrated) return [...found, ...orchestratedFindings(state, path)];
+  if (state.output_schema !== undefined) {
+    const message = "The agent leaves by an event, so it has no output of its own.";
+    const suggestion = "send what later states need as data of the event";
+    const at = [...path, "output_schema"];
+    found.push({ severity: "error", rule: "no-effect", message, suggestion, path: at, what: "key" });
+  }
   if (!names.has(name, "on") && !names.has(name, "safe_next")) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
     const suggestion = 'add "on", or "type": "final" if the run ends here';
@@ -149,6 +224,92 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
     );
   for (const edge of edgesOf(name, state)) found.push(...edgeFindings(edge, names));
   return found;
+}
+
+/** What a state may have beside the fields of its kind. */
+const BESIDE_KIND: ReadonlySet<string> = new Set(["type", "on"]);
+
+/** A state that runs no agent: it has one kind, no fields of agents, and is left by the events of its kind. */
+function kindFindings(
+  name: string,
+  state: StatewrightState,
+  kinds: readonly KindState[],
+  names: Names,
+): readonly Finding[] {
+  const path = ["states", name];
+  const [given, ...others] = kinds;
+  if (given === undefined) return [];
+  const { kind } = given;
+  const found: Finding[] = [];
+  const about = (at: DocumentPath, rule: string, message: string, suggestion?: string): void => {
+    found.push({ severity: "error", rule, message, ...hintOf(suggestion), path: at, what: "key" });
+  };
+  for (const other of others)
+    about(
+      [...path, other.kind],
+      "two-kinds",
+      `${JSON.stringify(name)} has both "${kind}" and "${other.kind}", and a state is of one kind.`,
+      "split it into two states",
+    );
+  const all: readonly string[] = kinds.map((one) => one.kind);
+  for (const field of Object.keys(state))
+    if (!BESIDE_KIND.has(field) && !all.includes(field))
+      about(
+        [...path, field],
+        "unknown-key",
+        `${JSON.stringify(field)} is for states of agents, and ${KIND_WORDS[kind]} has none.`,
+      );
+  if (names.isOrchestrated) return [...found, ...orchestratedFindings(state, path)];
+  const events: readonly string[] = eventsOfKind(kind);
+  for (const event of Object.keys(state.on ?? {})) {
+    if (events.includes(event)) continue;
+    const message = `${JSON.stringify(event)} can never happen: ${KIND_WORDS[kind]} is left by ${listed(events)} alone.`;
+    about([...path, "on", event], "unknown-event", message, didYouMeanWords(event, events));
+  }
+  if (kind === "router")
+    for (const { target, path: at } of routerTargets(given, [...path, kind]))
+      found.push(...targetFindings(target, at, names));
+  else if (!names.has(name, "on"))
+    about(
+      path,
+      "dead-end",
+      `${JSON.stringify(name)} can never be left: it has no transitions.`,
+      'add "on": { "success": … }',
+    );
+  else if (state.on !== undefined && !Object.hasOwn(state.on, "success"))
+    about(
+      [...path, "on"],
+      "dead-end",
+      `${JSON.stringify(name)} has no transition for "success", so a run fails where the state succeeds.`,
+      'add "success": …',
+    );
+  for (const edge of edgesOf(name, state)) found.push(...edgeFindings(edge, names));
+  return found;
+}
+
+function listed(words: readonly string[]): string {
+  return words.map((word) => JSON.stringify(word)).join(" or ");
+}
+
+function didYouMeanWords(word: string, known: readonly string[]): string | undefined {
+  const best = didYouMean(word, known);
+  return best === undefined ? undefined : `did you mean ${JSON.stringify(best)}?`;
+}
+
+/** Transitions of a state whose orchestrator chooses what follows it. */
+function orchestratedFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
+  const found = (["on", "safe_next"] as const).flatMap((field): readonly Finding[] => {
+    if (state[field] === undefined) return [];
+    const message = `The orchestrator chooses what follows this state, so ${JSON.stringify(field)} has no effect.`;
+    const suggestion = 'remove it, or remove "orchestrator"';
+    return [{ severity: "error", rule: "no-effect", message, suggestion, path: [...path, field], what: "key" }];
+  });
+  if (state.output_schema?.type === undefined || state.output_schema.type === "object") return found;
+  const at = [...path, "output_schema", "type"];
+  return [
+    ...found,
+    { severity: "error", rule: "wrong-type", message: "The output of an agent is an object.", path: at },
+  ];
 }
 
 const DEFINE_GUARD = 'define it under "guards", as in { field: tests, op: eq, value: pass }, and write its name here';
@@ -286,15 +447,15 @@ function operandFindings({ op, value }: StatewrightGuard, path: DocumentPath): r
     return value === undefined ? [] : finding(`"${op}" compares with nothing, so it has no "value".`, here);
   if (value === undefined) return finding(`"${op}" needs a "value" to compare with.`, [...path, "op"]);
   if (NUMERIC.has(op) && typeof value !== "number")
-    return finding(`"${op}" compares numbers, and this is ${kindOf(value)}.`, here);
+    return finding(`"${op}" compares numbers, and this is ${valueWord(value)}.`, here);
   if (op === "in" && !Array.isArray(value))
-    return finding(`"in" needs a list of values, and this is ${kindOf(value)}.`, here);
+    return finding(`"in" needs a list of values, and this is ${valueWord(value)}.`, here);
   if (op === "contains" && value === null)
     return finding(`"contains" looks for a text or an element, and this is null.`, here);
   return [];
 }
 
-function kindOf(value: Json): string {
+function valueWord(value: Json): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   return typeof value === "string" ? "a text" : typeof value === "object" ? "an object" : `a ${typeof value}`;

@@ -1,6 +1,8 @@
 // Every way out of a state, whatever pattern it is written in.
 
+import type { RowTrigger } from "@sluice/core";
 import type { DocumentPath } from "../diagnostic.ts";
+import { type KindState, kindsIn } from "../kinds/fields.ts";
 import type { Invocation, Move, Parting, StatewrightState } from "./schema.ts";
 
 /** Stands for every event that a state does not name. */
@@ -10,6 +12,8 @@ export const ANY_EVENT = "*";
 export interface Edge {
   /** The event; `*` is any that the state does not name. */
   readonly event: string;
+  /** What its row waits for. */
+  readonly on: RowTrigger;
   /** Names the edge for people: `DEPLOY`, or `DEPLOY[0]` in a list. */
   readonly label: string;
   readonly path: DocumentPath;
@@ -29,22 +33,39 @@ export interface EdgeTarget {
   readonly mayReturn: boolean;
 }
 
+/** What a state runs instead of an agent; undefined for a state of an agent, and for a final one. */
+export function kindOf(state: StatewrightState): KindState | undefined {
+  return state.type === "final" ? undefined : kindsIn(state)[0];
+}
+
 /** The edges of a state in the order in which they are tried. Final states have none. */
 export function edgesOf(name: string, state: StatewrightState): readonly Edge[] {
   if (state.type === "final") return [];
+  const kind = kindOf(state)?.kind;
+  const triggerOf = (event: string): RowTrigger =>
+    kind !== undefined && (event === "success" || event === "failure") ? event : { event };
   const edges = Object.entries(state.on ?? {}).flatMap(([event, transition]): readonly Edge[] => {
     const path = ["states", name, "on", event];
-    if (!Array.isArray(transition)) return [edge(event, event, path, transition)];
-    return transition.map((entry, index) => edge(event, `${event}[${index}]`, [...path, index], entry));
+    if (!Array.isArray(transition)) return [edge({ event, on: triggerOf(event), label: event, path }, transition)];
+    return transition.map((entry, index) =>
+      edge({ event, on: triggerOf(event), label: `${event}[${index}]`, path: [...path, index] }, entry),
+    );
   });
   const { safe_next } = state;
   return safe_next === undefined
     ? edges
-    : [...edges, edge(ANY_EVENT, "safe_next", ["states", name, "safe_next"], safe_next)];
+    : [
+        ...edges,
+        edge(
+          { event: ANY_EVENT, on: { event: ANY_EVENT }, label: "safe_next", path: ["states", name, "safe_next"] },
+          safe_next,
+        ),
+      ];
 }
 
-function edge(event: string, label: string, path: DocumentPath, action: Edge["action"]): Edge {
-  const same = { event, label, path, action };
+function edge(place: Pick<Edge, "event" | "on" | "label" | "path">, action: Edge["action"]): Edge {
+  const { path } = place;
+  const same = { ...place, action };
   if (typeof action === "string")
     return { ...same, guards: [], unusedMessage: false, targets: [{ target: action, path, mayReturn: true }] };
   const { guard, guards = [], requires_approval = false, approval_message } = action;

@@ -3,14 +3,27 @@
 import { type AnyState, final, type Problem, type StateLimits, stage } from "@sluice/core";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
-import { problemFinding } from "../problem-finding.ts";
+import { compileKind } from "../kinds/compile.ts";
+import type { KindState } from "../kinds/fields.ts";
+import type { KindNames } from "../kinds/make.ts";
+import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
+import { fullTemplates, templateFindings } from "../read/template.ts";
 import { outcomeOf } from "./check.ts";
+import { kindOf } from "./edges.ts";
 import type { StatewrightState } from "./schema.ts";
-import { fullTemplates, templateFindings } from "./template.ts";
 
 /** Model calls of one attempt, unless the state has a `turn_cap`. */
 export const TURN_CAP = 50;
+
+/** The tool with which an agent completes in a workflow with an orchestrator. */
+const SUBMIT = "submit";
+/** Its output, unless the state says otherwise. */
+const RESULT = {
+  properties: { result: { type: "string", description: "The result of the work." } },
+  required: ["result"],
+  additionalProperties: false,
+};
 
 export interface CompiledState {
   readonly state: AnyState;
@@ -20,23 +33,35 @@ export interface CompiledState {
   locate(problem: Problem): FindingAt;
 }
 
+/** What a state needs of its document. */
+export interface Surroundings extends Pick<KindNames, "stateId" | "pipelineKey"> {
+  /** Whether a model chooses what follows every state. An agent then completes with an output instead of an event. */
+  readonly isOrchestrated: boolean;
+}
+
 /** Compiles one state. `id` is its name inside the pipeline. */
-export function compileState(name: string, id: string, state: StatewrightState): CompiledState {
+export function compileState(name: string, id: string, state: StatewrightState, around: Surroundings): CompiledState {
   const path = ["states", name];
   if (state.type === "final") {
     const end = labelled(final(outcomeOf(name, state)), name, id);
     return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
   }
+  const kind = kindOf(state);
+  if (kind !== undefined) return ofKind(name, id, kind, around);
   const templates = templateFindings(state.instructions ?? "");
   const envelope = envelopeOf(state);
-  const compiled = stage({
+  const fields = {
     prompt: promptOf(name, id, templates.length === 0 ? (state.instructions ?? "") : ""),
     turnCap: state.turn_cap ?? TURN_CAP,
     ...(envelope === undefined ? {} : { allowedTools: envelope.map(({ pattern }) => pattern) }),
     ...(state.model === undefined ? {} : { model: state.model }),
     ...limitsOf(state),
     ...environmentOf(state),
-  });
+  };
+  const schema = { ...(state.output_schema ?? RESULT), type: "object" } as const;
+  const compiled = around.isOrchestrated
+    ? stage({ ...fields, completionTool: SUBMIT, completionSchema: schema })
+    : stage(fields);
   const tools = envelope?.map((entry) => entry.path) ?? [];
   const locate = (problem: Problem): FindingAt => locateIn(path, state, tools, problem);
   const broken = templates.map(
@@ -44,6 +69,19 @@ export function compileState(name: string, id: string, state: StatewrightState):
   );
   const problems = (compiled.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
   return { state: labelled(compiled, name, id), findings: [...broken, ...problems], locate };
+}
+
+/** A state that runs no agent. */
+function ofKind(name: string, id: string, given: KindState, ids: Surroundings): CompiledState {
+  const path = ["states", name, given.kind];
+  const compiled = compileKind(given, { ...ids, template: fullTemplates, templateFaults: templateFindings });
+  const locate = (problem: Problem): FindingAt => {
+    const inside = compiled.locate(problem);
+    return inside.length === 0 ? { path, what: "key" } : { path: [...path, ...inside] };
+  };
+  const own = compiled.findings.map((finding) => ({ ...finding, path: [...path, ...finding.path] }));
+  const problems = (compiled.state.spec.problems ?? []).map((problem) => problemFinding(problem, locate(problem)));
+  return { state: labelled(compiled.state, name, id), findings: [...own, ...problems], locate };
 }
 
 /** The state with its name in the recorded graph, if its id differs. */
@@ -124,6 +162,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   "env.block": "blocked_env",
   "env.set": "env_overrides",
   allowedTools: "allowed_tools",
+  completionSchema: "output_schema",
 };
 
 function locateIn(

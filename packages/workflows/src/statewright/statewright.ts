@@ -14,6 +14,7 @@ import {
 } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { DocumentPath } from "../diagnostic.ts";
+import { allOf, operatorGuard } from "../expressions/guard.ts";
 import {
   type FindingAt,
   runInput,
@@ -23,14 +24,14 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
-import { allOf, operatorGuard } from "../guard.ts";
 import { idFor, idsFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
-import { checkStatewright, RETURN } from "./check.ts";
-import { type Edge, edgesOf } from "./edges.ts";
+import { fullTemplates } from "../read/template.ts";
+import { checkStatewright, RETURN, withEnds } from "./check.ts";
+import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
-import { type CompiledState, compileState } from "./stages.ts";
+import { type CompiledState, compileState, type Surroundings } from "./stages.ts";
 
 /** The format of documents with `states` and an `initial` one. */
 export const statewright: WorkflowFormat = {
@@ -41,7 +42,7 @@ export const statewright: WorkflowFormat = {
 
 export function readStatewright(source: SourceFile): WorkflowReading {
   const shape = readShape(statewrightSchema, partialSchema, source.value);
-  const document = shape.value ?? {};
+  const document = withEnds(shape.value ?? {}, source.value);
   const states = compileStates(document);
   const findings = [
     ...checkStatewright(document, source.value),
@@ -79,14 +80,19 @@ function metaOf({ meta }: StatewrightDocument): { readonly meta?: WorkflowMeta }
   };
 }
 
-function compileStates({
-  states = {},
-}: StatewrightDocument): ReadonlyMap<string, CompiledState & { readonly id: string }> {
+function compileStates(document: StatewrightDocument): ReadonlyMap<string, CompiledState & { readonly id: string }> {
+  const { states = {} } = document;
   const ids = idsFor(Object.keys(states));
+  const keys = workflowIdsFor(new Set(referencesOf(document).map(({ name }) => name)));
+  const known: Surroundings = {
+    stateId: (name) => ids.get(name),
+    pipelineKey: (name) => keys.get(name) ?? name,
+    isOrchestrated: document.orchestrator !== undefined,
+  };
   return new Map(
     Object.entries(states).map(([name, state]) => {
       const id = ids.get(name) ?? name;
-      return [name, { ...compileState(name, id, state), id }];
+      return [name, { ...compileState(name, id, state, known), id }];
     }),
   );
 }
@@ -96,10 +102,16 @@ function allEdges({ states = {} }: StatewrightDocument): readonly (readonly [sta
 }
 
 function referencesOf(document: StatewrightDocument): readonly WorkflowReference[] {
-  return allEdges(document).flatMap(([, edge]) => {
+  const invoked = allEdges(document).flatMap(([, edge]) => {
     const name = invokedBy(edge);
     return name === undefined ? [] : [{ name, path: [...edge.path, "invoke"] }];
   });
+  const run = Object.entries(document.states ?? {}).flatMap(([state, fields]) => {
+    const kind = kindOf(fields);
+    const path = ["states", state, "pipeline", "workflow"];
+    return kind?.kind === "pipeline" ? [{ name: kind.fields.workflow, path }] : [];
+  });
+  return [...invoked, ...run];
 }
 
 /** The workflow that a transition runs first, as the document writes it. */
@@ -116,16 +128,13 @@ function compile(
   workflows: ReadonlyMap<string, AnyPipeline>,
 ): WorkflowCompilation {
   const { id = "workflow", initial, context = {}, interrupts = {} } = document;
-  const guards = new Map(
-    Object.entries(document.guards ?? {}).map(([name, { field, op, value }]) => [
-      name,
-      operatorGuard(name, { field, op, ...(value === undefined ? {} : { value }) }),
-    ]),
-  );
+  const guards = guardsOf(document, "context");
+  const resultGuards = guardsOf(document, "result");
   const pipelineIds = workflowIdsFor(workflows.keys());
   const rows: { readonly row: Row; readonly edge: Edge }[] = [];
   for (const [name, edge] of allEdges(document)) {
-    const row = rowOf(states.get(name)?.id ?? name, edge, { states, guards, pipelineIds });
+    const own = typeof edge.on === "string" ? resultGuards : guards;
+    const row = rowOf(states.get(name)?.id ?? name, edge, { states, guards: own, pipelineIds });
     if (row !== undefined) rows.push({ row, edge });
   }
   const interruptIds = idsFor(Object.keys(interrupts));
@@ -137,13 +146,19 @@ function compile(
     stages,
     initial: states.get(initial ?? "")?.id ?? "",
     context,
-    transitions: rows.map(({ row }) => row),
-    interrupts: Object.fromEntries(
-      Object.entries(interrupts).map(([name, { trigger, target }]) => [
-        interruptIds.get(name) ?? name,
-        { files: trigger.file_pattern, target: states.get(target)?.id ?? target },
-      ]),
-    ),
+    ...(document.orchestrator === undefined
+      ? { transitions: rows.map(({ row }) => row) }
+      : { orchestrator: orchestratorOf(document.orchestrator, states) }),
+    ...(Object.keys(interrupts).length === 0
+      ? {}
+      : {
+          interrupts: Object.fromEntries(
+            Object.entries(interrupts).map(([name, { trigger, target }]) => [
+              interruptIds.get(name) ?? name,
+              { files: trigger.file_pattern, target: states.get(target)?.id ?? target },
+            ]),
+          ),
+        }),
     pipelines: Object.fromEntries([...workflows].map(([name, pipeline]) => [pipelineIds.get(name) ?? name, pipeline])),
     ...metaOf(document),
   };
@@ -153,8 +168,34 @@ function compile(
       rows: rows.map(({ edge }) => edge),
       interrupts: new Map([...interruptIds].map(([name, interruptId]) => [interruptId, name])),
       pipelines: new Map([...pipelineIds].map(([name, pipelineId]) => [pipelineId, name])),
+      references: referencesOf(document),
     });
   return { definition, findings: [], locate };
+}
+
+/** The options of the model that chooses what follows every state. */
+function orchestratorOf(
+  fields: NonNullable<StatewrightDocument["orchestrator"]>,
+  states: States,
+): NonNullable<PipelineDefinition["orchestrator"]> {
+  const { instructions, model, max_turns_per_choice, acknowledges, fallback } = fields;
+  return {
+    instructions: fullTemplates(instructions),
+    ...(model === undefined ? {} : { model }),
+    ...(max_turns_per_choice === undefined ? {} : { maxTurnsPerChoice: max_turns_per_choice }),
+    ...(acknowledges === undefined ? {} : { acknowledges }),
+    ...(fallback === undefined ? {} : { fallback: { to: states.get(fallback)?.id ?? fallback } }),
+  };
+}
+
+/** The guards by name. Those of a transition that no event starts may read what the state gave. */
+function guardsOf(document: StatewrightDocument, reads: "context" | "result"): ReadonlyMap<string, Guard> {
+  return new Map(
+    Object.entries(document.guards ?? {}).map(([name, { field, op, value }]) => [
+      name,
+      operatorGuard(name, { field, op, ...(value === undefined ? {} : { value }) }, reads),
+    ]),
+  );
 }
 
 interface Parts {
@@ -172,7 +213,7 @@ function rowOf(from: string, edge: Edge, parts: Parts): Row | undefined {
   if (choice === undefined || known.length < guards.length) return undefined;
   return {
     from,
-    on: { event: edge.event },
+    on: edge.on,
     to: choice,
     label: edge.label,
     ...(known.length === 0 ? {} : { when: allOf(known) }),
@@ -218,6 +259,7 @@ function locateProblem(
     readonly rows: readonly Edge[];
     readonly interrupts: ReadonlyMap<string, string>;
     readonly pipelines: ReadonlyMap<string, string>;
+    readonly references: readonly WorkflowReference[];
   },
 ): FindingAt {
   const { path } = problem;
@@ -233,12 +275,20 @@ function locateProblem(
   const interrupt = known.interrupts.get(interruptId);
   if (interrupt !== undefined) return { path: interruptPath(interrupt, inInterrupt) };
   const [, pipelineId = ""] = /^pipelines\.([\w-]+)$/su.exec(path) ?? [];
-  const invoking = known.rows.find((row) => invokedBy(row) === known.pipelines.get(pipelineId));
-  if (pipelineId !== "" && invoking !== undefined) return { path: [...invoking.path, "invoke"] };
+  const reference = known.references.find(({ name }) => name === known.pipelines.get(pipelineId));
+  if (pipelineId !== "" && reference !== undefined) return { path: reference.path };
+  const [, option] = /^orchestrator\.(\w+)/u.exec(path) ?? [];
+  if (path.startsWith("orchestrator")) return { path: ["orchestrator", ...orchestratorField(option)] };
   const [field = ""] = path.split(".");
+  if (field === "interrupts") return { path: [field], what: "key" };
   return field === "initial" || field === "context" || field === "id"
     ? { path: [field] }
     : { path: ["states"], what: "key" };
+}
+
+function orchestratorField(option: string | undefined): DocumentPath {
+  if (option === undefined) return [];
+  return [option === "maxTurnsPerChoice" ? "max_turns_per_choice" : option];
 }
 
 function interruptPath(name: string, field: string): DocumentPath {

@@ -1,8 +1,10 @@
 // The rows of a pipeline as the transitions of a document's states, and their guards.
 
-import type { AnyChoice, Guard, JsonObject, PipelineSpec, RowSpec } from "@sluice/core";
+import type { AnyChoice, Guard, JsonObject, PipelineSpec, RowSpec, StateSpec } from "@sluice/core";
 import { canonicalJson, idFault, type Report } from "@sluice/core/runtime";
-import { conditionsOf } from "../guard.ts";
+import { conditionsOf } from "../expressions/guard.ts";
+import { eventsOfKind } from "../kinds/compile.ts";
+import { kindOfState } from "../kinds/write.ts";
 import { idFor } from "../read/names.ts";
 import { RETURN } from "./check.ts";
 import { ANY_EVENT } from "./edges.ts";
@@ -43,7 +45,7 @@ export function writeRows(report: Report, { states, routes }: PipelineSpec, name
   const byState = new Map<string, Map<string, PlacedRow[]>>();
   for (const [index, row] of routes.rows.entries()) {
     const placed = { row, index, path: `transitions[${index}]` };
-    const event = eventOf(report, placed);
+    const event = eventOf(report, placed, states.get(row.from));
     if (event === undefined) continue;
     const events = byState.get(row.from) ?? new Map<string, PlacedRow[]>();
     byState.set(row.from, events.set(event, [...(events.get(event) ?? []), placed]));
@@ -79,11 +81,19 @@ function idsInOrder(ids: Iterable<string>, names: ReadonlyMap<string, string>): 
 }
 
 /** The event of a row that a document can have. */
-function eventOf(report: Report, { row: { from, on, input }, path }: PlacedRow): string | undefined {
+function eventOf(
+  report: Report,
+  { row: { from, on, input }, path }: PlacedRow,
+  state: StateSpec | undefined,
+): string | undefined {
+  const kind = state === undefined ? undefined : kindOfState(state);
+  const events: readonly string[] = kind === undefined ? [] : eventsOfKind(kind);
+  const isWritten = typeof on !== "string" || events.includes(on);
   if (from === "*") report.add(`${path}.from`, "stands for every state", "write a row for each state");
-  if (typeof on === "string") report.add(`${path}.on`, `is ${on}, and the transitions of a document wait for events`);
+  if (!isWritten) report.add(`${path}.on`, `is ${on}, and the transitions of a document wait for events`);
   if (input !== undefined) report.add(`${path}.input`, "is a function");
-  return from === "*" || typeof on === "string" || input !== undefined ? undefined : on.event;
+  if (from === "*" || !isWritten || input !== undefined) return undefined;
+  return typeof on === "string" ? on : on.event;
 }
 
 /** What a state writes for an event: a name, a transition or a list of them. */

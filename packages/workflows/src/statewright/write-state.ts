@@ -2,6 +2,7 @@
 
 import type { AllowedTool, JsonObject, Part, StateSpec } from "@sluice/core";
 import type { Report } from "@sluice/core/runtime";
+import { kindOfState, type WrittenNames, writeKind } from "../kinds/write.ts";
 import { calledWords, NO_INSTRUCTIONS, TURN_CAP } from "./stages.ts";
 
 /** The name that a state has in its document, if it came from one; else its id. */
@@ -17,10 +18,20 @@ interface NamedState {
 }
 
 /** The fields of a state without its transitions. What they cannot say is added to the report. */
-export function writeState(report: Report, path: string, { id, name, state }: NamedState): JsonObject {
+export function writeState(
+  report: Report,
+  path: string,
+  { id, name, state }: NamedState,
+  names: WrittenNames,
+): JsonObject {
   if (state.final !== undefined) return { type: "final", outcome: state.final.outcome };
+  const kind = kindOfState(state);
+  if (kind !== undefined) {
+    checkCommon(report, path, state);
+    return { [kind]: writeKind(kind, state, names) };
+  }
   if (state.kind !== "agent") {
-    report.add(path, `is of kind ${state.kind}, and the states of a document are agent stages`);
+    report.add(path, `is of kind ${state.kind}, which documents do not have`);
     return {};
   }
   if (state.completesByEvents !== true) {
@@ -41,12 +52,17 @@ export function writeState(report: Report, path: string, { id, name, state }: Na
 
 /** What only code can say, or what documents have no field for. */
 function checkFields(report: Report, path: string, state: StateSpec): void {
+  checkCommon(report, path, state);
+  for (const option of ["temperature", "maxOutputTokens", "visibility"])
+    if (state.parts?.[option] !== undefined) report.add(`${path}.${option}`, NO_FIELD);
+}
+
+/** What documents have no field for in states of any kind. */
+function checkCommon(report: Report, path: string, state: StateSpec): void {
   for (const hook of ["setup", "precondition", "assert", "exit", "onCall"] as const)
     if (state[hook] !== undefined) report.add(`${path}.${hook}`, "is a function");
   for (const option of ["inputSchema", "retryPolicy", "sandbox"] as const)
     if (state[option] !== undefined) report.add(`${path}.${option}`, NO_FIELD);
-  for (const option of ["temperature", "maxOutputTokens", "visibility"])
-    if (state.parts?.[option] !== undefined) report.add(`${path}.${option}`, NO_FIELD);
 }
 const NO_FIELD = "is an option for which documents have no field";
 

@@ -1,4 +1,5 @@
 import { type PrunedRun, type PruneQuery, systemClock } from "@sluice/core";
+import { removeOutputs } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, moment, oneLine, table } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
@@ -26,6 +27,12 @@ export async function prune(context: CommandContext, flags: PruneFlags): Promise
   // Read first: opening for writing would create a missing store.
   let pruned = await withStore(place, (host) => host.prune({ ...query, dryRun: true }));
   if (!dryRun && pruned.length > 0) pruned = await withWritableStore(place, false, (host) => host.prune(query));
+  // Only the records that are gone name these files.
+  if (!dryRun)
+    await removeOutputs(
+      place.cwd,
+      pruned.map(({ runId }) => runId),
+    );
   write(flags.outputFormat, terminal, {
     json: { store: place.store, dryRun },
     items: { key: "runs", each: pruned.map((run) => ({ ...run })) },

@@ -8,8 +8,10 @@ import type { CommandContext } from "../../command-context.ts";
 import { exitCodeOf } from "../../output/exit-codes.ts";
 import { deniedLine, writeReport } from "../../output/reporter.ts";
 import { type RunTotals, reportOf, totalsOf } from "../../output/run-report.ts";
+import { commandLine } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
 import { executeRun, type RunExecution } from "../../runs/execute-run.ts";
+import { sleepNotice } from "../../runs/follow-run.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
@@ -67,10 +69,16 @@ export async function resumeRun(
 ): Promise<number> {
   const { flags, at, snapshot } = request;
   const { place, plan } = prepareResume(request, context);
+  const { here, env } = context;
+  const asleep =
+    snapshot.wakeAt === undefined || flags.suspendSleeps === true
+      ? undefined
+      : sleepNotice(snapshot.wakeAt, (words) => commandLine(words, place, here, env));
   // Before code is loaded: the store names it, so it must belong to this machine.
   return await withWritableStore(at, flags.adoptStore, async (host) => {
     const { past, open } = snapshot;
-    const execution = { place, flags, plan: await plan(), host, past, open, ...extras };
+    const notices = [...(extras.notices ?? []), ...(asleep === undefined ? [] : [asleep])];
+    const execution = { place, flags, plan: await plan(), host, past, open, ...extras, notices };
     return (await executeRun(execution, context)).exitCode;
   });
 }

@@ -14,7 +14,7 @@ export function configure(command: Command, context: CommandRun): void {
     'sluice run codeReview "the login form" --from review --input diff="$(git diff)"',
   )
     .description(
-      "Runs a pipeline in this folder and prints a line for every step. The pipeline is a name from sluice.config.ts, .sluice/pipelines/ or .sluice/workflows/ of this folder, a bundled pipeline (codeReview, fixTests), or a path: of a file in TypeScript, with #export if it exports several, of a workflow in YAML or JSON, or of a folder of stages. Without a terminal, or with --headless, calls outside a stage's envelope are denied, and the run continues.",
+      "Runs a pipeline in this folder and prints a line for every step. The pipeline is a name from sluice.config.ts, .sluice/pipelines/ or .sluice/workflows/ of this folder, a bundled pipeline (codeReview, fixTests, auto), or a path: of a file in TypeScript, with #export if it exports several, of a workflow in YAML or JSON, or of a folder of stages. Without a terminal, or with --headless, calls outside a stage's envelope are denied, and the run continues.",
     )
     .argument("[pipeline]", "the name or the file of a pipeline; default: the project's default pipeline")
     .argument("[task...]", "the task; words are joined by spaces")

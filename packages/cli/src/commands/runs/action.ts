@@ -2,6 +2,7 @@ import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } 
 import { messageOf } from "@sluice/core/runtime";
 import { moment, oneLine, originOf, readRunStarted, table, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
+import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
@@ -9,7 +10,7 @@ import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-type RunsFlags = CommonFlags & { readonly limit: number };
+type RunsFlags = CommonFlags & { readonly limit: number; readonly sleeping?: boolean };
 
 /** `sluice runs`: the runs of the store, newest first. */
 export async function runs(context: CommandContext, flags: RunsFlags): Promise<number> {
@@ -19,7 +20,8 @@ export async function runs(context: CommandContext, flags: RunsFlags): Promise<n
   let more = false;
   try {
     listed = await withStore(place, async (host) => {
-      const all = await host.list({ limit: flags.limit + 1 });
+      const all =
+        flags.sleeping === true ? await sleepers(host, flags.limit + 1) : await host.list({ limit: flags.limit + 1 });
       more = all.length > flags.limit;
       return await Promise.all(all.slice(0, flags.limit).map((run) => listedRun(host, run)));
     });
@@ -31,7 +33,8 @@ export async function runs(context: CommandContext, flags: RunsFlags): Promise<n
     json: { store: place.store, more },
     items: { key: "runs", each: listed },
     text: () => {
-      if (listed.length === 0) return [`no runs in ${oneLine(place.store, 1_000)}`];
+      if (listed.length === 0)
+        return [`no ${flags.sleeping === true ? "sleeping " : ""}runs in ${oneLine(place.store, 1_000)}`];
       const rows = table([["RUN", "STATUS", "STARTED", "PIPELINE", "TASK"], ...listed.map(rowOf)]);
       const [head = "", ...lines] = rows;
       const painted = lines.map((line, at) =>
@@ -40,11 +43,18 @@ export async function runs(context: CommandContext, flags: RunsFlags): Promise<n
       return [
         terminal.paint("out", "strong", head),
         ...painted,
-        ...(more ? ["older runs exist; --limit shows more"] : []),
+        ...(more ? [`${flags.sleeping === true ? "more" : "older"} runs exist; --limit shows more`] : []),
       ];
     },
   });
   return EXIT.completed;
+}
+
+/** The runs that continue by themselves, whenever that is. */
+async function sleepers(host: RunHost, limit: number): Promise<readonly RunSummary[]> {
+  const { runs } = await host.due(limit, Number.MAX_SAFE_INTEGER);
+  const found = await Promise.all(runs.map((runId) => host.get(runId)));
+  return found.filter((run) => run !== undefined);
 }
 
 async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
@@ -54,6 +64,7 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
     runId: run.runId,
     status: run.status,
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.wakeAt === undefined ? {} : { wakeAt: run.wakeAt }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     openRequests: waiting,
     createdAt: run.createdAt,
@@ -82,12 +93,14 @@ function rowOf(run: JsonObject): readonly string[] {
   const waiting = Number(field(run, "openRequests")) > 0 ? " (waiting for an answer)" : "";
   const task = oneLine(textAt(run, "task"), 60);
   const origin = originOf(run) === "" ? "" : ` (${oneLine(originOf(run))})`;
+  const wakeAt = field(run, "wakeAt");
+  const wakes = typeof wakeAt === "number" ? ` (wakes at ${timeWithCountdown(wakeAt, Date.now())})` : "";
   const createdAt = field(run, "createdAt");
   return [
     oneLine(textAt(run, "runId")),
-    textAt(run, "status"),
+    textAt(run, "suspended") === "sleeping" ? "sleeping" : textAt(run, "status"),
     moment(typeof createdAt === "number" ? createdAt : 0),
     oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
-    `${task}${origin}${waiting}`,
+    `${task}${origin}${waiting}${wakes}`,
   ];
 }

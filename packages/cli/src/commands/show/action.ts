@@ -1,7 +1,7 @@
-import type { Json, JsonObject, OpenRequest, RunHost } from "@sluice/core";
+import type { Json, JsonObject, RunHost, RunSummary } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
-import { type AnswerRoute, answerRouteOf, answerWords, requestFault } from "@sluice/tui/user";
-import { reduceRun } from "@sluice/view";
+import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
+import { type RouteView, reduceRun, routeLines } from "@sluice/view";
 import {
   count,
   eventsOf,
@@ -18,12 +18,14 @@ import {
   withCode,
 } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
+import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
 import { asRequest, asShown, type RunTotals, resumeWords, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
+import { answerLine } from "../../runs/answer-line.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -49,7 +51,8 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
   // Read before the events, so that the events contain each of these requests.
   const open = run.end === undefined ? await host.requests(runId) : [];
   const events = await eventsOf(host, runId);
-  const totals = totalsOf(reduceRun(runId, events).view());
+  const view = reduceRun(runId, events).view();
+  const totals = totalsOf(view);
   /** Each with why it differs from the request that the run made. */
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
   const route = await answerRouteOf(host, runId, events);
@@ -58,6 +61,7 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
     run,
     started,
     totals,
+    routes: view.routes,
     requests,
     route,
     output: output === undefined ? undefined : asShown(output),
@@ -69,12 +73,13 @@ type Shown = Awaited<ReturnType<typeof look>>;
 type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
 
-function jsonOf({ run, started, totals, requests, route, output, error }: Shown, line: Line): JsonObject {
+function jsonOf({ run, started, totals, routes, requests, route, output, error }: Shown, line: Line): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0)) } : {};
   return {
     runId: run.runId,
     status: run.status,
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.wakeAt === undefined ? {} : { wakeAt: run.wakeAt }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     pipeline: textAt(started, "pipeline"),
     task: textAt(started.input, "task"),
@@ -92,6 +97,7 @@ function jsonOf({ run, started, totals, requests, route, output, error }: Shown,
     error: error ?? null,
     stages: totals.stages,
     denied: totals.denied,
+    routes: routes.map(asRoute),
     usage: totals.usage,
     requests: requests.map(({ request, fault }) => ({
       ...asRequest(request),
@@ -103,6 +109,34 @@ function jsonOf({ run, started, totals, requests, route, output, error }: Shown,
   };
 }
 
+/** A decision about a route, redacted like the events that it comes from. */
+function asRoute({
+  runId,
+  executionId,
+  at,
+  outcome,
+  hop,
+  event,
+  rationale,
+  approved,
+  by,
+  why,
+  ...rest
+}: RouteView): Json {
+  const { considered, rows, named } = rest;
+  return asShown({
+    ...{ runId, executionId, at, outcome, by },
+    ...(hop === undefined ? {} : { choice: hop.choice, to: hop.to }),
+    ...(event === "" ? {} : { event }),
+    ...(rationale === "" ? {} : { rationale }),
+    ...(why === "" ? {} : { why }),
+    ...(approved ? { approved } : {}),
+    ...(named === undefined ? {} : { named }),
+    ...(considered.length === 0 ? {} : { considered }),
+    ...(rows.length === 0 ? {} : { rows }),
+  });
+}
+
 /** The sandbox mode, and the sandbox that was found at the start. */
 function sandboxText(sandbox: Json): string {
   const [mode, wall] = [textAt(sandbox, "mode"), textAt(sandbox, "wall")];
@@ -111,16 +145,11 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, requests, route, output, error }: Shown,
+  { run, started, totals, routes, requests, route, output, error }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
-  const why =
-    run.suspended === undefined
-      ? ""
-      : run.suspended === "waiting"
-        ? " (waiting for an answer)"
-        : " (stopped in between)";
+  const why = run.suspended === undefined ? "" : ` (${WHY[run.suspended]})`;
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
@@ -132,6 +161,9 @@ function textOf(
     ["started", moment(run.createdAt)],
     ...(originOf(started) === "" ? [] : [["origin", oneLine(originOf(started))]]),
     ...(run.owner === undefined ? [] : [["owner", oneLine(run.owner)]]),
+    ...(run.wakeAt === undefined || run.end !== undefined
+      ? []
+      : [["wakes at", timeWithCountdown(run.wakeAt, Date.now())]]),
     ["usage", spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
@@ -145,12 +177,34 @@ function textOf(
       );
     }
   }
+  if (routes.length > 0) lines.push("", ...routeRows(routes));
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
   if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
   if (run.status === "suspended")
     lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0)))}`);
   return lines;
+}
+
+/** Why no process executes a run. */
+const WHY = {
+  sleeping: "sleeping",
+  waiting: "waiting for an answer",
+  interrupted: "stopped in between",
+} as const satisfies Record<NonNullable<RunSummary["suspended"]>, string>;
+
+/** The last decisions about a route that are shown. */
+const MOST_ROUTES = 20;
+
+function routeRows(routes: readonly RouteView[]): readonly string[] {
+  const shown = routes.slice(-MOST_ROUTES);
+  const left = routes.length - shown.length;
+  const lines = routeLines({ routes: shown }).map((line) => line.map(({ text }) => text).join(""));
+  return [
+    "routes:",
+    ...(left === 0 ? [] : [`  ${count(left, "earlier decision")}; --output-format json has all`]),
+    ...lines.filter((line) => line !== "").map((line) => `  ${line.trimEnd()}`),
+  ];
 }
 
 /** Items of a list that each have a row; of a longer list, only those that did not complete. */
@@ -192,10 +246,4 @@ function requestLines({ request, fault }: ShownRequest, route: AnswerRoute, line
     ...requestCard(request).trim().split("\n"),
     `  ${visible(last)}`,
   ];
-}
-
-function answerLine(request: OpenRequest, route: AnswerRoute, line: Line): string {
-  // The terminal of the run shows the code; without such a process, the answer resumes the run.
-  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[route];
-  return line(answerWords(request, proof));
 }

@@ -5,7 +5,7 @@ import { type ChoiceShape, declaredTargets, parseChoice, type SiblingShape } fro
 import { edgesOf, isRowOf, pipelinesWithin, type Reachability, reach } from "../graph.ts";
 import { matchesName } from "../patterns/tool-pattern.ts";
 import { type PipelineDefinition, readDefinition } from "../read.ts";
-import type { PipelineSpec, RowSpec, StateSpec } from "../spec.ts";
+import type { PipelineSpec, RouteChooser, RouteFallback, RowSpec, StateSpec } from "../spec.ts";
 import { pathText } from "../template.ts";
 import { templateFault } from "./templates.ts";
 
@@ -55,6 +55,8 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
     }
   }
   for (const [name, invoked] of spec.pipelines) report.include(`pipelines.${name}`, checkSession(invoked, live));
+  for (const [id, { owns = [] }] of spec.states)
+    for (const own of owns) report.include(`stages.${id}`, checkSession(own, live));
   return report.problems;
 }
 
@@ -64,11 +66,13 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
     report.include(`stages.${id}`, state.problems ?? []);
     checkTemplates(report, spec, id, state);
     checkEvents(report, spec, id, state);
+    checkRuns(report, spec, id, state);
   }
   requireState(report, spec, "initial", spec.initial);
   if (spec.states.get(spec.initial)?.final !== undefined)
     report.add("initial", `${spec.initial} is a final state, which does not run`, "start in a state that works");
   checkInitialInput(report, spec);
+  for (const [id, { chooses }] of spec.states) if (chooses !== undefined) checkChooser(report, spec, id, chooses);
   if (spec.routes.kind === "table")
     for (const [index, row] of spec.routes.rows.entries()) checkRow(report, spec, row, `transitions[${index}]`);
   else checkRoutes(report, spec);
@@ -78,6 +82,11 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   return report.problems;
 }
 
+/** Where a definition has a state; its orchestrator is none of its stages. */
+function pathOf({ orchestrator }: PipelineSpec, id: string): string {
+  return id === orchestrator ? "orchestrator" : `stages.${id}`;
+}
+
 /** Reports template paths that cannot exist in any run. */
 function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
   for (const [option, references] of Object.entries(state.templates ?? {})) {
@@ -85,7 +94,21 @@ function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: S
       const fault = templateFault(spec, state, path);
       if (fault === undefined) continue;
       const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
-      report.add(`stages.${id}.${option}`, message, fault.suggestion, place);
+      report.add(`${pathOf(spec, id)}.${option}`, message, fault.suggestion, place);
+    }
+  }
+}
+
+/** Reports pipelines that a state runs and its pipeline does not have. */
+function checkRuns(report: Report, { pipelines }: PipelineSpec, id: string, { runs = [] }: StateSpec): void {
+  for (const { pipeline, spec } of runs) {
+    const known = pipelines.get(pipeline);
+    const path = `stages.${id}.pipeline`;
+    if (known === undefined) {
+      const message = `there is no pipeline ${JSON.stringify(String(pipeline).slice(0, 80))}`;
+      report.add(path, message, suggestOneOf(String(pipeline), pipelines.keys()) ?? "add it to pipelines");
+    } else if (spec !== undefined && spec !== known) {
+      report.add(path, `the pipeline ${pipeline} of pipelines is not the one of the state`, "use the same one in both");
     }
   }
 }
@@ -139,6 +162,34 @@ function checkFrom(report: Report, spec: PipelineSpec, { from, on }: RowSpec, pa
 function checkPause(report: Report, spec: PipelineSpec, shape: ChoiceShape, path: string): void {
   if (shape.kind !== "to" || spec.states.get(shape.state)?.final !== undefined)
     report.add(`${path}.to`, "a pause leads to a state that works with the answer", "name such a state");
+}
+
+/** A state that chooses names states that exist, and nothing else routes its success. */
+function checkChooser(report: Report, spec: PipelineSpec, id: string, { targets, fallback }: RouteChooser): void {
+  const path = pathOf(spec, id);
+  if (targets.length === 0) report.add(`${path}.targets`, "names no state", "list the states that may follow");
+  for (const [index, target] of targets.entries()) {
+    requireState(report, spec, `${path}.targets[${index}]`, target);
+    if (target === id) report.add(`${path}.targets[${index}]`, `${id} cannot choose itself`);
+    if (targets.indexOf(target) !== index) report.add(`${path}.targets[${index}]`, `${target} is listed twice`);
+  }
+  if (fallback !== undefined) checkFallback(report, spec, `${path}.fallback`, fallback);
+  const { routes } = spec;
+  if (routes.kind === "functions" && routes.next.get(id)?.completed !== undefined)
+    report.add(`next.${id}`, `${id} itself chooses what follows`, "route only failed and skipped");
+  if (routes.kind !== "table") return;
+  for (const [index, { from, on }] of routes.rows.entries())
+    if (from === id && on === "success")
+      report.add(`transitions[${index}].on`, `${id} itself chooses what follows`, "route only its failure");
+}
+
+function checkFallback(report: Report, spec: PipelineSpec, path: string, { to, input }: RouteFallback): void {
+  requireState(report, spec, `${path}.to`, to);
+  const verdict = spec.states.get(to)?.inputSchema?.check(input);
+  // A schema that answers later is asked when the fallback is taken.
+  if (verdict === undefined || verdict instanceof Promise || verdict.ok) return;
+  const issues = verdict.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
+  report.add(`${path}.input`, `it does not fit the inputSchema of ${to}: ${issues}`);
 }
 
 /** The states that a choice enters, each with its input. */
@@ -214,7 +265,12 @@ function checkPipelines(report: Report, spec: PipelineSpec): void {
 function levelsOf(spec: PipelineSpec): number {
   let levels = 0;
   for (let level = new Set([spec]); level.size > 0 && levels <= MOST_LEVELS; levels += 1)
-    level = new Set([...level].flatMap(({ pipelines }) => [...pipelines.values()]));
+    level = new Set(
+      [...level].flatMap(({ pipelines, states }) => [
+        ...pipelines.values(),
+        ...[...states.values()].flatMap(({ owns = [] }) => owns),
+      ]),
+    );
   return levels;
 }
 

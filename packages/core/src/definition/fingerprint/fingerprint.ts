@@ -2,7 +2,7 @@ import { digestOf } from "../../base/canonical.ts";
 import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../../base/json.ts";
 import type { CompiledSchema } from "../../schema/schema.ts";
 import { declaredTargets } from "../choice.ts";
-import type { KindFacts, Part, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
+import type { KindFacts, Part, PipelineSpec, RouteChooser, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
 import type { StateEnvironment } from "../state-rules.ts";
 
 /**
@@ -93,7 +93,7 @@ function pipelineFacts(spec: Spec): readonly FullFact[] {
 }
 
 function stateFacts(state: StateSpec): readonly FullFact[] {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, env, parts } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, env, parts, chooses, owns = [] } = state;
   const { options, output }: KindFacts = parts === undefined ? state : {};
   const hooks = (["setup", "precondition", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
@@ -110,7 +110,18 @@ function stateFacts(state: StateSpec): readonly FullFact[] {
     ...settings("sandbox", sandbox),
     ...(env === undefined ? [] : environmentFacts(env)),
     ...(options === undefined || !own.ok ? [] : [digestFact("options", own.value)]),
+    ...(chooses === undefined ? [] : chooserFacts(chooses)),
+    ...owns.map(({ id, fingerprint: own }) => digestFact(`own pipeline ${id}`, own)),
     ...hooks.map((name) => fact(`hook ${name}`, "there")),
+  ];
+}
+
+function chooserFacts({ targets, fallback, ends, prompts }: RouteChooser): readonly FullFact[] {
+  return [
+    fact("chooses among", targets.join(", ")),
+    ...(fallback === undefined ? [] : [digestFact("fallback", { to: fallback.to, input: fallback.input ?? null })]),
+    ...(ends === true ? [fact("chooses ends", "yes")] : []),
+    ...(prompts === true ? [fact("chooses prompts", "yes")] : []),
   ];
 }
 

@@ -21,6 +21,13 @@ export interface ActiveRun {
 /** What a step needs of it while it runs. */
 export type StepContext = Pick<ActiveRun, "control" | "clock" | "tree">;
 
+/** Why a program does not work. */
+export interface Rest {
+  readonly kind: "sleep" | "signal" | "children";
+  /** When it continues by itself. */
+  readonly until?: number | undefined;
+}
+
 /** Shared by all runs of a tree. */
 export interface ActiveTree {
   /** The id of the root run. */
@@ -31,6 +38,12 @@ export interface ActiveTree {
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
+  /** A program of the tree that does not work while it waits: until a time, or for a signal. */
+  rest(wait: Rest): void;
+  /** It works again. */
+  wake(wait: Rest): void;
+  /** When the tree continues without a signal; undefined if nothing of it sleeps. */
+  wakeAt(): number | undefined;
   readonly interruptions: Interruptions;
   /** Keeps the tree owned until abandoned work settles. */
   hold(work: Promise<unknown>): void;
@@ -113,6 +126,8 @@ export class Cancellation {
 export const SUSPENDED = "run_stopped";
 
 export interface Wait {
+  /** What the program rests for; one that waits for neither works. */
+  readonly rest?: Exclude<Rest["kind"], "children">;
   /** The latest end of the wait, in epoch milliseconds. */
   readonly until?: number | undefined;
   /** Whether the wait is over; called again whenever the store may have changed. */
@@ -120,13 +135,18 @@ export interface Wait {
 }
 
 /** Waits until `arrived`, until the time, or until the run is cancelled or interrupted. Rejects if the run has to stop. */
-export async function waitForSignal({ control, clock, tree }: StepContext, { until, arrived }: Wait): Promise<void> {
+export async function waitForSignal(
+  { control, clock, tree }: StepContext,
+  { rest: kind, until, arrived }: Wait,
+): Promise<void> {
   if (arrived !== undefined && (await arrived())) return;
+  const rest: Rest | undefined = kind === undefined ? undefined : { kind, until };
   let ended = false;
   let disarm: (() => void) | undefined;
   let unsubscribe: (() => void) | undefined;
   let listener: CancellationListener | undefined;
   try {
+    if (rest !== undefined) tree.rest(rest);
     await new Promise<void>((resolve, reject) => {
       const check = new Coalesced(async () => {
         try {
@@ -154,6 +174,7 @@ export async function waitForSignal({ control, clock, tree }: StepContext, { unt
     });
   } finally {
     ended = true;
+    if (rest !== undefined) tree.wake(rest);
     disarm?.();
     unsubscribe?.();
     if (listener !== undefined) control.unlisten(listener);

@@ -143,7 +143,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   };
   const shutDown = async (): Promise<void> => {
     await Promise.allSettled([...calls]);
-    await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
+    await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted", { due: true })));
     try {
       await store.close();
     } finally {
@@ -221,6 +221,10 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     events: (runId, query = {}) => followEvents({ store, clock, changes }, runId, query),
     get: (runId) => getRun(store, runId),
     list: ({ limit } = {}) => listRuns(store, limit),
+    due: async (limit, at = clock.now()) => {
+      const [runs, next] = [await store.due(at, limit), await store.nextWake(at)];
+      return { runs, next };
+    },
     prune: (query) => pruneRuns(store, query),
     onChange: (storeChanged) => {
       const listener = { storeChanged };
@@ -269,7 +273,8 @@ function cancelledWait(runId: string): SluiceError {
 
 /** The task of a run that was cancelled before it could be resumed. */
 function endedTask(runId: string, end: RunEnd): RunTask {
-  return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: () => () => undefined };
+  const none = () => () => undefined;
+  return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: none, onAsleep: none };
 }
 
 function warn(fault: unknown): void {

@@ -139,7 +139,11 @@ export async function runChildren(
   } catch (thrown) {
     onFault(thrown);
   }
+  // Not before: a child that is not running yet has work.
+  const rest = { kind: "children" } as const;
+  tree.rest(rest);
   await Promise.all(works);
+  tree.wake(rest);
   control.unlisten(listener);
   if (fault !== undefined) throw fault.thrown;
   return Object.fromEntries(

@@ -2,10 +2,10 @@ import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { appendRecord, lifecycleRecord, type RunPosition, toRecordedValue } from "../record.ts";
-import type { LiveChunk, ProgramEnd, RunEnd, RunProgram, RunTask, SiblingEnd, SuspendReason } from "../seam.ts";
+import type { Asleep, LiveChunk, ProgramEnd, RunEnd, RunProgram, RunTask, SiblingEnd, SuspendReason } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, StoreChange } from "../store/journal-store.ts";
-import { type ActiveTree, Cancellation, SUSPENDED, stopOnFailure } from "./active-run.ts";
+import { type ActiveTree, Cancellation, type Rest, SUSPENDED, stopOnFailure } from "./active-run.ts";
 import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
 import { INTERRUPTION_SIGNAL, Interruptions } from "./interruptions.ts";
 import type { RecordedSteps, ResumeState } from "./recorded-steps.ts";
@@ -26,6 +26,13 @@ export interface HostServices {
 type TaskEnd = Awaited<RunTask["settled"]>;
 interface Fault {
   readonly fault: unknown;
+}
+
+interface Suspension {
+  readonly reason: SuspendReason;
+  /** See `Commit`. */
+  readonly wakeAt: number | null | undefined;
+  readonly error: SluiceError;
 }
 
 interface LiveListener {
@@ -57,9 +64,13 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   #signalListeners: Set<() => void> | undefined;
   #liveListeners: Set<LiveListener> | undefined;
   #holds: Set<Promise<unknown>> | undefined;
+  /** The programs that run, and those of them that do not work. */
+  #programs = 0;
+  #rests: Set<Rest> | undefined;
+  #asleepListeners: Set<(asleep: Asleep) => void> | undefined;
   #stopped: SluiceError | undefined;
   #cancelRequest: CancelRequest | undefined;
-  #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
+  #suspension: Suspension | undefined;
   readonly #check = new Coalesced(() => this.#readRequests());
   #ended = false;
 
@@ -82,13 +93,56 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     this.settled = this.#run(recorded, input);
   }
 
-  async suspend(reason: SuspendReason): Promise<void> {
+  async suspend(because: SuspendReason, { due = false }: { readonly due?: boolean } = {}): Promise<void> {
     if (this.#suspension === undefined) {
+      const asleep = this.#asleep();
+      const reason = because === "interrupted" && asleep !== undefined && asleep.waiting === 0 ? "sleeping" : because;
+      const wakeAt = reason === "interrupted" ? (due ? undefined : null) : (this.wakeAt() ?? null);
       const message = `run ${this.runId} was suspended here (${reason}); it can be resumed`;
-      this.#suspension = { reason, error: new SluiceError("Host", SUSPENDED, message) };
+      this.#suspension = { reason, wakeAt, error: new SluiceError("Host", SUSPENDED, message) };
       this.stop(this.#suspension.error);
     }
     await this.settled;
+  }
+
+  onAsleep(listener: (asleep: Asleep) => void): () => void {
+    this.#asleepListeners ??= new Set();
+    this.#asleepListeners.add(listener);
+    this.#checkAsleep();
+    return () => this.#asleepListeners?.delete(listener);
+  }
+
+  rest(wait: Rest): void {
+    this.#rests ??= new Set();
+    this.#rests.add(wait);
+    if (this.#asleepListeners !== undefined) this.#checkAsleep();
+  }
+
+  wake(wait: Rest): void {
+    this.#rests?.delete(wait);
+  }
+
+  wakeAt(): number | undefined {
+    const times = [...(this.#rests ?? [])].flatMap(({ until }) => until ?? []);
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  /** Whether every program of the tree rests, and until when. */
+  #asleep(): Asleep | undefined {
+    const rests = this.#rests;
+    if (rests === undefined || rests.size < this.#programs) return undefined;
+    const wakeAt = this.wakeAt();
+    const waiting = [...rests].filter(({ kind }) => kind === "signal").length;
+    return wakeAt === undefined && waiting === 0 ? undefined : { wakeAt, waiting };
+  }
+
+  /** In the next turn, when the record that opens the sleep is on its way. */
+  #checkAsleep(): void {
+    setImmediate(() => {
+      const asleep = this.#ended ? undefined : this.#asleep();
+      if (asleep === undefined) return;
+      for (const listener of [...(this.#asleepListeners ?? [])]) listener(asleep);
+    });
   }
 
   /** Cancels the root, whose own code then ends it, and keeps the request for its journal. */
@@ -156,6 +210,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
       this.#children ??= new Set();
       this.#children.add(control);
     }
+    this.#programs += 1;
     try {
       const runner = new ProgramRunner({ store, clock, at, recorded, control, tree: this });
       this.interruptions.join(runner);
@@ -171,6 +226,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
       }
       return await this.#end(at, ended);
     } finally {
+      this.#programs -= 1;
+      if (this.#asleepListeners !== undefined) this.#checkAsleep();
       this.#children?.delete(control);
     }
   }
@@ -234,11 +291,12 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   async #suspended(thrown: unknown): Promise<TaskEnd | Fault> {
     if (this.#suspension === undefined || thrown !== this.#suspension.error) return { fault: thrown };
     const { store, clock } = this.#host;
-    const { reason } = this.#suspension;
-    const events = [{ type: "run.suspended", data: { reason } }] as const;
+    const { reason, wakeAt } = this.#suspension;
+    const wake = wakeAt == null ? {} : { wakeAt };
+    const events = [{ type: "run.suspended", data: { reason, ...wake } }] as const;
     try {
-      await appendRecord(store, this.#at, lifecycleRecord(LIFECYCLE_STEP.suspend, events), clock);
-      return { suspended: reason };
+      await appendRecord(store, this.#at, { ...lifecycleRecord(LIFECYCLE_STEP.suspend, events), wakeAt }, clock);
+      return { suspended: reason, ...wake };
     } catch (fault) {
       return { fault };
     }

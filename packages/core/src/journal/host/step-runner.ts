@@ -17,6 +17,8 @@ import type {
   ReceivedSignal,
   RunChildrenOptions,
   SiblingEnd,
+  SleepEnd,
+  SleepOptions,
   StepCall,
   StepCost,
   StepOptions,
@@ -44,6 +46,8 @@ interface Step<V, T> {
   open?: StepOptions["open"];
   /** Throws if this cannot be the recorded step; `known` is its open record, if any. */
   check?(known: JournalRecord | undefined): void;
+  /** Of a wait that ends by itself: when. Its records then say when the run continues without an owner. */
+  readonly until?: number | undefined;
   /** Makes the value to record; not called for a done step. `fresh`: no earlier process began this step. */
   make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
   /** Releases what `make` used. May be called more than once. */
@@ -59,7 +63,7 @@ interface InterruptionListener {
   readonly listen: (interruption: Interruption) => readonly EventDraft[];
   isCalled: boolean;
 }
-type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
+type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open" | "until">;
 
 /** Numbers the steps of one program, records their values, and returns recorded ones. */
 export class ProgramRunner implements StepRunner {
@@ -136,19 +140,44 @@ export class ProgramRunner implements StepRunner {
     });
   }
 
-  waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+  sleep(stepId: string, epochMs: number, { signal, open, ended }: SleepOptions): Promise<SleepEnd> {
+    const { control } = this.#run;
+    const arrived = async (): Promise<boolean> => signal !== undefined && (await this.#untaken(signal)).length > 0;
+    return this.#step<SleepEnd, SleepEnd>({
+      stepId,
+      open: { events: open.events, intent: { until: epochMs } },
+      until: epochMs,
+      make: async () => {
+        let heard = false;
+        const hears = async (): Promise<boolean> => (heard ||= await arrived());
+        await waitForSignal(this.#run, {
+          rest: "sleep",
+          until: epochMs,
+          ...(signal === undefined ? {} : { arrived: hears }),
+        });
+        if (heard) return "signal";
+        return control.cancelled === undefined ? "time" : "cancelled";
+      },
+      events: ended,
+      hand: (by) => by,
+    });
+  }
+
+  waitForSignal(name: string, { timeoutMs, until: end, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
     const { store, clock } = this.#run;
+    const latest = end ?? (timeoutMs === undefined ? undefined : clock.now() + timeoutMs);
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
       stepId: stepIds.wait(name),
-      open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
+      open: latest === undefined ? undefined : { events: NO_EVENTS, intent: { until: latest } },
+      until: latest,
       make: async (opened) => {
-        const until = timeoutMs === undefined ? undefined : untilOf(opened);
+        const until = latest === undefined ? undefined : untilOf(opened);
         let found: ReceivedSignal | undefined;
         const arrived = async (): Promise<boolean> => {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
-        await waitForSignal(this.#run, { arrived, until });
+        await waitForSignal(this.#run, { rest: "signal", arrived, until });
         // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
@@ -355,7 +384,10 @@ export class ProgramRunner implements StepRunner {
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
       const own = step.events?.(value) ?? NO_EVENTS;
       const events = this.#interruptionEvents === NO_EVENTS ? own : this.#withInterruption(own);
-      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost: step.cost?.(value) });
+      const cost = step.cost?.(value);
+      // A run that has slept works unattended: if its process dies now, it is due at once.
+      const wakeAt = step.until === undefined ? undefined : 0;
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost, wakeAt });
       return step.hand(value);
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
@@ -395,14 +427,15 @@ export class ProgramRunner implements StepRunner {
 
   /** Commits a step's open record. Rejects if the run has to stop between the record and the effect. */
   async #commitOpen(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
-    const { control, at } = this.#run;
+    const { control, at, tree } = this.#run;
     const { stepId, open } = step;
     if (open === undefined) return undefined;
     const { events, intent, cost } = open;
     // Frees the memory while the step runs.
     step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
-    await this.#append({ ordinal, stepId, phase: "open", value, events, cost });
+    const wakeAt = step.until === undefined ? undefined : Math.min(step.until, tree.wakeAt() ?? step.until);
+    await this.#append({ ordinal, stepId, phase: "open", value, events, cost, wakeAt });
     if (control.stopped !== undefined) throw control.stopped;
     const { incarnation } = at;
     return { incarnation, ...(intent === undefined ? {} : { intent }), ...(cost === undefined ? {} : { cost }) };

@@ -16,6 +16,8 @@ import type {
   RunJournal,
   RunProgram,
   SiblingEnd,
+  SleepEnd,
+  SleepOptions,
   StepCall,
   StepOptions,
   StepRunner,
@@ -169,8 +171,25 @@ class ReplayRunner implements StepRunner {
     return this.#step({ stepId, open: undefined, hand: (done) => void this.#valueOf(done) });
   }
 
-  waitForSignal(name: string, { timeoutMs }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
-    const open = timeoutMs === undefined ? undefined : { events: [] };
+  sleep(stepId: string, epochMs: number, { open, ended }: SleepOptions): Promise<SleepEnd> {
+    const intent = jsonText({ until: epochMs }, `the sleep ${stepId}`);
+    return this.#step({
+      stepId,
+      open,
+      before: async ({ open: announced }) => {
+        if (announced !== undefined && !this.#isCopied(announced))
+          this.#compare(announced, differentValue("announced", announced.value, intent));
+      },
+      hand: (done) => {
+        const by: SleepEnd = this.#valueOf(done);
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, ended(by));
+        return by;
+      },
+    });
+  }
+
+  waitForSignal(name: string, { timeoutMs, until }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+    const open = (timeoutMs ?? until) === undefined ? undefined : { events: [] };
     const hand = (done: JournalRecord): ReceivedSignal | undefined => {
       const received: ReceivedSignal | null = this.#valueOf(done);
       return received ?? undefined;

@@ -14,6 +14,8 @@ export interface RunRow {
   readonly head: string;
   /** The root's owner, and whether it is alive now. */
   readonly owner?: { readonly id: string; readonly label: string; readonly live: boolean };
+  /** Of a root: the last `wakeAt` that was committed. */
+  readonly wakeAt?: number;
   /** A request to cancel the run. */
   readonly cancel?: { readonly reason: string; readonly by: string; readonly at: number };
 }
@@ -36,6 +38,8 @@ export interface Commit {
   /** Ids of requests that this record closes. */
   readonly closed: readonly string[];
   readonly end?: RunEnd;
+  /** From when the root has to continue without an owner, in epoch milliseconds; 0 is at once, null never. Kept if undefined. */
+  readonly wakeAt?: number | null | undefined;
 }
 
 /** A run that is added with all its records. */
@@ -76,7 +80,14 @@ export interface JournalStore {
   runs(rootId?: string, limit?: number): Promise<readonly RunRow[]> | readonly RunRow[];
   /** At most `limit` records with seq >= from, in order. Throws `run_unknown`. */
   records(runId: string, from: number, limit?: number): Promise<readonly JournalRecord[]> | readonly JournalRecord[];
-  /** Adds a signal. An open request takes one answer: the first that is committed. */
+  /**
+   * At most `limit` roots without an end or a live owner whose `wakeAt` is at or before `now`, or for which a signal arrived since
+   * they were claimed last; earliest first.
+   */
+  due(now: number, limit: number): Promise<readonly string[]> | readonly string[];
+  /** The earliest `wakeAt` after `now` of a root without an end. */
+  nextWake(now: number): Promise<number | undefined> | number | undefined;
+  /** Adds a signal. An open request takes one answer: the first that is committed, and none after the `until` of its body. */
   putSignal(runId: string, message: SignalMessage, at: number): Promise<SignalOutcome> | SignalOutcome;
   /** All signals of a name, in order of arrival. Signals are never removed: the n-th wait reads the n-th one. */
   signals(runId: string, name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];

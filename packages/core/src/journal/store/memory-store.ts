@@ -18,6 +18,9 @@ interface MemoryTree {
   owner: string | undefined;
   epoch: number;
   readonly runIds: string[];
+  wakeAt?: number | undefined;
+  /** A signal arrived since it was claimed. */
+  signalled?: boolean;
 }
 
 /** Journals in memory. Each `connect()` returns another owner, so several hosts can share them. */
@@ -53,6 +56,9 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
     if (tree === undefined) throw unknownRun(rootId);
     return tree;
   };
+  /** The trees that have not ended. */
+  const asleep = (): readonly (readonly [string, MemoryTree])[] =>
+    [...trees].filter(([rootId]) => runOf(rootId).end === undefined);
   const drop = (rootId: string): void => {
     for (const runId of trees.get(rootId)?.runIds ?? []) runs.delete(runId);
     trees.delete(rootId);
@@ -68,7 +74,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
   };
   const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
     const { runId, rootId, parentId, createdAt } = seed;
-    const owner = trees.get(rootId)?.owner;
+    const { owner, wakeAt } = trees.get(rootId) ?? {};
     return {
       runId,
       rootId,
@@ -82,6 +88,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       ...(parentId === undefined ? {} : { parentId }),
       ...(end === undefined ? {} : { end }),
       ...(cancel === undefined ? {} : { cancel }),
+      ...(runId === rootId && wakeAt !== undefined ? { wakeAt } : {}),
       ...(owner === undefined ? {} : { owner: { id: owner, label: `this process (${owner})`, live: live.has(owner) } }),
     };
   };
@@ -103,13 +110,14 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           throw new SluiceError("Host", "ownership_lost", `run ${rootId} was taken over by another owner`);
         }
       };
-      const keep = (run: MemoryRun, commit: Pick<Commit, "record" | "opened" | "closed" | "end">): void => {
+      const keep = (run: MemoryRun, commit: Pick<Commit, "record" | "opened" | "closed" | "end" | "wakeAt">): void => {
         run.records.push(Object.freeze({ ...commit.record }));
         for (const request of commit.opened) {
           run.requests ??= new Map();
           run.requests.set(request.requestId, cloneValue(request));
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
+        if (commit.wakeAt !== undefined) treeOf(run.seed.rootId).wakeAt = commit.wakeAt ?? undefined;
         if (commit.end === undefined) return;
         // Frozen instead of copied, since it may be large.
         run.end = deepFreeze(commit.end);
@@ -156,6 +164,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             throw new SluiceError("Host", "run_owned", `run ${rootId} is owned by ${tree.owner}, which is alive`);
           }
           tree.owner = ownerId;
+          tree.signalled = false;
           tree.epoch += 1;
           changed();
           return tree.epoch;
@@ -195,6 +204,21 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           guard();
           return runOf(runId).records.slice(from, limit === undefined ? undefined : from + limit);
         },
+        due(now, limit) {
+          guard();
+          const isDue = ({ wakeAt, signalled = false }: MemoryTree): boolean =>
+            signalled || (wakeAt !== undefined && wakeAt <= now);
+          return [...asleep()]
+            .filter(([, tree]) => isDue(tree) && (tree.owner === undefined || !live.has(tree.owner)))
+            .sort(([, a], [, b]) => (a.wakeAt ?? 0) - (b.wakeAt ?? 0))
+            .slice(0, limit)
+            .map(([rootId]) => rootId);
+        },
+        nextWake(now) {
+          guard();
+          const times = [...asleep()].flatMap(([, { wakeAt = 0 }]) => (wakeAt > now ? [wakeAt] : []));
+          return times.length === 0 ? undefined : Math.min(...times);
+        },
         putSignal(runId, message, at) {
           guard();
           const run = runs.get(runId);
@@ -205,10 +229,12 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             const request = run.requests?.get(message.name.slice("request/".length));
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
+            if (typeof request.body.until === "number" && at > request.body.until) return "expired";
           }
           arrived.push(cloneValue({ payload: message.payload, by: message.by, at }));
           run.signals ??= new Map();
           run.signals.set(message.name, arrived);
+          treeOf(run.seed.rootId).signalled = true;
           changed();
           return "accepted";
         },

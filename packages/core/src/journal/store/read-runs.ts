@@ -61,12 +61,17 @@ export async function listRuns(store: JournalStore, limit?: number): Promise<rea
 
 /** `requests` are the unanswered ones of the run's tree. */
 function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
-  const { runId, parentId, createdAt, input, records, head, owner, end } = row;
-  const base = { runId, createdAt, input, records, head, ...(parentId === undefined ? {} : { parentId }) };
+  const { runId, parentId, createdAt, input, records, head, owner, end, wakeAt } = row;
+  const sleeps = end === undefined && wakeAt !== undefined && wakeAt > 0;
+  const base = {
+    ...{ runId, createdAt, input, records, head },
+    ...(parentId === undefined ? {} : { parentId }),
+    ...(sleeps ? { wakeAt } : {}),
+  };
   if (end !== undefined) return { ...base, status: end.status, end };
   if (owner?.live === true) return { ...base, status: "running", owner: owner.label };
   const waits = requests.some((request) => isWithin(request.runId, runId));
-  return { ...base, status: "suspended", suspended: waits ? "waiting" : "interrupted" };
+  return { ...base, status: "suspended", suspended: waits ? "waiting" : sleeps ? "sleeping" : "interrupted" };
 }
 
 export async function readRecords(

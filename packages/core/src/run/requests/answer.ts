@@ -68,11 +68,12 @@ interface AskingRun {
 
 /**
  * Offers an open request and waits for its answer. A caller that holds a concurrency slot has to release it.
- * Undefined if the run is cancelled first.
+ * Undefined if the run is cancelled first, or at the deadline `until` in epoch milliseconds.
  */
 export async function awaitAnswer(
   { steps, deps }: AskingRun,
   request: OpenRequest,
+  until?: number,
 ): Promise<ReceivedSignal | undefined> {
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
@@ -80,7 +81,7 @@ export async function awaitAnswer(
   // The proof covers the answer as it was given, so it is checked before secrets are masked.
   const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
   try {
-    return await steps.waitForSignal(`request/${request.requestId}`, { clean });
+    return await steps.waitForSignal(`request/${request.requestId}`, { clean, until });
   } finally {
     people.withdraw(request.runId, request.requestId);
   }

@@ -6,6 +6,7 @@ import { stepIds, stepNames } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
 import { type Attempt, DECIDES } from "../attempt.ts";
 import type { AskOutcome } from "../executor.ts";
+import { cancelReason } from "../limits/limits.ts";
 import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer } from "./answer.ts";
 
 /** What a state asks a person for. */
@@ -13,26 +14,30 @@ export interface PersonQuestion {
   /** Unique in the attempt. */
   readonly name: string;
   readonly question: JsonObject;
+  /** How long it stays open, in milliseconds. */
+  readonly timeoutMs?: number;
 }
 
-/** The record that opens a request, or says why no one is asked. */
+/** The record that opens a request, or says why no one is asked. `until` is its deadline, which the body says too. */
 type OpenedRequest =
-  | { readonly kind: "open"; readonly at: number; readonly body: JsonObject }
+  | { readonly kind: "open"; readonly at: number; readonly body: JsonObject; readonly until?: number }
   | { readonly kind: "not_asked"; readonly outcome: AskOutcome };
 
 /** Opens a request of a state, waits for its answer and records it. */
-export async function askPerson(attempt: Attempt, { name, question }: PersonQuestion): Promise<AskOutcome> {
+export async function askPerson(attempt: Attempt, { name, question, timeoutMs }: PersonQuestion): Promise<AskOutcome> {
   const { execution, executionId, journal, slot, number } = attempt;
-  const { steps, deps } = execution;
+  const { steps, deps, detours } = execution;
   const requestId = stepIds.inAttempt(executionId, number, stepNames.ask(name));
   const open = (step: StepCall): OpenedRequest => {
-    const masked = deps.secrets.json({ ...question, executionId, attempt: number });
+    const at = deps.clock.now();
+    const deadline = timeoutMs === undefined ? {} : { until: at + timeoutMs };
+    const masked = deps.secrets.json({ ...question, executionId, attempt: number, ...deadline });
     const body = isJsonObject(masked) ? masked : {};
     const fault = schemaFault(body);
     if (fault !== undefined) return { kind: "not_asked", outcome: unanswered("invalid", fault) };
     const digest = digestOf(body);
-    step.event(journal.event("request.opened", { requestId, kind: "humanState", digest, body }));
-    if (deps.people.reachable()) return { kind: "open", at: deps.clock.now(), body };
+    step.event(journal.event("request.opened", { requestId, kind: "humanState", digest, body, ...deadline }));
+    if (deps.people.reachable()) return { kind: "open", at, body, ...deadline };
     const none = { requestId, answer: "none", cause: "no_interactor", by: "headless" };
     step.event(journal.event("request.answered", none));
     return { kind: "not_asked", outcome: unanswered("no_interactor") };
@@ -40,20 +45,26 @@ export async function askPerson(attempt: Attempt, { name, question }: PersonQues
   const opened = await journal.run(stepNames.ask(name), open);
   if (opened.kind === "not_asked") return opened.outcome;
 
-  const { at: openedAt, body } = opened;
+  const { at: openedAt, body, until } = opened;
   const digest = digestOf(body);
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "humanState", digest, body, openedAt };
-  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request));
+  const received = await slot.withSlotReleased(() => awaitAnswer(execution, request, until));
+  // An answer may arrive while no process runs the run, after the deadline and before the run is resumed.
+  const inTime = received === undefined || until === undefined || received.at <= until ? received : undefined;
   const record = async (step: StepCall): Promise<AskOutcome> => {
-    if (received === undefined) {
-      step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
-      return unanswered("cancelled");
+    if (inTime === undefined) {
+      const isLate = until !== undefined && (received !== undefined || cancelReason(detours.signal) === undefined);
+      const cause = isLate ? "timeout" : "cancelled";
+      step.event(journal.event("request.expired", { requestId, cause }));
+      return unanswered(cause);
     }
-    const answer = readAnswer(received);
-    step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, received) }));
+    const answer = readAnswer(inTime);
+    step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, inTime) }));
     return await outcomeOf(answer, digest, body);
   };
-  return await journal.run(stepNames.ask(name, "answer"), record, DECIDES);
+  // Whether a request that was not answered in time was cancelled is not in its records, so a replay does not decide that again.
+  const decides = until === undefined || received !== undefined ? DECIDES : {};
+  return await journal.run(stepNames.ask(name, "answer"), record, decides);
 }
 
 async function outcomeOf(answer: JournaledAnswer, digest: string, body: JsonObject): Promise<AskOutcome> {

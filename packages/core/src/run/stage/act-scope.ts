@@ -15,6 +15,7 @@ import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
 import { checkedOutput, readOutcome } from "./check-outcome.ts";
 import { endedBeforeAct } from "./enter.ts";
 import { ENTERED, left } from "./phases.ts";
+import { type SleepCounts, sleepThrough } from "./sleep.ts";
 
 /** Runs the executor of an attempt. `turnsBefore` are the turns of this state before this attempt. */
 export async function act(attempt: Attempt, ctx: StageContext, init: Json, turnsBefore: number): Promise<ActOutcome> {
@@ -119,12 +120,13 @@ interface OpenScope {
 
 function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
   const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, pauses, offer, deps, detours } = execution;
+  const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing, returns } = execution;
   // Created by the first call: an attempt without calls needs no grants.
   let calls: Calls | undefined;
   const asked = new Set<string>();
   let candidates = 0;
   let sleeps = 0;
+  const counts: SleepCounts = { messages: 0 };
   let closed = false;
   let inFlight = 0;
   let busyChanged = (): void => undefined;
@@ -169,11 +171,17 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     state,
     stateId,
     events,
+    targets,
     pauses,
     executionId,
     ctx: entry,
     turnsBefore,
+    kept,
+    ...(closing === undefined ? {} : { closing }),
+    ...(returns === undefined ? {} : { returns }),
     offer,
+    env,
+    startsUnwalled: deps.answers.startsUnwalled,
     budget: limits,
     deadline: limits,
     signal: detours.signal,
@@ -196,11 +204,12 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         attempt.accepted = accepted;
         return acceptance;
       }),
-    ask: ({ name, question }) =>
+    ask: ({ name, ...asks }) =>
       during(async () => {
         refuseRepeated(asked, executionId, name);
-        return await askPerson(attempt, { name, question });
+        return await askPerson(attempt, { name, ...asks });
       }),
+    mode: execution.deps.mode,
     runChildren: (name, children) =>
       during(() => {
         const stepId = stepIds.children(executionId, attempt.number, name);
@@ -210,7 +219,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     sleep: (name, until, data = {}) =>
       step(name, () => {
         sleeps += 1;
-        return slot.withSlotReleased(() => journal.sleep(name, until, { ...data, until, sleeps }));
+        return sleepThrough(attempt, counts, { name, until, data: { ...data, until, sleeps } });
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);

@@ -36,12 +36,15 @@ export function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
 
 function outcomeFault(acted: unknown): string | undefined {
   if (!isObject(acted)) return `it is ${acted === null ? "null" : typeof acted}`;
-  const { status, turns, usage, code, message, reason } = acted;
+  const { status, turns, usage, code, message, reason, refused = [] } = acted;
   if (!isAmount(turns)) return "turns must be a number from 0";
   if (!isObject(usage)) return "usage must be an object";
   const { inputTokens, outputTokens, ...others } = usage;
   const counts = [inputTokens, outputTokens, ...Object.values(others).filter((count) => count !== undefined)];
   if (!counts.every(isAmount)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
+  const isRefused = (one: unknown): boolean =>
+    isObject(one) && typeof one.to === "string" && typeof one.why === "string";
+  if (!Array.isArray(refused) || !refused.every(isRefused)) return "refused must be a list of { to, why }";
   switch (status) {
     case "completed":
       return acted.adds === undefined ? undefined : additionsFault(acted.adds);

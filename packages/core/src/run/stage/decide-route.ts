@@ -96,7 +96,7 @@ function keysOf({ choice }: NextDecision): readonly string[] {
 function targetOf({ choice }: NextDecision): JsonObject {
   switch (choice.kind) {
     case "to":
-      return { to: choice.state };
+      return { to: choice.state, ...(choice.prompt === undefined ? {} : { prompt: choice.prompt }) };
     case "fanOut":
       return choice.list === undefined
         ? { to: choice.siblings.map(targetName), join: choice.join, ...recordedChildren(choice) }

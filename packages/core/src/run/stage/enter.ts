@@ -23,7 +23,13 @@ import { entering, type RecordedEntry, recordedEntry } from "./recorded-phases.t
 /** Setup, Init and Precondition in one record: everything before the first model call. */
 export function enter(attempt: Attempt): Promise<RecordedEntry> {
   const { execution, journal, number, feedback } = attempt;
-  const { state, stateId, executor, deps, offer, events, visit } = execution;
+  const { state, stateId, executor, deps, offer, events, targets, visit, view } = execution;
+  const prompt = view.at?.prompt;
+  const closing = {
+    ...(execution.closing === true ? { closing: true as const } : {}),
+    ...(execution.returns === true ? { returns: true as const } : {}),
+  };
+  const place = { stateId, events, targets, ...(prompt === undefined ? {} : { prompt }), ...closing };
   const decide = async (call: StepCall): Promise<RecordedEntry> => {
     const before = recordedEntry(call);
     const at = before?.at ?? deps.clock.now();
@@ -41,7 +47,7 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
     const ctx = attempt.contextWith(setup);
 
     const rendered = await phases.through<Json>("stage.init", {
-      ask: executor.init && (() => executor.init?.(state, ctx, offer, { stateId, events })),
+      ask: executor.init && (() => executor.init?.(state, ctx, offer, place)),
       read: (value) => readJson(value, "init"),
       otherwise: null,
       say: () => LEFT,

@@ -65,7 +65,8 @@ export function leave(
     if (!execution.routed || result.status === "cancelled") return left;
     // An accepted event is not decided about again.
     const accepted = result.status === "completed" ? attempt.accepted?.decision : undefined;
-    const input = { kind: "result", result, ctx } as const;
+    const refused = outcome === "skipped" ? undefined : outcome.refused;
+    const input = { kind: "result", result, ctx, ...(refused === undefined ? {} : { refused }) } as const;
     if (accepted !== undefined)
       return { ...left, next: followRoute(execution, journal, call, { input, next: accepted }) };
     return { ...left, next: await decideRoute(execution, journal, call, input) };

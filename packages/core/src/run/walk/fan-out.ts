@@ -1,6 +1,7 @@
 import { field, isJsonObject, type Json, type JsonObject, numberField, textField } from "../../base/json.ts";
 import { recordedGraph } from "../../definition/graph.ts";
 import type { StageResult } from "../../definition/result.ts";
+import type { PipelineSpec } from "../../definition/spec.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, RunChildrenOptions, SiblingEnd } from "../../journal/seam.ts";
 import { stepIds } from "../../journal/step-id.ts";
@@ -84,7 +85,7 @@ async function childrenToEnd(
       open: { events: [{ type: "fanOut.started", data: started }] },
       joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: id, ...ofList, outcomes: outcomesOf(keys, ends) } }],
     },
-    own,
+    { slots: own },
   );
   return endedOf(children, list !== undefined, settled);
 }
@@ -161,20 +162,29 @@ function childEnd(key: string, { status, value }: SiblingEnd): ChildEnd {
   return { ...base, status, code: textField(error, "code") ?? status, message };
 }
 
-/** Runs children in one step. Each reads what its parent has now. `slots` are those of a list with a limit of its own. */
+interface ChildSettings {
+  /** Those of a list with a limit of its own. */
+  readonly slots?: ConcurrencySlots | undefined;
+  /** The pipelines that a state gives, by the key of the child. */
+  readonly given?: ReadonlyMap<string, PipelineSpec>;
+}
+
+/** Runs children in one step. Each reads what its parent has now. */
 export async function runChildren(
   { pipeline, steps, state }: Walk,
   stepId: string,
   children: readonly ChildRun[],
   options: RunChildrenOptions,
-  slots?: ConcurrencySlots,
+  { slots, given = new Map() }: ChildSettings = {},
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { running } = pipeline;
   const { run, context, outputs, hops, counts, forks } = state;
   const at = `${steps.runId}/${stepId}`;
-  running.set(at, (child, input) =>
-    pipeline.runChild({ steps: child, input, parent: { run, context, outputs, hops, counts, forks }, slots }),
-  );
+  running.set(at, (child, input) => {
+    const spec = given.get(textField(input, "key") ?? "");
+    const parent = { run, context, outputs, hops, counts, forks };
+    return pipeline.runChild({ steps: child, input, parent, slots, ...(spec === undefined ? {} : { given: spec }) });
+  });
   try {
     return await steps.runChildren(stepId, children, options);
   } finally {

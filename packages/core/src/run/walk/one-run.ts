@@ -9,4 +9,6 @@ export interface Walk {
   readonly steps: StepRunner;
   readonly state: MachineState;
   readonly account: RunAccount;
+  /** The same object for all executions of the run in this process. */
+  readonly kept: object;
 }

@@ -1,8 +1,10 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject } from "../../base/json.ts";
 import { recordedGraph } from "../../definition/graph.ts";
+import type { PipelineSpec } from "../../definition/spec.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { ChildRun, SiblingEnd } from "../../journal/seam.ts";
+import { childRunId } from "../../journal/step-id.ts";
 import type { ChildOutcome, ChildPipeline } from "../executor.ts";
 import { addChildTo, readChildAccount, readOutcome } from "../run-result.ts";
 import { endOf, outcomesOf, runChildren } from "./fan-out.ts";
@@ -16,49 +18,60 @@ export async function runPipelines(
   children: readonly ChildPipeline[],
 ): Promise<readonly ChildOutcome[]> {
   const { pipeline, steps, account } = walk;
-  const runs = children.map(({ key, pipeline: name, input, context }): ChildRun => {
-    const of = pipeline.spec.pipelines.get(name);
+  const given = new Map<string, PipelineSpec>();
+  for (const { key, pipeline: own } of children) {
+    if (typeof own === "string") continue;
+    await pipeline.deps.admit?.(own);
+    given.set(key, own);
+  }
+  const runs = children.map(({ key, pipeline: named, input, context }): ChildRun => {
+    const of = typeof named === "string" ? pipeline.spec.pipelines.get(named) : named;
     if (of === undefined) {
-      const message = `${state}: the pipeline ${pipeline.spec.id} has no pipeline ${JSON.stringify(name)}; add it to its pipelines`;
+      const message = `${state}: the pipeline ${pipeline.spec.id} has no pipeline ${JSON.stringify(named)}; add it to its pipelines`;
       throw new SluiceError("Validation", "pipeline_unknown", message);
     }
+    // The run's own pipeline does not say which states this one has.
+    const made = typeof named === "string" ? {} : { made: of.fingerprint };
     const started = {
       pipeline: of.id,
       parent: steps.runId,
       key,
+      ...made,
       ...maskSecrets(recordedGraph(of), pipeline.deps.secrets),
     };
+    const called = typeof named === "string" ? named : of.id;
     return {
       key,
-      input: { kind: "run", key, pipeline: name, input, ...(context === undefined ? {} : { context }) },
+      input: { kind: "run", key, pipeline: called, ...made, input, ...(context === undefined ? {} : { context }) },
       events: [{ type: "run.started", data: started }],
     };
   });
   const keys = children.map(({ key }) => key);
-  const named = children.map(({ key, pipeline: name }) => ({ key, pipeline: name }));
-  const ends = await runChildren(walk, stepId, runs, {
+  const named = children.map(({ key, pipeline: of }) => ({ key, pipeline: typeof of === "string" ? of : of.id }));
+  const settings: Parameters<typeof runChildren>[3] = {
     onFailure: "settle",
     failed: ({ status }) => status === "failed",
     open: {
       events: [{ type: "fanOut.started", data: { fanOut: stepId, siblings: keys, join: state, children: named } }],
     },
     joined: (settled) => [{ type: "fanOut.joined", data: { fanOut: stepId, outcomes: outcomesOf(keys, settled) } }],
-  });
+  };
+  const ends = await runChildren(walk, stepId, runs, settings, { given });
   return keys.flatMap((key) => {
     const end = endOf(ends, key);
     if (end === undefined) return [];
     const used = readChildAccount(end);
     if (used !== undefined) addChildTo(account, { ...used, stages: [] });
-    return [outcomeOf(key, end)];
+    return [outcomeOf({ key, runId: childRunId(steps.runId, stepId, key) }, end)];
   });
 }
 
-function outcomeOf(key: string, end: SiblingEnd): ChildOutcome {
+function outcomeOf(of: { readonly key: string; readonly runId: string }, end: SiblingEnd): ChildOutcome {
   const { status } = end;
   if (status === "completed") {
     const context = field(end.value, "context");
-    return { key, status, output: field(end.value, "output") ?? null, context: isJsonObject(context) ? context : {} };
+    return { ...of, status, output: field(end.value, "output") ?? null, context: isJsonObject(context) ? context : {} };
   }
   const { error } = readOutcome(end);
-  return { key, status, code: error?.code ?? status, message: error?.message ?? status };
+  return { ...of, status, code: error?.code ?? status, message: error?.message ?? status };
 }

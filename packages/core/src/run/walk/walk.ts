@@ -4,6 +4,7 @@ import type { Json } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { StateEnvironment } from "../../definition/state-rules.ts";
 import { apply, countOf, enteredOf } from "../../machine/machine-state.ts";
+import { routeTargets } from "../../machine/route-targets.ts";
 import { type Effect, follow, type MachineEnd, type MachineInput, type Transition } from "../../machine/transition.ts";
 import type { RunDeps } from "../deps.ts";
 import type { Decided, Detours, Execution, ExecutionEnd } from "../execution.ts";
@@ -88,7 +89,9 @@ export async function executeEntered(walk: Walk, routed: boolean): Promise<Execu
 
 async function executeOnce(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
   const { pipeline, steps } = walk;
-  const perform = pipeline.interrupts.length === 0 ? noDetour : (decided: Decided) => detour(walk, decided);
+  // Of files that a pipeline names, or of a message to an orchestrator.
+  const mayDetour = pipeline.interrupts.length > 0 || pipeline.spec.orchestrator !== undefined;
+  const perform = mayDetour ? (decided: Decided) => detour(walk, decided) : noDetour;
   const detours = new OwnDetours(steps, pipeline.deps.secrets, perform);
   try {
     return await execute(executionOf(walk, routed, detours));
@@ -97,7 +100,7 @@ async function executeOnce(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
   }
 }
 
-function noDetour(): Promise<never> {
+export function noDetour(): Promise<never> {
   return Promise.reject(new Error("the pipeline has no interrupts"));
 }
 
@@ -125,9 +128,11 @@ async function detour(walk: Walk, decided: Decided): Promise<Detour> {
   }
 }
 
+const NO_TARGETS: Execution["targets"] = [];
+
 /** The execution of the state that the run has entered. */
-function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
-  const { pipeline, steps, state: view } = walk;
+export function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
+  const { pipeline, steps, state: view, kept } = walk;
   const { spec, deps, meter, states, interrupts } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
@@ -140,7 +145,11 @@ function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
   const env = environmentOf(deps.env, prepared.state.env);
-  return { ...prepared, ...own, spec, executor, view, steps, deps, env, meter, interrupts, detours, runChildren };
+  const targets = prepared.state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId);
+  const facts = { ...prepared, ...own, spec, executor, view, targets, steps, deps, env, meter, interrupts, kept };
+  // Only a message makes an orchestrator run while another execution waits.
+  const isDetour = stateId === spec.orchestrator && view.suspended.length > 0;
+  return { ...facts, detours, runChildren, ...(isDetour ? { returns: true } : {}) };
 }
 
 /** The session's variables without those that the state blocks, and with those that it sets. */

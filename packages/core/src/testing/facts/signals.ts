@@ -53,6 +53,22 @@ export const signalFacts: Facts = {
     await expectWhole(first.host);
   },
 
+  "an answer after the deadline of its request is refused, and the run is due then": async ({ connect, clock }) => {
+    const [first, second] = [await connect(), await connect()];
+    const deadline = clock.now() + 60_000;
+    const asking = async (steps: StepRunner): Promise<ProgramEnd> =>
+      completed((await ask(steps, "q1", "d1", deadline))?.payload ?? "no answer");
+    await start(first.host, asking);
+    await clock.untilArmed(1);
+    await first.crash();
+    assert.deepEqual(await second.host.due(10), { runs: [], next: deadline });
+    clock.advance(60_001);
+    assert.deepEqual((await second.host.due(10)).runs, ["r1"]);
+    assert.equal(await second.host.signal("r1", answer("q1", "late")), "expired");
+    assert.equal((await endOf(await second.host.resume("r1", asking))).value, "no answer");
+    await expectWhole(second.host);
+  },
+
   "if two hosts answer at the same time, the first commit wins": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const questions = Array.from({ length: 10 }, (_, index) => `q${index}`);

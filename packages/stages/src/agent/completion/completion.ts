@@ -29,6 +29,10 @@ export interface Completion {
   readonly besides: readonly LanguageModelV4FunctionTool[];
   /** The names of both: calls of these are the state's own. */
   readonly own: ReadonlySet<string>;
+  /** Why the state cannot complete, so that no model is asked; absent if it can. */
+  readonly hopeless?: { readonly code: FailureCode; readonly message: string };
+  /** The model has to call a tool in every turn. */
+  readonly forced?: true;
   /** The rule that says how the state ends. */
   readonly rule: string;
   /** As in "or call finish to finish this stage". */
@@ -67,6 +71,8 @@ export interface Rejected {
   readonly output: Json;
   /** Why, in short. */
   readonly why: string;
+  /** The target of a choice that was refused. */
+  readonly to?: string;
 }
 
 /** A state with a completion tool of its own, whose arguments are the state's output. */

@@ -30,8 +30,8 @@ export interface ProcessOptions {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** An open file to read from; empty when omitted. */
-  readonly stdin?: number;
+  /** An open file to read from, or the text itself; empty when omitted. */
+  readonly stdin?: number | string;
   /** Stops the whole process group. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
@@ -83,6 +83,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
     const giveUp = (): void => exit.resolve({ exitCode: null, killed: "SIGKILL" });
     void ending.then(() => within(SETTLE_MS, exit.promise, clock)).then(giveUp, giveUp);
   };
+  if (typeof options.stdin === "string") write(child.stdin, options.stdin);
   const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
   let bytesLeft = options.limits?.outputBytes ?? Number.POSITIVE_INFINITY;
   const counted = (bytes: number): boolean => {
@@ -112,6 +113,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
     cancelTimeout();
     stopWatching();
     options.signal.removeEventListener("abort", onAbort);
+    child.stdin?.destroy();
     child.stdout?.destroy();
     child.stderr?.destroy();
   }
@@ -119,7 +121,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
 
 async function start({ file, args, cwd, env, stdin, status, inside }: ProcessOptions): Promise<ChildProcess> {
   const own: readonly ("ignore" | "pipe" | number)[] = [
-    stdin ?? "ignore",
+    typeof stdin === "string" ? "pipe" : (stdin ?? "ignore"),
     "pipe",
     "pipe",
     ...(status === undefined ? [] : (["pipe"] as const)),
@@ -180,6 +182,12 @@ function listen(
   stream?.once("end", () => give(decoder.decode()));
   // A broken pipe only ends the output.
   stream?.on("error", () => give(decoder.decode()));
+}
+
+function write(stream: ChildProcess["stdin"], text: string): void {
+  // A process need not read what it gets, or all of it.
+  stream?.on("error", () => undefined);
+  stream?.end(text);
 }
 
 function listenToStatus(stream: ChildProcess["stdio"][3], onText: (text: string) => void): void {

@@ -18,6 +18,8 @@ export interface Viewer {
   readonly search: { readonly text: string; readonly editing: boolean; readonly missed: boolean } | undefined;
   /** What other keys do here. */
   readonly hint: string;
+  /** Whether its rows show a time that passes. */
+  readonly ticks: boolean;
 }
 
 /** Columns and rows of a frame, or of a part of it. */
@@ -34,9 +36,10 @@ export interface ViewerUpdate {
 export function createViewer(
   title: string,
   rows: Rows,
-  { selectable = false, atEnd = false, hint = "" }: { selectable?: boolean; atEnd?: boolean; hint?: string } = {},
+  options: { selectable?: boolean; atEnd?: boolean; hint?: string; ticks?: boolean } = {},
 ): Viewer {
-  return { title, rows, selectable, top: 0, chosen: 0, follows: atEnd, search: undefined, hint };
+  const { selectable = false, atEnd = false, hint = "", ticks = false } = options;
+  return { title, rows, selectable, top: 0, chosen: 0, follows: atEnd, search: undefined, hint, ticks };
 }
 
 /** The first visible row; keeps the chosen row visible. */

@@ -35,6 +35,7 @@ const RUN_MARKS: Readonly<Record<RunView["status"], StatusMark>> = {
   starting: { sign: "○", word: "not started", tone: "faint" },
   running: { sign: "▶", word: "still running", tone: "accent" },
   waiting: { sign: "◆", word: "waiting for an answer", tone: "notice" },
+  sleeping: { sign: "☾", word: "asleep, wakes by itself", tone: "notice" },
   suspended: { sign: "◆", word: "suspended, can be resumed", tone: "notice" },
   completed: { sign: "✔", word: "completed", tone: "good" },
   failed: { sign: "✖", word: "failed", tone: "bad" },

@@ -104,7 +104,7 @@ del { background: var(--removed-word); text-decoration: none; }
 .graph a { text-decoration: none; } .graph a:hover .name { text-decoration: underline; }
 .box rect { fill: var(--code); stroke: var(--faint); stroke-width: 1.6; }
 .box.completed rect, .box.done rect { stroke: var(--good); } .box.failed rect, .box.fail rect, .box.cancel rect { stroke: var(--bad); stroke-width: 2.4; }
-.box:is(.running, .waiting, .retrying, .suspended) rect { stroke: var(--accent); stroke-width: 3; } .box.paused rect { stroke: var(--notice); }
+.box:is(.running, .waiting, .retrying, .suspended, .sleeping) rect { stroke: var(--accent); stroke-width: 3; } .box.paused rect { stroke: var(--notice); }
 .box.unreached rect { fill: none; stroke-dasharray: 5 4; } .box.unreached .name { fill: var(--faint); font-weight: 400; }
 .box.skipped rect, .box.cancelled rect { stroke-dasharray: 2 3; }
 .way { fill: none; stroke: var(--accent); stroke-width: 2.4; } .way.open { stroke: var(--faint); stroke-width: 1.3; stroke-dasharray: 5 4; }
@@ -118,8 +118,9 @@ del { background: var(--removed-word); text-decoration: none; }
 .grid { stroke: var(--rule); stroke-width: 1; vector-effect: non-scaling-stroke; }
 .ticks { display: flex; justify-content: space-between; font-size: 0.75rem; color: var(--faint); border-top: 1px solid var(--rule); padding-top: 0.2rem; }
 rect.stage { fill: var(--stage); } rect.model { fill: var(--model); } rect.tool { fill: var(--tool); } rect.interrupted { fill: none; stroke: var(--notice); stroke-dasharray: 1 4; stroke-linecap: round; } rect.pause { fill: none; stroke: var(--notice); stroke-dasharray: 2 2; }
-rect.person { fill: url(#hatch-person); } rect.suspended { fill: url(#hatch-suspended); }
+rect.person { fill: url(#hatch-person); } rect.suspended { fill: url(#hatch-suspended); } rect.sleep { fill: url(#hatch-sleep); } rect.unknown { fill: url(#hatch-unknown); }
 #hatch-person rect { fill: var(--stage); } #hatch-person path { stroke: var(--person); stroke-width: 5; }
+#hatch-sleep rect, #hatch-unknown rect { fill: var(--card); } #hatch-sleep path { stroke: var(--accent); stroke-width: 1.5; } #hatch-unknown path { stroke: var(--faint); stroke-width: 1; }
 #hatch-suspended rect { fill: var(--card); } #hatch-suspended path { stroke: var(--faint); stroke-width: 2; }
 rect.gap { fill: var(--gap); fill-opacity: 0.75; stroke: var(--faint); stroke-width: 1; stroke-dasharray: 1 3; vector-effect: non-scaling-stroke; }
 footer { color: var(--faint); font-size: 0.85rem; text-align: center; }

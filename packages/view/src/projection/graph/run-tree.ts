@@ -1,7 +1,7 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { parseSiblingId } from "@sluice/core/runtime";
-import { refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
-import { changedFiles, type EventLine, parseExecutionId } from "../../words/describe-event.ts";
+import { consideredIn, refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
+import { changedFiles, type EventLine, isMessage, parseExecutionId } from "../../words/describe-event.ts";
 import { numberAt, textAt, textsAt } from "../../words/fields.ts";
 import type { ForkChild, Hop, RouteView } from "../../words/route-lines.ts";
 import type { ExecutionView, ForkView, InterruptView, PipelineView, RunView, StateView } from "../run-view.ts";
@@ -61,6 +61,10 @@ class PipelineGraph {
   begins(id: string): void {
     if (this.#initial === undefined) this.#view = undefined;
     this.#initial ??= id;
+  }
+
+  kindOf(state: string): string {
+    return this.#states.get(state)?.kind ?? "";
   }
 
   turnCapOf(state: string): number | undefined {
@@ -192,8 +196,10 @@ export class RunTree {
     this.#detours.started(event, from);
     const [to, interrupt] = [textAt(data, "to"), textAt(data, "interrupt")];
     const hop: Hop = { runId, from, choice: "interrupt", to: [to], event: interrupt };
-    const why = `interrupt ${interrupt}: ${changedFiles(data)}`;
-    this.#addRoute({ ...NOT_LED, runId, executionId, at, outcome: "moved", hop, from, by: "a changed file", why });
+    const led = isMessage(data)
+      ? { by: "a message", why: "" }
+      : { by: "a changed file", why: `interrupt ${interrupt}: ${changedFiles(data)}` };
+    this.#addRoute({ ...NOT_LED, ...led, runId, executionId, at, outcome: "moved", hop, from });
   }
 
   /** An execution continues after its interrupt, or has ended. */
@@ -255,12 +261,15 @@ export class RunTree {
     const { rows } = this.#graphOf(runId);
     const isRefused = type === "transition.rejected";
     const led = field(data, "why");
-    const rationale = textAt(led, "rationale");
+    const isModel = textAt(led, "by") === "model";
+    const rationale = textAt(led, isModel ? "reason" : "rationale");
+    // A refused choice is answered like a refused event: the state continues.
+    const named = type === "route.rejected" && data.callId !== undefined ? { named: textAt(data, "to") } : {};
     this.#addRoute({
       runId,
       executionId,
       at,
-      outcome: isRefused ? "stayed" : hop === undefined ? "rejected" : "moved",
+      outcome: isRefused || named.named !== undefined ? "stayed" : hop === undefined ? "rejected" : "moved",
       ...(hop === undefined ? {} : { hop }),
       from,
       event: textAt(isRefused ? data : led, "event"),
@@ -269,6 +278,8 @@ export class RunTree {
       by,
       // The words of an event's reason are its rationale.
       why: rationale !== "" && textAt(data, "reason") === "" ? "" : why,
+      considered: consideredIn(data),
+      ...named,
       rows: isRefused ? refusalTable(data, from, rows) : isByTable(led) ? routeTable(data, rows) : [],
     });
     if (hop?.choice === "fanOut") this.#lastFanOut.set(runId, hop.from);
@@ -304,6 +315,11 @@ export class RunTree {
       ...(handles === undefined ? {} : { handles }),
       ...(interrupted === undefined ? {} : { interrupted }),
     };
+  }
+
+  /** The kind of an execution's state; empty if unknown. */
+  kindOf({ runId, stateId }: Pick<ExecutionView, "runId" | "stateId">): string {
+    return this.#graphOf(runId).kindOf(stateId);
   }
 
   /** Keys of all executions, in the order they began. */
@@ -363,7 +379,7 @@ export class RunTree {
 }
 
 /** A route that no event led to. */
-const NOT_LED = { event: "", rationale: "", approved: false, rows: [] } as const;
+const NOT_LED = { event: "", rationale: "", approved: false, rows: [], considered: [] } as const;
 
 /** Of two records, by the positions of their runs and their own. */
 function compare(a: Position, b: Position, aSeq: number, bSeq: number): number {

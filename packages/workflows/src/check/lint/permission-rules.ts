@@ -30,10 +30,13 @@ function onlyRead(states: readonly StateSpec[]): boolean {
   );
 }
 
-/** Whether states list a tool that changes something. */
+/** Whether states list a tool that changes something, or run a command. */
 export function mayAct(states: readonly StateSpec[]): boolean {
-  return mayWrite(states) || lists(states, "Bash");
+  return mayWrite(states) || lists(states, "Bash") || states.some(({ kind }) => COMMANDS.has(kind));
 }
+
+/** The kinds of states that run a command of their pipeline's author. */
+const COMMANDS: ReadonlySet<string> = new Set(["script", "poll"]);
 
 /** A state that looks at what others did, by its name. */
 const REVIEWING = /review|approv|verif|audit|inspect/iu;
@@ -51,7 +54,8 @@ function privilegeJumps(spec: PipelineSpec, flow: Flow): readonly CheckFinding[]
         seen.add(to);
         const message = `${nameOf(spec, from)} only reads, and ${nameOf(spec, to)}, which follows it without an approval or a review, may change files and run any command.`;
         const suggestion = "ask for approval on the way, add a review, or list the commands that may run";
-        found.push({ severity: "warning", rule: "privilege-jump", path: `transitions[${index}]`, message, suggestion });
+        const path = index < 0 ? `stages.${from}` : `transitions[${index}]`;
+        found.push({ severity: "warning", rule: "privilege-jump", path, message, suggestion });
       }
     }
   }

@@ -1,5 +1,5 @@
 import type { PipelineSpec } from "@sluice/core";
-import { conditionWords, type OperatorCondition } from "../../guard.ts";
+import { conditionWords, type OperatorCondition } from "../../expressions/guard.ts";
 import { contradictionIn, impossibleIn, type KnownContext, valueWords } from "../conditions.ts";
 import { type CheckFinding, listed, nameOf } from "../finding.ts";
 import type { Flow } from "../flow.ts";

@@ -47,10 +47,14 @@ export function statesInside(spec: PipelineSpec, name: string): readonly StateSp
   return within(spec, name).flatMap(({ states }) => [...states.values()]);
 }
 
+/** The kinds of states that run no pipeline. */
+const ALONE: ReadonlySet<string> = new Set(["agent", "script", "poll", "timer", "human", "router", "orchestrator"]);
+
 /** The pipelines that a state runs itself. A state of an unknown kind may run any. */
 function pipelinesOf(spec: PipelineSpec, state: string): readonly string[] {
   const of = spec.states.get(state);
-  if (of === undefined || of.kind === "agent" || of.final !== undefined) return [];
+  if (of === undefined || ALONE.has(of.kind) || of.final !== undefined) return [];
+  if (of.runs !== undefined) return of.runs.map(({ pipeline }) => pipeline);
   const steps = stepsOf(of.options)?.steps;
   if (steps === undefined) return [...spec.pipelines.keys()];
   return steps.flatMap((step) => (step.kind === "run" ? [step.pipeline] : []));

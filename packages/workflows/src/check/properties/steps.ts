@@ -235,9 +235,15 @@ function moved(scene: Scene, at: Working, move: Move, branch: readonly string[])
   const { spec } = scene;
   const { row, index, shape } = move;
   const approval = row.approval === undefined ? {} : { approved: true as const };
-  const path = { branch, from: nameOf(spec, at.state), on: moveWords(move), row: index, ...approval };
+  const path = {
+    branch,
+    from: nameOf(spec, at.state),
+    on: moveWords(move),
+    ...(index < 0 ? {} : { row: index }),
+    ...approval,
+  };
   const before: readonly Word[] = row.approval === undefined ? [] : [{ kind: "approved" }];
-  const event = typeof row.on === "string" ? undefined : row.on.event;
+  const event = typeof row.on === "string" || index < 0 ? undefined : row.on.event;
   return led(scene, at, shape, event).map((step) => ({
     ...step,
     path: { ...path, to: step.path.to },

@@ -58,6 +58,13 @@ const CODES: Readonly<Record<FailureCode, true>> = {
   hook: true,
   fan_out: true,
   unanswered: true,
+  timer: true,
+  pipeline: true,
+  router: true,
+  authored: true,
+  orchestrator: true,
+  script: true,
+  poll: true,
   interrupted: true,
 };
 

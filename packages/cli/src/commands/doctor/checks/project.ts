@@ -2,8 +2,8 @@ import { readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { bundledPipelines } from "@sluice/stages";
 import { listed } from "../../../output/output.ts";
+import { bundled } from "../../../project/bundled.ts";
 import {
   asTrusted,
   type CodeDigests,
@@ -111,7 +111,7 @@ async function checkPipelines(
 }
 
 function bundledNames(): string {
-  return [...bundledPipelines().keys()].join(", ");
+  return [...bundled().keys()].join(", ");
 }
 
 function unreadConfigs({ unread }: ProjectCode): readonly Check[] {

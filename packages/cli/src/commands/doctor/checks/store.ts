@@ -1,3 +1,5 @@
+import type { RunCounts } from "@sluice/sqlite";
+import { count } from "@sluice/view/words";
 import type { ProjectPaths } from "../../../project/project-paths.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
 
@@ -5,7 +7,7 @@ const LOW_SPACE_BYTES = 100 * 1024 * 1024;
 
 /** Checks the store without creating or changing it. */
 export async function checkStore({ store }: ProjectPaths): Promise<readonly Check[]> {
-  const { inspectSqliteStore } = await import("@sluice/sqlite");
+  const { inspectSqliteStore, countRuns, serviceOf } = await import("@sluice/sqlite");
   const { exists, fault, version, ownMachine, liveOwners, filesystem, freeBytes } = inspectSqliteStore(store);
   // The message includes the fix.
   if (fault !== undefined) return [blocking("store", fault.message)];
@@ -25,6 +27,7 @@ export async function checkStore({ store }: ProjectPaths): Promise<readonly Chec
     checks.push(
       ok("active", `${liveOwners === 1 ? "one process executes" : `${liveOwners} processes execute`} runs of it`),
     );
+  if (exists) checks.push(...worker(countRuns(store, Date.now()), serviceOf(store)));
   if (freeBytes < LOW_SPACE_BYTES)
     checks.push(
       warning(
@@ -34,4 +37,15 @@ export async function checkStore({ store }: ProjectPaths): Promise<readonly Chec
       ),
     );
   return checks;
+}
+
+/** Who wakes the runs that sleep. */
+function worker({ due, sleeping }: RunCounts, service: string | undefined): readonly Check[] {
+  if (service !== undefined)
+    return [ok("worker", `${service} serves it; ${count(sleeping, "run sleeps", "runs sleep")}`)];
+  const fix = "sluice wake continues what is due; sluice serve, or sluice wake in a crontab, wakes runs at their time";
+  if (due > 0) return [warning("worker", `${count(due, "run is due", "runs are due")}, and nothing serves it`, fix)];
+  if (sleeping > 0)
+    return [warning("worker", `${count(sleeping, "run sleeps", "runs sleep")}, and nothing serves it`, fix)];
+  return [];
 }

@@ -1,11 +1,11 @@
-import { createReport, idFault, type Report } from "../base/problems.ts";
-import type { CompiledSchema, Schema } from "../schema/schema.ts";
-import { matchesName } from "./patterns/tool-pattern.ts";
-import type { KindFacts } from "./spec.ts";
-import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
-import { isCount } from "./state-rules.ts";
-import { type CompiledTemplate, readTemplate } from "./template.ts";
-import type { AnyState, AnyStates, EventOutput, EventStageOptions, Stage, StageOptions, State } from "./types.ts";
+import { createReport, idFault, type Report } from "../../base/problems.ts";
+import type { CompiledSchema, Schema } from "../../schema/schema.ts";
+import { matchesName } from "../patterns/tool-pattern.ts";
+import type { KindFacts } from "../spec.ts";
+import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "../state.ts";
+import { isCount } from "../state-rules.ts";
+import { type CompiledTemplate, readTemplate } from "../template.ts";
+import type { AnyState, AnyStates, EventOutput, EventStageOptions, Stage, StageOptions, State } from "../types.ts";
 
 /** StageOptions with erased types. */
 type AgentOptions = CommonOptions &
@@ -58,6 +58,7 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
     options: { prompt: render, visibility, ...completion.options, turnCap, ...settings },
     ...completion.facts,
     visibility,
+    takesPrompt: true,
     templates: { prompt: references },
     shape: { turnCap },
     parts: {
@@ -107,21 +108,27 @@ function readCompletion(
 
 type Prompt = Pick<CompiledTemplate, "references" | "render">;
 
-function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
+/** Compiles the prompt of a state that a model works for, or reports what is wrong with it. */
+export function readPrompt(
+  report: Report,
+  prompt: AgentOptions["prompt"],
+  hasSetup: boolean,
+  option = "prompt",
+): Prompt {
   if (typeof prompt === "function") return { references: [], render: prompt };
   if (typeof prompt !== "string" || prompt.trim() === "") {
-    report.add("prompt", "is a text or a function that returns one");
+    report.add(option, "is a text or a function that returns one");
     return { references: [], render: () => "" };
   }
-  if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
+  if (!prompt.isWellFormed()) report.add(option, "holds a lone surrogate, which is not valid Unicode");
   const reading = readTemplate(prompt);
   if (!reading.ok) {
-    for (const { message, suggestion, place } of reading.faults) report.add("prompt", message, suggestion, place);
+    for (const { message, suggestion, place } of reading.faults) report.add(option, message, suggestion, place);
     return { references: [], render: () => prompt };
   }
   const setup = reading.value.references.find(({ path }) => path[0] === "setup");
   if (!hasSetup && setup !== undefined)
-    report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none", undefined, setup.place);
+    report.add(option, "{{ctx.setup}} is the result of the setup hook, and there is none", undefined, setup.place);
   return reading.value;
 }
 

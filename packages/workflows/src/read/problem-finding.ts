@@ -1,7 +1,7 @@
 import type { Problem } from "@sluice/core";
-import { pathWords } from "./diagnostic.ts";
-import type { FindingAt } from "./format.ts";
-import type { Finding } from "./read/shape.ts";
+import { pathWords } from "../diagnostic.ts";
+import type { FindingAt } from "../format.ts";
+import type { Finding } from "./shape.ts";
 
 /** A problem of a compiled definition as a finding in the document. */
 export function problemFinding(problem: Problem, at: FindingAt): Finding {

@@ -2,12 +2,12 @@ import { existsSync, readdirSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { storeFault } from "./faults.ts";
-import { checkFolder, nearestExisting } from "./folder.ts";
-import { machineDigest, mountType, readMounts } from "./machine.ts";
-import { openForReading } from "./opening.ts";
-import { createOwners } from "./owners.ts";
-import { STORE_VERSION, text } from "./schema.ts";
+import { storeFault } from "../faults.ts";
+import { checkFolder, nearestExisting } from "../folder.ts";
+import { machineDigest, mountType, readMounts } from "../machine.ts";
+import { openForReading } from "../opening.ts";
+import { createOwners } from "../owners.ts";
+import { STORE_VERSION, text } from "../schema.ts";
 
 /** Facts about a store, or about a folder for a new one. */
 export interface StoreInspection {

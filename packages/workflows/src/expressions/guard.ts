@@ -43,6 +43,8 @@ export interface OperatorCondition {
 /** A condition with the name that it has in its document. */
 export interface NamedCondition extends OperatorCondition {
   readonly name?: string;
+  /** Its field is a part of what the state gave, not of the context. */
+  readonly reads?: "result";
 }
 
 /** A guard with what it asks of the context, for checks and for writing it as a document. */
@@ -53,21 +55,30 @@ export interface ConditionGuard extends Guard {
   readonly asksMore?: true;
 }
 
+/** The first name of a field that is a part of what the state gave. */
+const OUTPUT = "output";
+
 /**
  * A guard on a field of the context. Missing and null are the same: every operator is false for them, except `not_exists` and a
  * comparison with null itself. `gt`, `gte`, `lt` and `lte` compare numbers only. `contains` looks for a part of a text or for an
- * element of a list.
+ * element of a list. With `reads: "result"`, a field under `output` is one of the output of the state that ended; after a failure,
+ * `output` is `{ code, message, detail }`.
  */
-export function operatorGuard(name: string, { field, op, value }: OperatorCondition): ConditionGuard {
+export function operatorGuard(
+  name: string,
+  { field, op, value }: OperatorCondition,
+  reads: "context" | "result" = "context",
+): ConditionGuard {
   const asked: OperatorCondition = { field, op, ...(value === undefined ? {} : { value }) };
+  const ofResult = reads === "result" && (field === OUTPUT || field.startsWith(`${OUTPUT}.`));
   const condition = conditionWords(asked);
   const isCut = JSON.stringify(value ?? null).length > SHOWN;
   return {
     text: `${/^[\p{L}\p{N}_.$ -]+$/u.test(name) ? name : JSON.stringify(name)} (${condition})`,
     ...(isCut ? { source: JSON.stringify([name, asked]) } : {}),
-    conditions: [{ ...asked, name }],
-    evaluate: ({ ctx }) => {
-      const actual = fieldAt(ctx.context, field);
+    conditions: [{ ...asked, name, ...(ofResult ? { reads: "result" as const } : {}) }],
+    evaluate: ({ result, ctx }) => {
+      const actual = fieldAt(ofResult ? { [OUTPUT]: givenBy(result) } : ctx.context, field);
       const fires = holds(actual, op, value ?? null);
       const found = actual === undefined ? "is missing" : `is ${shown(actual)}`;
       const why = fires
@@ -76,6 +87,14 @@ export function operatorGuard(name: string, { field, op, value }: OperatorCondit
       return { fires, why };
     },
   };
+}
+
+/** What a state gave: its output, or what its failure says. */
+function givenBy(result: GuardScope["result"]): Json {
+  if (result.status === "completed") return isJson(result.output) ? result.output : null;
+  if (result.status !== "failed") return null;
+  const { code, message, detail = null } = result;
+  return { code, message, detail };
 }
 
 /** A condition as people read it. Names that could be taken for a part of another condition are quoted. */

@@ -1,0 +1,84 @@
+import type {
+  AnyState,
+  ChoosingState,
+  ChosenRoute,
+  Reads,
+  RouteFallback,
+  StageContext,
+  StateCommon,
+} from "@sluice/core";
+import { type CommonOptions, createReport, readPrompt, stateSpec } from "@sluice/core/runtime";
+
+/** The kind of states that let a model choose what follows. */
+const ROUTER = "router";
+
+/** The options of a router. */
+export interface RouterOptions<A extends Record<string, AnyState>, T extends string, I>
+  extends Omit<StateCommon<Reads<A>, I, ChosenRoute>, "allowedTools" | "onCall" | "sandbox" | "env"> {
+  /** The states that may follow. One that has reached its visit cap is not offered. */
+  readonly targets: readonly T[];
+  /** States whose outputs the prompt and the hooks read. Only their types are used. */
+  readonly reads?: A;
+  /** What the model reads before it chooses: text with `{{ctx.path}}` templates, or a function. */
+  readonly prompt: string | ((ctx: StageContext<Reads<A>, I>) => string);
+  /** Overrides the session's model. */
+  readonly model?: string;
+  readonly temperature?: number;
+  /** Per model call. */
+  readonly maxOutputTokens?: number;
+  /** How often the model may choose; what was wrong with a refused choice is fed back. Default: 3. */
+  readonly tries?: number;
+  /** Where the run continues if the router fails, whatever the reason. Without it, its `failed` route decides. */
+  readonly fallback?: RouteFallback;
+}
+/** RouterOptions with erased types. */
+type ErasedOptions = CommonOptions &
+  Omit<RouterOptions<Record<string, AnyState>, string, unknown>, keyof CommonOptions>;
+
+const KEYS = ["targets", "reads", "prompt", "model", "temperature", "maxOutputTokens", "tries", "fallback"];
+const TRIES = 3;
+
+/**
+ * Defines a state in which a model chooses the state that follows, among declared targets and with an input that fits its schema.
+ * It has no tools: it can only choose. Its output `{ to, input, reason }` is its route, so it needs no entry in `next`. Never
+ * throws: `pipeline()` reports its problems with all others.
+ */
+export function router<
+  const T extends string,
+  const A extends Record<string, AnyState> = Record<never, never>,
+  I = undefined,
+>(options: RouterOptions<A, T, I>): ChoosingState<T, NoInfer<I>>;
+export function router(given: ErasedOptions): ChoosingState<string, never> {
+  const { targets, reads: _typesOnly, prompt, model, temperature, maxOutputTokens, tries = TRIES, ...rest } = given;
+  const { fallback, ...common } = rest;
+  const report = createReport();
+  const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
+  const isList = Array.isArray(targets) && targets.every((target) => typeof target === "string");
+  if (!isList) report.add("targets", "is a list of states", '["fix", "done"]');
+  if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "is a whole number from 1");
+  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
+  if (fallback !== undefined && (typeof fallback !== "object" || typeof fallback?.to !== "string"))
+    report.add("fallback", 'is an object: { to: "fix", input: {} }');
+  const settings = {
+    ...(model === undefined ? {} : { model }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+  };
+  const chosen = isList ? [...targets] : [];
+  const spec = stateSpec(
+    ROUTER,
+    { ...common, allowedTools: [] },
+    {
+      keys: KEYS,
+      problems: report.problems,
+      options: { prompt: render, visibility: "allowed", turnCap: tries, ...settings },
+      chooses: { targets: chosen, ...(fallback === undefined ? {} : { fallback: { ...fallback } }) },
+      checksOutput: true,
+      completionTool: "choose",
+      templates: { prompt: references },
+      shape: { turnCap: tries },
+      parts: { prompt: typeof prompt === "function" ? "a function" : { data: prompt }, tries, ...settings },
+    },
+  );
+  return { kind: ROUTER, targets: chosen, spec };
+}

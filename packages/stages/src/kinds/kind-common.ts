@@ -1,0 +1,43 @@
+// What the kinds of state that run no model share.
+import type { ActOutcome, ActScope, AnyState, FailureCode, Json, Out, StateCommon } from "@sluice/core";
+import { type CommonOptions, type CompiledTemplate, type Report, readTemplate } from "@sluice/core/runtime";
+
+/** What a state reads upstream of the states that it names in `reads`. */
+export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
+
+/** What only matters where tools are called. */
+type OfTools = "allowedTools" | "onCall" | "sandbox" | "env";
+/** The options that all kinds without tools share. `A` are the states whose outputs the hooks read, `I` the input, `O` the output. */
+export interface KindCommon<A extends Record<string, AnyState>, I, O>
+  extends Omit<StateCommon<Reads<A>, I, O>, OfTools> {
+  /** States whose outputs the templates and hooks read. Only their types are used. */
+  readonly reads?: A;
+}
+/** KindCommon with erased types. */
+export interface ErasedCommon extends Omit<CommonOptions, OfTools> {
+  readonly reads?: unknown;
+}
+
+const NONE = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } } as const;
+
+export function completed(output: Json): ActOutcome {
+  return { ...NONE, status: "completed", output };
+}
+
+export function failed(code: FailureCode, message: string, detail?: Json): ActOutcome {
+  return { ...NONE, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) };
+}
+
+/** The end of an execution whose signal has aborted. */
+export function cancelled({ signal }: Pick<ActScope, "signal">): ActOutcome {
+  const reason: unknown = signal.reason;
+  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
+}
+
+/** Compiles a text with templates. One that cannot be read is reported, and renders as nothing. */
+export function templateAt(report: Report, path: string, text: string): CompiledTemplate {
+  const reading = readTemplate(text);
+  if (reading.ok) return reading.value;
+  for (const { message, suggestion, place } of reading.faults) report.add(path, message, suggestion, place);
+  return { paths: [], references: [], render: () => "" };
+}

@@ -1,0 +1,95 @@
+// A pipeline that a model wrote, in words for the person who decides whether it runs.
+
+import { isJsonObject, type Json, type PipelineSpec, type StateSpec } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
+import { durationText } from "@sluice/stages";
+import { nameOf } from "../check/finding.ts";
+import { moveTable, moveWords } from "../check/moves.ts";
+import { kindOfState, writeKind } from "../kinds/write.ts";
+
+/** Characters of a text that the model wrote. What a state may do is never cut. */
+const LONGEST_TEXT = 160;
+
+/** What it may use comes first; then its states, with what each does and where it leads. */
+export function pipelineWords(spec: PipelineSpec): string {
+  const states = [...spec.states].filter(([, { final }]) => final === undefined);
+  const tools = unique(states.flatMap(([, { allowedTools = [] }]) => allowedTools.map(String)));
+  const commands = unique(states.flatMap(([, state]) => commandOf(state)));
+  const { maxHops, maxVisits, maxTokens, maxCostUsd, timeoutMs } = spec.limits;
+  const caps = [
+    ...(maxHops === undefined ? [] : [`${maxHops} transitions`]),
+    ...(maxVisits === undefined ? [] : [`${maxVisits} visits of a state`]),
+    ...(maxTokens === undefined ? [] : [`${maxTokens} tokens`]),
+    ...(maxCostUsd === undefined ? [] : [`$${maxCostUsd}`]),
+    ...(timeoutMs === undefined ? [] : [`${durationText(timeoutMs)} of working time`]),
+  ];
+  const table = moveTable(spec);
+  const lines = states.map(([id, state]) => {
+    const ways = table.of(id).map((move) => {
+      const to = move.shape.kind === "to" ? nameOf(spec, move.shape.state) : move.shape.kind;
+      const condition = move.row.when === undefined ? "" : ` if ${shown(move.row.when.text)}`;
+      const approval = move.row.approval === undefined ? "" : ", with approval";
+      return `    ${shown(moveWords(move))}${condition} -> ${visible(to)}${approval}`;
+    });
+    return [`- ${visible(nameOf(spec, id))}: ${doing(state)}`, ...ways].join("\n");
+  });
+  const ends = [...spec.states].flatMap(([id, { final }]) =>
+    final === undefined ? [] : [`${visible(nameOf(spec, id))} (${final.outcome})`],
+  );
+  return [
+    `A model wrote the pipeline ${JSON.stringify(spec.id)}. It starts in ${visible(nameOf(spec, spec.initial))}.`,
+    `Tools without asking: ${tools.length === 0 ? "none" : tools.map(visible).join(", ")}`,
+    `Commands: ${commands.length === 0 ? "none" : commands.join("; ")}`,
+    ...(caps.length === 0 ? [] : [`At most: ${caps.join(", ")}`]),
+    `States:\n${lines.join("\n")}`,
+    `Ends: ${ends.join(", ")}`,
+  ].join("\n");
+}
+
+/** What a state does. */
+function doing(state: StateSpec): string {
+  const { parts = {}, allowedTools = [] } = state;
+  const kind = kindOfState(state);
+  if (kind === undefined) {
+    const { prompt } = parts;
+    const text = typeof prompt === "object" && "data" in prompt ? textOf(prompt.data) : "";
+    return `an agent with ${allowedTools.length === 0 ? "no tools" : allowedTools.map(String).map(visible).join(", ")}: ${shown(text)}`;
+  }
+  const fields = writeKind(kind, state, { states: new Map(), references: new Map() });
+  switch (kind) {
+    case "script":
+      return `runs ${commandOf(state).join("; ")}`;
+    case "poll":
+      return `runs ${commandOf(state).join("; ")} every ${textOf(fields.every)}`;
+    case "timer":
+      return fields.for === undefined ? `sleeps until ${textOf(fields.until)}` : `sleeps for ${textOf(fields.for)}`;
+    case "human":
+      return `asks a person: ${shown(textOf(fields.question))}`;
+    case "pipeline":
+      return `runs the pipeline ${visible(textOf(fields.workflow))}`;
+    case "router":
+      return `lets a model choose: ${shown(textOf(fields.prompt))}`;
+  }
+}
+
+/** The command of a state as a list of its words; [] for a state without one. */
+function commandOf(state: StateSpec): readonly string[] {
+  const kind = kindOfState(state);
+  if (kind !== "script" && kind !== "poll") return [];
+  const { command } = writeKind(kind, state, { states: new Map(), references: new Map() });
+  return [visible(JSON.stringify(isJsonObject(command) ? command : (command ?? [])))];
+}
+
+/** A text or a number that a field holds. */
+function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? "");
+}
+
+function unique(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)];
+}
+
+function shown(text: string): string {
+  const line = visible(text.replaceAll(/\s+/gu, " ").trim());
+  return line.length <= LONGEST_TEXT ? line : `${line.slice(0, LONGEST_TEXT).toWellFormed()}…`;
+}

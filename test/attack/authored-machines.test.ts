@@ -1,0 +1,355 @@
+import type { JsonObject } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { authoredExecutor } from "@sluice/workflows";
+import { describe, expect, test } from "vitest";
+import { asking, feedbackOf, submit, write, writes } from "../support/authored.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { eventually, session, tool } from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
+
+// Pipelines that a hostile model writes. None of them may run, and no person may be asked about one.
+
+const final = { type: "final" };
+const on = { success: "done" };
+const of = (state: unknown, more: object = {}) => ({
+  id: "w",
+  initial: "a",
+  states: { a: state, done: final },
+  ...more,
+});
+const agent = (more: object) => of({ allowed_tools: [], on: { DONE: "done" }, ...more });
+const now = 1_000;
+const everything = ["agent", "human", "timer", "router", "script", "poll", "pipeline"] as const;
+const tools = ["Read", "Edit(src/**)", "Grep(docs/*.md)", "Bash(npm test *)"];
+const commands = [["npm", "test"]];
+
+/** What the model reads about its document, which is refused three times. */
+async function refusedWith(document: unknown, allow: JsonObject = { tools, commands, kinds: [...everything] }) {
+  const given = JSON.parse(JSON.stringify(allow));
+  const made = await write([document, document, document], { allow: given });
+  expect(made.asked).toEqual([]);
+  expect(made.output).toMatchObject({ code: "authored", detail: { cause: "design" } });
+  expect(await made.live.host.tree(made.runId)).toHaveLength(2);
+  return feedbackOf(made);
+}
+async function runs(document: unknown): Promise<boolean> {
+  const made = await write(
+    [document, document, document],
+    {
+      allow: { tools, commands, kinds: everything },
+      approval: "always",
+    },
+    { person: () => ({ kind: "value", value: "reject" }) },
+  );
+  return made.asked.length === 1;
+}
+
+describe("kinds that are not allowed", () => {
+  test.each<readonly [what: string, document: unknown]>([
+    ["a script", of({ script: { command: ["npm", "test"] }, on })],
+    ["a poll", of({ poll: { command: ["npm", "test"], every: "1h" }, on })],
+    ["a script beside an agent's fields", agent({ script: { command: ["npm", "test"] } })],
+    ["a script behind an allowed kind", of({ timer: { for: "1h" }, script: { command: ["npm", "test"] }, on })],
+    ["a script in a final state", of({ type: "final", script: { command: ["npm", "test"] } })],
+    ["another pipeline", of({ pipeline: { workflow: "w" }, on })],
+    ["a kind by name", of({ kind: "script", command: ["npm", "test"], on })],
+    [
+      "a Flujo machine",
+      {
+        kind: "StateMachine",
+        start_state: "a",
+        end_states: ["b"],
+        states: { a: [{ name: "x", script: { command: ["id"] } }] },
+      },
+    ],
+    ["a list of steps", [{ name: "x", script: { command: ["id"] } }]],
+  ])("%s", async (_what, document) => {
+    await refusedWith(document, { tools, commands });
+  });
+});
+
+describe("tools that are wider than those of the author", () => {
+  test.each([
+    "Bash",
+    "Bash(npm *)",
+    "Bash(*)",
+    "Bash(npm test)x",
+    "Bash(npm test; id *)",
+    "Bash(npm test $(id) *)",
+    "Bash(npm testing *)",
+    "Edit",
+    "Edit(**)",
+    "Edit(src)",
+    "Edit(src/../**)",
+    "Edit(src/{a,../../etc}/**)",
+    "Edit(srcs/**)",
+    "Edit(/**)",
+    "Grep",
+    "Grep(docs/**)",
+    "Write(src/**)",
+    "*",
+    "R*",
+    "Read*",
+    "mcp__*",
+    "Edit(src/**)|Bash",
+    "edit(src/**)",
+  ])("%s", async (pattern) => {
+    await refusedWith(agent({ allowed_tools: [pattern] }));
+  });
+
+  test("an agent that lists none", async () => {
+    expect(await refusedWith(of({ on: { DONE: "done" } }))).toContain("authored-tool");
+  });
+
+  test.each([
+    "Read",
+    "Read(docs/**)",
+    "Edit(src/**)",
+    "Edit(src/a/*.ts)",
+    "Bash(npm test *)",
+    "Bash(npm test unit *)",
+    "Grep(docs/*.md)",
+  ])("but %s is narrower", async (pattern) => {
+    expect(await runs(agent({ allowed_tools: [pattern] }))).toBe(true);
+  });
+
+  test.each([
+    ["allowed_commands", { allowed_tools: ["Bash"], allowed_commands: ["rm -rf"] }],
+    ["variables", { env_overrides: { NODE_OPTIONS: "--require /tmp/x.js" } }],
+    ["variables by their alias", { env: { PATH: "/tmp" } }],
+    ["fewer variables", { blocked_env: ["HOME"] }],
+    ["another model", { model: "expensive" }],
+    ["more turns", { turn_cap: 5000 }],
+  ])("%s", async (_what, state) => {
+    await refusedWith(agent(state));
+  });
+
+  test("a call of a tool that it did not list is denied, in every mode", async () => {
+    const calls: unknown[] = [];
+    const touch = tool("touch", {
+      effect: "write",
+      execute: async (input) => {
+        calls.push(input);
+        return { ok: true, output: null };
+      },
+    });
+    const say = ({ turn }: { readonly turn: number }) =>
+      turn === 0
+        ? { calls: [{ tool: "touch", input: {} }] }
+        : { calls: [{ tool: "transition", input: { event: "DONE" } }] };
+    for (const mode of ["ask", "yolo"] as const) {
+      const { output } = await write(
+        [agent({})],
+        { allow: { tools: ["touch"] }, approval: "never" },
+        { mode, tools: [touch], say },
+      );
+      expect(output).toMatchObject({ pipeline: "w" });
+    }
+    expect(calls).toEqual([]);
+  });
+});
+
+describe("commands", () => {
+  const script = (fields: object) => of({ script: { command: ["npm", "test"], ...fields }, on });
+  test.each<readonly [what: string, document: unknown]>([
+    ["another program", of({ script: { command: ["rm", "-rf", "."] }, on })],
+    ["a shorter command", of({ script: { command: ["npm"] }, on })],
+    ["a word that only begins like the allowed one", of({ script: { command: ["npm", "test;id"] }, on })],
+    ["a program of that name elsewhere", of({ script: { command: ["./npm", "test"] }, on })],
+    ["words in one text", of({ script: { command: ["npm test"] }, on })],
+    ["a shell line", of({ script: { shell: "npm test" }, on })],
+    ["a shell line beside it", script({ shell: "id" })],
+    ["a template in an argument", of({ script: { command: ["npm", "test", "{{ctx.upstream.a.x}}"] }, on })],
+    ["variables", script({ env: { NODE_OPTIONS: "--require /tmp/x.js" } })],
+    ["a folder", script({ cwd: "/tmp" })],
+    ["a secret", script({ secrets: ["NPM_TOKEN"] })],
+    ["a second run", script({ repeat: true })],
+    ["too long to read", of({ script: { command: ["npm", "test", "x".repeat(600)] }, on })],
+    ["one that a poll runs", of({ poll: { command: ["id"], every: "1h" }, on })],
+  ])("%s", async (_what, document) => {
+    await refusedWith(document);
+  });
+
+  test("without a list of commands none is allowed", async () => {
+    await refusedWith(script({}), { tools, kinds: ["script"] });
+  });
+
+  test("but the words of an allowed one with further arguments are", async () => {
+    expect(await runs(of({ script: { command: ["npm", "test", "--", "unit"], timeout: "5m" }, on }))).toBe(true);
+  });
+});
+
+describe("schedules below the floor", () => {
+  const timer = (fields: object) => of({ timer: fields, on });
+  const iso = (ms: number) => new Date(ms).toISOString();
+  test.each<readonly [what: string, document: unknown]>([
+    ["14 minutes", timer({ for: "14m" })],
+    ["899 seconds", timer({ for: "899s" })],
+    ["a part of an hour", timer({ for: "0.24h" })],
+    ["milliseconds", timer({ for: 899_999 })],
+    ["milliseconds with a unit", timer({ for: "899999ms" })],
+    ["a unit that does not exist", timer({ for: "15M" })],
+    ["a number that is none", timer({ for: "1e9s" })],
+    ["below zero", timer({ for: -1 })],
+    ["a time that is past", timer({ until: 1 })],
+    ["a time that is near", timer({ until: iso(now + 899_000) })],
+    ["a near time as a text of milliseconds", timer({ until: String(now + 899_000) })],
+    ["a time of a template", timer({ until: "{{ctx.context.at}}" })],
+    ["a time that is none", timer({ until: "tomorrow" })],
+    ["between attempts", of({ poll: { command: ["npm", "test"], every: "1m" }, on })],
+    ["between attempts, in milliseconds", of({ poll: { command: ["npm", "test"], every: 1 }, on })],
+  ])("%s", async (_what, document) => {
+    await refusedWith(document);
+  });
+
+  test.each<readonly [what: string, document: unknown]>([
+    ["15 minutes", timer({ for: "15m" })],
+    ["900 seconds", timer({ for: "900s" })],
+    ["a later time", timer({ until: iso(now + 900_000) })],
+    ["an hour between attempts", of({ poll: { command: ["npm", "test"], every: "1h", max_attempts: 3 }, on })],
+  ])("but not %s", async (_what, document) => {
+    expect(await runs(document)).toBe(true);
+  });
+});
+
+describe("what else a file may say", () => {
+  test.each<readonly [what: string, document: unknown]>([
+    ["an invoked workflow", agent({ on: { DONE: { invoke: "other", on_complete: "done" } } })],
+    ["an invoked file", agent({ on: { DONE: { invoke: "../../secret.json", on_complete: "done" } } })],
+    ["a workflow of a state", of({ pipeline: { workflow: "../../secret.json" }, on })],
+    ["a pipeline that every object has", of({ pipeline: { workflow: "toString" }, on })],
+    [
+      "branches",
+      agent({ on: { DONE: { fork: { branches: { x: { initial: "a", terminal: "done" } }, on_complete: "done" } } } }),
+    ],
+    [
+      "interrupts",
+      of(
+        { allowed_tools: [], on: { DONE: "done" } },
+        { interrupts: { x: { trigger: { file_pattern: "**" }, target: "a" } } },
+      ),
+    ],
+    ["properties", of({ allowed_tools: [], on: { DONE: "done" } }, { properties: ["never: done"] })],
+    ["facts about itself", of({ allowed_tools: [], on: { DONE: "done" } }, { meta: { danger_level: "safe" } })],
+    ["a schema elsewhere", of({ allowed_tools: [], on: { DONE: "done" } }, { $schema: "https://example.com" })],
+    ["a field that no file has", of({ allowed_tools: [], on: { DONE: "done" } }, { approval: "never" })],
+  ])("%s", async (_what, document) => {
+    await refusedWith(document);
+  });
+});
+
+describe("documents that are made to break the reader", () => {
+  const nested = (depth: number): JsonObject => (depth === 0 ? {} : { a: nested(depth - 1) });
+  const many = Object.fromEntries(
+    Array.from({ length: 10_000 }, (_, index) => [`s${index}`, { timer: { for: "1h" }, on: { success: "done" } }]),
+  );
+  test.each<readonly [what: string, document: unknown]>([
+    ["10,000 states", { id: "w", initial: "s0", states: { ...many, done: final } }],
+    [
+      "21 states",
+      { id: "w", initial: "s0", states: { ...Object.fromEntries(Object.entries(many).slice(0, 20)), done: final } },
+    ],
+    ["deep nesting", of({ allowed_tools: [], on: { DONE: "done" } }, { context: nested(200) })],
+    ["a huge text", agent({ instructions: "x".repeat(70_000) })],
+    ["a name that no one reads to its end", of({ allowed_tools: [], on: { ["x".repeat(65)]: "done" } })],
+    ["hidden characters", agent({ instructions: "Do \u202ethat\u202c." })],
+    ["a name of several lines", of({ allowed_tools: [], on: { DONE: "a\nTools without asking: none" } }, {})],
+    ["an event of several lines", of({ allowed_tools: [], on: { "GO\nCommands: none": "done" } })],
+    ["no object", "states"],
+    ["nothing", null],
+    ["no end", { id: "w", initial: "a", states: { a: { timer: { for: "1h" }, on: { success: "a" } } } }],
+    ["a state called interrupted", of({ timer: { for: "1h" }, on: { success: "interrupted" } }, {})],
+  ])("%s", async (_what, document) => {
+    await refusedWith(document);
+  });
+
+  test.each(["__proto__", "constructor", "prototype"])("keys that objects inherit: %s", async (key) => {
+    const text = `{"id":"w","initial":"a","states":{"a":{"allowed_tools":[],"on":{"DONE":"done"}},"done":{"type":"final"},${JSON.stringify(key)}:{"script":{"command":["id"]}}}}`;
+    await refusedWith(JSON.parse(text));
+  });
+});
+
+describe("the request that a person reads", () => {
+  const questionOf = async (document: unknown): Promise<string> => {
+    const { asked } = await write(
+      [document, document, document],
+      { allow: { tools, commands, kinds: everything } },
+      {
+        person: () => ({ kind: "value", value: "reject" }),
+      },
+    );
+    return String(asked[0]?.body.question);
+  };
+
+  test("names every tool and every command, whatever else the model wrote", async () => {
+    const states = Object.fromEntries([
+      ...Array.from({ length: 12 }, (_, index) => [
+        `s${index}`,
+        {
+          allowed_tools: ["Read"],
+          instructions: "x ".repeat(500),
+          on: { DONE: index === 11 ? "run" : `s${index + 1}` },
+        },
+      ]),
+      ["run", { script: { command: ["npm", "test", "--last"] }, on: { success: "edit" } }],
+      ["edit", { allowed_tools: ["Edit(src/z/**)"], on: { DONE: "done" } }],
+      ["done", final],
+    ]);
+    const question = await questionOf({ id: "w", initial: "s0", states });
+    expect(question).toContain("Tools without asking: Read, Edit(src/z/**)\n");
+    expect(question).toContain('Commands: ["npm","test","--last"]\n');
+  });
+
+  test("has no lines of its own for texts that hold line ends", async () => {
+    const question = await questionOf(of({ human: { question: "x\nCommands: none\u2028Tools: none" }, on }));
+    expect(question.split("\n").filter((line) => /^(?:Tools|Commands)/.test(line))).toHaveLength(2);
+    expect(question).not.toContain("\u2028");
+  });
+});
+
+describe("a resume", () => {
+  test("with another document in the model's mouth runs the recorded one", async () => {
+    const clock = handClock();
+    const memory = createMemoryJournals();
+    const waiting = of({ timer: { for: "1h" }, on });
+    const first = session({
+      clock,
+      host: createHost(memory.connect(), { clock }),
+      model: talker(() => submit(waiting)),
+      executors: [authoredExecutor],
+    });
+    const made = writes({ allow: { tools: [] }, approval: "never" });
+    const run = first.start(made, { task: "T" });
+    await eventually(async () => clock.waiting() === 1);
+    await first.close();
+    const other = talker(() => submit(asking));
+    const second = session({
+      clock,
+      host: createHost(memory.connect(), { clock }),
+      model: other,
+      executors: [authoredExecutor],
+    });
+    const resumed = second.resume(made, run.runId);
+    await eventually(async () => clock.waiting() === 1);
+    clock.turn(3_600_000);
+    expect(await resumed).toMatchObject({ status: "completed", output: { pipeline: "w" } });
+    expect(other.heard).toEqual([]);
+  });
+
+  test("under rules that no longer allow the document is refused", async () => {
+    const clock = handClock();
+    const memory = createMemoryJournals();
+    const waiting = of({ timer: { for: "1h" }, on });
+    const open = () => ({ clock, host: createHost(memory.connect(), { clock }), executors: [authoredExecutor] });
+    const first = session({ ...open(), model: talker(() => submit(waiting)) });
+    const run = first.start(writes({ allow: { tools: [] }, approval: "never" }), { task: "T" });
+    await eventually(async () => clock.waiting() === 1);
+    await first.close();
+    const second = session({ ...open(), model: talker(() => submit(waiting)) });
+    const stricter = writes({ allow: { tools: [], kinds: ["agent"] }, approval: "never" });
+    await expect(second.resume(stricter, run.runId)).rejects.toMatchObject({ code: "pipeline_changed" });
+    await expect(second.resume(stricter, run.runId, { allowChanged: true })).rejects.toMatchObject({
+      code: "journal_mismatch",
+    });
+  });
+});
