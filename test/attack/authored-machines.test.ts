@@ -164,6 +164,7 @@ describe("commands", () => {
     ["a folder", script({ cwd: "/tmp" })],
     ["a secret", script({ secrets: ["NPM_TOKEN"] })],
     ["a second run", script({ repeat: true })],
+    ["one that runs for a day", script({ timeout: "1d" })],
     ["too long to read", of({ script: { command: ["npm", "test", "x".repeat(600)] }, on })],
     ["one that a poll runs", of({ poll: { command: ["id"], every: "1h" }, on })],
   ])("%s", async (_what, document) => {

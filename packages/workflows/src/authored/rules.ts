@@ -14,6 +14,8 @@ import { isCovered } from "./covers.ts";
 const LONGEST_NAME = 64;
 /** Characters of a command that people read. */
 const LONGEST_COMMAND = 500;
+/** How long a command may run. */
+const LONGEST_RUN_MS = 3_600_000;
 /** Model calls of one attempt. */
 const MOST_TURNS = 50;
 
@@ -145,7 +147,7 @@ function commandFindings(
   path: DocumentPath,
   { commands }: AuthoredRules,
 ): readonly Finding[] {
-  const { command = [] } = given.fields;
+  const { command = [], timeout } = given.fields;
   const found = Object.keys(given.fields).flatMap((field): readonly Finding[] =>
     COMMAND_FIELDS.has(field) ? [] : [error("authored-command", [...path, field], `${quoted(field)} ${FORBIDDEN}.`)],
   );
@@ -161,6 +163,11 @@ function commandFindings(
           "no command is allowed",
         ),
       ),
+    );
+  const limit = timeout === undefined ? undefined : parseDuration(timeout);
+  if (limit?.ok === true && limit.ms > LONGEST_RUN_MS)
+    found.push(
+      error("authored-schedule", [...path, "timeout"], `A command runs for at most ${durationText(LONGEST_RUN_MS)}.`),
     );
   if (JSON.stringify(command).length > LONGEST_COMMAND)
     found.push(error("authored-size", at, `A command has at most ${LONGEST_COMMAND} characters.`));
