@@ -75,7 +75,9 @@ test("of commands", () => {
       const [inner, outer] = [patternOf(narrow), patternOf(wide)];
       if (inner === undefined || outer === undefined) return;
       covered += 1;
-      for (const words of lines) {
+      // And the command that the narrower one names.
+      const own = (inner.scope ?? "npm").split(" ").map((part) => part.replace("*", "id"));
+      for (const words of [...lines, own]) {
         const known = words.map(() => true);
         if (matchesArgv(inner, words, known)) expect([words, matchesArgv(outer, words, known)]).toEqual([words, true]);
       }
