@@ -170,6 +170,7 @@ describe("commands", () => {
     ["a second run", script({ repeat: true })],
     ["the network", script({ sandbox: { write: true, network: true } })],
     ["a sandbox that is none", script({ sandbox: null })],
+    ["one that runs for a day", script({ timeout: "1d" })],
     ["too long to read", of({ script: { command: ["npm", "test", "x".repeat(600)] }, on })],
     ["one that a poll runs", of({ poll: { command: ["id"], every: "1h" }, on })],
   ])("%s", async (_what, document) => {

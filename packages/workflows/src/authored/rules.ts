@@ -15,6 +15,8 @@ import { isCovered } from "./covers.ts";
 const LONGEST_NAME = 64;
 /** Characters of a command that people read. */
 const LONGEST_COMMAND = 500;
+/** How long a command may run. */
+const LONGEST_RUN_MS = 3_600_000;
 /** Model calls of one attempt. */
 const MOST_TURNS = 50;
 
@@ -149,7 +151,7 @@ function commandFindings(
   path: DocumentPath,
   { commands }: AuthoredRules,
 ): readonly Finding[] {
-  const { command = [] } = given.fields;
+  const { command = [], timeout } = given.fields;
   const found = Object.keys(given.fields).flatMap((field): readonly Finding[] =>
     COMMAND_FIELDS.has(field) || (field === "sandbox" && isDeepStrictEqual(given.fields.sandbox, AUTHORED_SANDBOX))
       ? []
@@ -167,6 +169,11 @@ function commandFindings(
           "no command is allowed",
         ),
       ),
+    );
+  const limit = timeout === undefined ? undefined : parseDuration(timeout);
+  if (limit?.ok === true && limit.ms > LONGEST_RUN_MS)
+    found.push(
+      error("authored-schedule", [...path, "timeout"], `A command runs for at most ${durationText(LONGEST_RUN_MS)}.`),
     );
   if (JSON.stringify(command).length > LONGEST_COMMAND)
     found.push(error("authored-size", at, `A command has at most ${LONGEST_COMMAND} characters.`));

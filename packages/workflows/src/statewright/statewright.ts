@@ -32,7 +32,7 @@ import { fullTemplates } from "../read/template.ts";
 import { checkStatewright, RETURN, withEnds } from "./check.ts";
 import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
-import { type CompiledState, compileState, type Surroundings } from "./stages.ts";
+import { type CompiledState, compileState, type DocumentScope } from "./stages.ts";
 
 /** The format of documents with `states` and an `initial` one. */
 export const statewright: WorkflowFormat = {
@@ -85,7 +85,7 @@ function compileStates(document: StatewrightDocument): ReadonlyMap<string, Compi
   const { states = {} } = document;
   const ids = idsFor(Object.keys(states));
   const keys = workflowIdsFor(new Set(referencesOf(document).map(({ name }) => name)));
-  const known: Surroundings = {
+  const known: DocumentScope = {
     stateId: (name) => ids.get(name),
     pipelineKey: (name) => keys.get(name) ?? name,
     isOrchestrated: document.orchestrator !== undefined,
