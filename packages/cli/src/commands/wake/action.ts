@@ -81,9 +81,7 @@ async function wakeAll(
   });
   try {
     for (;;) {
-      // Each run once: one that is due again at once must not keep this process.
-      const { runs } = await host.due(seen.size + most);
-      const next = runs.filter((runId) => !seen.has(runId)).slice(0, Math.max(0, most - active.size));
+      const next = await unseen(host, seen, most - active.size);
       if (stoppedBy !== undefined || (next.length === 0 && active.size === 0)) break;
       for (const runId of next) {
         seen.add(runId);
@@ -101,6 +99,16 @@ async function wakeAll(
     ignoreSignals();
     await waker.close();
   }
+}
+
+/** The next due runs that were not woken here: one that is due again at once must not keep this process. */
+async function unseen(host: RunHost, seen: ReadonlySet<string>, most: number): Promise<readonly string[]> {
+  for (let limit = most; most > 0; limit *= 2) {
+    const { runs } = await host.due(limit);
+    const found = runs.filter((runId) => !seen.has(runId));
+    if (found.length >= most || runs.length < limit) return found.slice(0, most);
+  }
+  return [];
 }
 
 function resultOf(runId: string, woken: Woken): JsonObject {
