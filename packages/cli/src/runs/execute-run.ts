@@ -31,7 +31,8 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const user = isInteractive ? [lineInteractor(linePromptOf(terminal), terminal.prompts)] : [];
   const interactors =
     answered === undefined ? user : [answered.by, ...user.map((one) => except(one, answered.request))];
-  const waits = flags.wait !== undefined && !isInteractive;
+  const wait = flags.wait ?? plan.wait ?? false;
+  const waits = wait !== false && !isInteractive;
   const store = host ?? (await storeOpener(place, flags.adoptStore));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
@@ -41,7 +42,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
     if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
   };
   const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
-  const people = { interactors, wait: flags.wait ?? false, onFault, ...(waits ? { onCode } : {}), ...sleeps };
+  const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };

@@ -5,8 +5,16 @@ import { stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../../tools/bash/process.ts";
+import {
+  CALL_VARIABLE,
+  endSurvivors,
+  type ProcessEnd,
+  type ProcessOptions,
+  RUN_VARIABLE,
+  runProcess,
+} from "../../tools/bash/process.ts";
 import { systemCode } from "../../tools/files/results.ts";
+import type { SandboxedExit, SandboxPlan } from "../../tools/sandbox.ts";
 import { durationText } from "../duration.ts";
 import type { CommandSpec } from "./command.ts";
 import { collectStreams, cutStreams, NO_STREAMS, SHOWN, type Streams } from "./streams.ts";
@@ -16,6 +24,11 @@ export interface CommandWorld {
   readonly clock: Clock;
   /** The session's environment, which has the values of secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
+  walled(
+    program: ProcessOptions,
+    reach: Pick<SandboxPlan, "writes" | "scratch" | "network">,
+  ): Promise<SandboxedExit | undefined>;
 }
 
 /** A command with the values of a run, as recorded before it starts; or why these cannot be arguments. */
@@ -34,7 +47,7 @@ export type Cause =
   | "timeout"
   | "total" // the same, at the end of the whole poll
   | "exit" // its exit code, or a signal that ended it
-  | "output" // it printed too much
+  | "output" // it printed too much, or created files that other programs obey
   | "lost"; // the process that ran it died before it ended
 
 /** How a command ended. A type alias, since it is recorded. */
@@ -105,10 +118,11 @@ export interface CommandStart {
 /** Runs a command to its end, and stops everything that it started. Returns failures as values. */
 export async function runCommand(
   scope: ActScope,
-  { clock, env }: CommandWorld,
+  world: CommandWorld,
   start: CommandStart,
   signal: AbortSignal,
 ): Promise<CommandEnd> {
+  const { clock, env } = world;
   const { command, rendered, timeoutMs } = start;
   const { workspace, runId } = scope.ctx;
   const key = callKey(scope, start.step, scope.steps.incarnation);
@@ -126,10 +140,10 @@ export async function runCommand(
     collected[stream].push(text);
     return true;
   };
-  let end: ProcessEnd;
+  let end: ProcessEnd & Partial<SandboxedExit>;
   try {
     end = await scope.deadline.timed(signal, (signal) =>
-      runProcess({
+      runIn(scope, world, command, {
         file,
         args,
         cwd,
@@ -151,7 +165,7 @@ export async function runCommand(
       }),
     );
   } catch (thrown) {
-    if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
+    if (!isSluiceError(thrown, "spawn_failed") && !isSluiceError(thrown, "sandbox_failed")) throw thrown;
     return broken("spawn", `${command.title}: ${thrown.message}`);
   }
   // A process may leave its group, but it keeps its environment.
@@ -170,6 +184,11 @@ export async function runCommand(
     );
   if (end.by !== "itself")
     return broken("output", `${command.title} printed more than 256 MB and was stopped`, await streams());
+  if (end.movedAway !== undefined && end.movedAway.length > 0) {
+    const moved = end.movedAway.map(({ path, to }) => `${path} -> ${to}`).join(", ");
+    const message = `${command.title} created files that a later git or Sluice command would obey; they were moved: ${moved}`;
+    return broken("output", message, await streams());
+  }
   if (end.exitCode === null)
     return broken("exit", `${command.title} was ended by ${end.killed ?? "a signal"}`, await streams());
   const { exitCode } = end;
@@ -182,6 +201,21 @@ export async function runCommand(
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
   return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+}
+
+/** Runs a program in the sandbox if its command belongs there. */
+async function runIn(
+  scope: ActScope,
+  { walled }: CommandWorld,
+  { sandbox }: CommandSpec,
+  program: ProcessOptions,
+): Promise<ProcessEnd & Partial<SandboxedExit>> {
+  if (sandbox === undefined) return await runProcess(program);
+  const { write = false, scratch = [], network = false } = sandbox;
+  const end = await walled(program, { writes: write ? [""] : [], scratch: write ? [] : scratch, network });
+  if (end !== undefined) return end;
+  scope.startsUnwalled();
+  return await runProcess(program);
 }
 
 /** What other states read of the parsed output. */
