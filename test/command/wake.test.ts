@@ -66,7 +66,7 @@ test("Ctrl-C leaves a run asleep that sleeps here, which is said before", async 
   const running = here.start(["run", `${SLEEPING}#napping`, "--input", `ms:=${HOUR}`, "--trust", ...JSON_OUT]);
   await running.said(
     "stderr",
-    /the run sleeps until .* \(in 1 h\)\. Ctrl-C leaves it asleep; sluice serve, or sluice wake/,
+    /the run sleeps until .* \(in (?:1h00m|59m\d\ds)\)\. Ctrl-C leaves it asleep; sluice serve, or sluice wake/,
   );
   running.child.kill("SIGINT");
   const ended = await running.ended;
@@ -76,7 +76,7 @@ test("Ctrl-C leaves a run asleep that sleeps here, which is said before", async 
 
   const listed = await here.sluice(["runs", "--sleeping", ...JSON_OUT]);
   expect(at(printed(listed), "runs", 0)).toMatchObject({ runId, status: "suspended", suspended: "sleeping", wakeAt });
-  expect((await here.sluice(["runs"])).stdout).toMatch(/sleeping .*wakes at .* \(in 5\d min/);
+  expect((await here.sluice(["runs"])).stdout).toMatch(/sleeping .*wakes at .* \(in 5\dm/);
   expect(at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "wakeAt")).toBe(wakeAt);
   const shown = await here.sluice(["show", runId]);
   expect(shown.stdout).toMatch(/suspended \(sleeping\)[\s\S]*wakes at/);

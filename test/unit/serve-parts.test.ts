@@ -57,18 +57,12 @@ test("the histogram of lateness is cumulative, and counts only wakes that had a 
 });
 
 test.each([
-  [-5_000, "now"],
-  [0, "now"],
-  [1, "in 1 s"],
-  [59_000, "in 59 s"],
-  [60_000, "in 1 min"],
-  [90_000, "in 1 min 30 s"],
-  [3_600_000, "in 1 h"],
-  [3_660_000, "in 1 h 1 min"],
-  [2 * 86_400_000 + 3 * 3_600_000 + 59_000, "in 2 d 3 h"],
+  [-5_000, "due"],
+  [1, "in 1s"],
+  [90_000, "in 1m30s"],
+  [3 * 86_400_000, "in 3d00h"],
 ])("a time that is %i ms away is shown as %s", (away, words) => {
   const now = Date.UTC(2027, 0, 1);
-  expect(timeWithCountdown(now + away, now)).toMatch(
-    new RegExp(`^20\\d\\d-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\dZ \\(${words}\\)$`),
-  );
+  expect(timeWithCountdown(now + away, now)).toMatch(/^20\d\d-\d\d-\d\d \d\d:\d\d:\d\dZ \(.*\)$/);
+  expect(timeWithCountdown(now + away, now)).toContain(`(${words})`);
 });
