@@ -2,7 +2,7 @@ import { isSluiceError, type JsonObject, type RunHost, systemClock } from "@slui
 import { messageOf, redactText, visible, visibleJson } from "@sluice/core/runtime";
 import { countRuns, lockService, type RunCounts } from "@sluice/sqlite";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count, milliseconds, moment } from "@sluice/view/words";
+import { count, milliseconds, moment, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT, type StopSignal } from "../../output/exit-codes.ts";
 import type { ProjectPaths } from "../../project/project-paths.ts";
@@ -169,6 +169,8 @@ function sampledCounts(
   };
 }
 
+const LONGEST_LINE = 4_000;
+
 /** One line for each event that matters: for people with its time, or as JSON. */
 function createLog({ outputFormat, json }: ServeFlags, { terminal }: CommandContext) {
   const asJson = json === true || outputFormat !== "text";
@@ -176,9 +178,11 @@ function createLog({ outputFormat, json }: ServeFlags, { terminal }: CommandCont
   return {
     event: (type: string, text: string, data: JsonObject): void => {
       const at = systemClock.now();
-      terminal.out(
-        asJson ? `${visibleJson({ type, at, ...data })}\n` : `${moment(at)}  ${visible(redactText(text))}\n`,
-      );
+      // One line, so that no message of a run can look like a line of its own.
+      const shown = asJson
+        ? visibleJson({ type, at, ...data })
+        : `${moment(at)}  ${oneLine(redactText(text), LONGEST_LINE)}`;
+      terminal.out(`${shown}\n`);
     },
     note,
     fault: (thrown: unknown): void => note(messageOf(thrown)),

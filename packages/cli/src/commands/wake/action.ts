@@ -1,7 +1,7 @@
 import { isSluiceError, type JsonObject, type RunHost, systemClock } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count } from "@sluice/view/words";
+import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT, STOPPED, type StopSignal } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
@@ -16,6 +16,7 @@ import { wokenJson, wokenText } from "../../waking/words.ts";
 export type WakeFlags = CommonFlags & { readonly maxParallel?: number; readonly adoptStore?: boolean };
 
 const MAX_PARALLEL = 16;
+const LONGEST_LINE = 4_000;
 
 /** `sluice wake`: continues the runs that are due now, and ends. */
 export async function wake(context: CommandContext, flags: WakeFlags): Promise<number> {
@@ -28,7 +29,9 @@ export async function wake(context: CommandContext, flags: WakeFlags): Promise<n
     await withWritableStore(at, flags.adoptStore, async (host) => {
       stoppedBy = await wakeAll(host, at, flags, context, (runId, woken) => {
         results.set(runId, woken);
-        if (flags.outputFormat === "text") terminal.out(`${visible(`${runId}  ${wokenText(woken, Date.now())}`)}\n`);
+        const text = `${runId}  ${wokenText(woken, Date.now())}`;
+        // One line, so that no message of a run can look like that of another one.
+        if (flags.outputFormat === "text") terminal.out(`${oneLine(text, LONGEST_LINE)}\n`);
         if (flags.outputFormat === "stream-json") terminal.out(`${visibleJson(resultOf(runId, woken))}\n`);
       });
     });
