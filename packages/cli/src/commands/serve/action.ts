@@ -62,7 +62,7 @@ async function serveStore(host: RunHost, at: ProjectPaths, flags: ServeFlags, co
     const late = lateMs === undefined ? "" : `, ${milliseconds(lateMs)} after its time`;
     log.event("woke", `${runId}  woke${late}`, { runId, ...(lateMs === undefined ? {} : { lateMs }) });
   };
-  const waker = createWaker({ host, at, flags: { maxParallel }, clock, onResumed, say: log.note }, context);
+  const waker = createWaker({ host, at, clock, onResumed, say: log.note }, context);
   const wake = async (runId: string): Promise<WakeVerdict> => {
     const woken = await waker.wake(runId);
     metrics.came(woken);

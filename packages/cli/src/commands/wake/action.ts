@@ -69,10 +69,7 @@ async function wakeAll(
   const { terminal } = context;
   const most = flags.maxParallel ?? MAX_PARALLEL;
   const say = (text: string): void => terminal.err(`sluice: ${visible(text)}\n`);
-  const waker = createWaker(
-    { host, at, flags: { maxParallel: most }, clock: systemClock, onResumed: ignore, say },
-    context,
-  );
+  const waker = createWaker({ host, at, clock: systemClock, onResumed: ignore, say }, context);
   const active = new Map<string, Promise<void>>();
   const seen = new Set<string>();
   let stoppedBy: StopSignal | undefined;
