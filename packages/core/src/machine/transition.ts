@@ -455,7 +455,12 @@ function endAt(
     case "completed":
       return { ...completedEnd(view, output, `in ${state}`), state };
     case "failed":
-      return { status: "failed", code: "failed", message: `ended in state ${state}${ledBy(view, input, trace.event)}`, state };
+      return {
+        status: "failed",
+        code: "failed",
+        message: `ended in state ${state}${ledBy(view, input, trace.event)}`,
+        state,
+      };
     case "cancelled":
       return { status: "cancelled", reason: `ended in state ${state}${ledBy(view, input, trace.event)}`, state };
   }
