@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { Json } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { expect, test } from "vitest";
@@ -132,6 +133,19 @@ test("wake is for people: a run's own process cannot use it, nor serve", async (
   for (const command of ["wake", "serve"]) {
     const ended = await here.sluice([command], { env: { SLUICE_RUN: "r1" } });
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining("is for people")]);
+  }
+});
+
+test("a store from another machine is refused by wake and by serve, since no person has looked at what would run", async () => {
+  const here = sleepingDesk();
+  await sleeper(here, "napping", 2_000);
+  const db = new DatabaseSync(join(here.store, "journal.db"));
+  db.exec("UPDATE wakes SET wake_at = 1; UPDATE store SET machine = 'another'");
+  db.close();
+  for (const command of [["wake"], ["serve", "--no-metrics"]]) {
+    const refused = await here.sluice(command);
+    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("belongs to another machine")]);
+    expect((await here.sluice([...command, "--adopt-store"])).code).toBe(2);
   }
 });
 

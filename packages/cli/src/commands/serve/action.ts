@@ -24,7 +24,6 @@ export type ServeFlags = CommonFlags & {
   /** False with --no-metrics. */
   readonly metrics?: false | LoopbackAddress;
   readonly json?: boolean;
-  readonly adoptStore?: boolean;
 };
 
 const MAX_PARALLEL = 16;
@@ -36,7 +35,7 @@ const METRICS_AT: LoopbackAddress = { host: "127.0.0.1", port: 9464 };
 export async function serve(context: CommandContext, flags: ServeFlags): Promise<number> {
   refuseInsideRun(readSettings(context.env), "serve");
   const at = await projectsHere(flags, context).place();
-  return await withWritableStore(at, flags.adoptStore, async (host) => {
+  return await withWritableStore(at, undefined, async (host) => {
     const lock = lockService(at.store);
     try {
       await serveStore(host, at, flags, context);

@@ -13,7 +13,7 @@ import type { CommonFlags } from "../../runs/run-flags.ts";
 import { createWaker, type Woken } from "../../waking/waker.ts";
 import { wokenJson, wokenText } from "../../waking/words.ts";
 
-export type WakeFlags = CommonFlags & { readonly maxParallel?: number; readonly adoptStore?: boolean };
+export type WakeFlags = CommonFlags & { readonly maxParallel?: number };
 
 const MAX_PARALLEL = 16;
 const LONGEST_LINE = 4_000;
@@ -26,7 +26,7 @@ export async function wake(context: CommandContext, flags: WakeFlags): Promise<n
   const results = new Map<string, Woken>();
   let stoppedBy: StopSignal | undefined;
   if (await hasDueRuns(at, flags)) {
-    await withWritableStore(at, flags.adoptStore, async (host) => {
+    await withWritableStore(at, undefined, async (host) => {
       stoppedBy = await wakeAll(host, at, flags, context, (runId, woken) => {
         results.set(runId, woken);
         const text = `${runId}  ${wokenText(woken, Date.now())}`;
