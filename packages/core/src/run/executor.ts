@@ -85,7 +85,7 @@ export interface CallOutcome {
 /** An interrupt that was handled while an execution waited. */
 export interface HandledInterrupt {
   readonly interrupt: string;
-  /** The changed files that matched, as paths in the workspace. */
+  /** The changed files that matched, as paths in the workspace; none if it is unknown which files changed. */
   readonly files: readonly string[];
   /** The execution that handled it, such as `review#1`. */
   readonly by: string;

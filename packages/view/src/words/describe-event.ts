@@ -234,7 +234,11 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "execution.interrupted":
       return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
-      return words("interrupt", `${text("interrupt")}${filesIn(data)}, to ${text("to")}`, NOTICE);
+      return words(
+        "interrupt",
+        `${text("interrupt")}${isMessage(data) ? "" : `: ${changedFiles(data)}`}, to ${text("to")}`,
+        NOTICE,
+      );
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "sleep.started":
@@ -286,16 +290,22 @@ export function approvalWords(body: Json | undefined): string {
   return `${textAt(body, "from")} -> ${to}${event === "" ? "" : `, by ${event}`}${why}`;
 }
 
+/** The files that started an interrupt; it may be unknown which ones changed. */
+export function changedFiles(data: Json): string {
+  const files = textsAt(data, "files");
+  return files.length === 0 ? "unknown files" : files.join(", ");
+}
+
+/** Whether a message to a sleeping run that an orchestrator leads interrupted it, without a file. */
+export function isMessage(data: Json): boolean {
+  return textAt(data, "interrupt") === "message" && textsAt(data, "files").length === 0;
+}
+
 /** The words of events that only an audit shows. */
 function otherWords(type: string, data: JsonObject): Words {
   const { phase, ...rest } = data;
   if (typeof phase !== "string") return { what: type, more: detailOf(data), isDetail: true };
   return { what: `${type.replace("stage.", "")} ${phase}`, more: detailOf(rest), isDetail: true };
-}
-
-function filesIn(data: JsonObject): string {
-  const files = textsAt(data, "files");
-  return files.length === 0 ? "" : `: ${files.join(", ")}`;
 }
 
 /** What an orchestrator said when the run had ended. */

@@ -30,6 +30,7 @@ import {
   toJsonValue,
 } from "@sluice/core/runtime";
 import { type Duration, durationText, parseDuration } from "../duration.ts";
+import { varyingCode } from "./program-text.ts";
 
 /** A program with its arguments, or a line for `/bin/sh`. */
 export type Command = readonly string[] | { readonly shell: string };
@@ -183,6 +184,7 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
   const env = readOwnVariables(report, fields.env, template);
   const secrets = readSecrets(report, fields.secrets, env);
   const stdin = fields.stdin === undefined ? undefined : readStdin(report, fields.stdin, template);
+  refuseVaryingCode(report, fields.command, argv, stdin);
   const cwd = readFolder(report, fields.cwd);
   const timeoutMs = durationAt(report, "timeoutMs", fields.timeoutMs) ?? DEFAULT_TIMEOUT_MS;
   const successCodes = exitCodesAt(report, "successCodes", fields.successCodes) ?? [0];
@@ -295,6 +297,23 @@ function readArgv(
   return { title: "", argv: [] };
 }
 
+/** A list starts no shell, but it may name one, or another program that executes text. */
+function refuseVaryingCode(
+  report: Report,
+  command: unknown,
+  argv: readonly CompiledTemplate[],
+  stdin: CommandSpec["stdin"],
+): void {
+  if (!Array.isArray(command)) return;
+  const varies = (index: number): boolean => (argv[index]?.references.length ?? 0) > 0;
+  const inputVaries = typeof stdin === "string" || (stdin?.references.length ?? 0) > 0;
+  const found = varyingCode(command.map(String), varies, inputVaries);
+  if (found === undefined) return;
+  const path = found.kind === "input" ? "stdin" : `command[${found.index}]`;
+  const message = `has a value of the run, but ${found.program} executes it as code`;
+  report.add(path, message, "pass the value in env, or as an argument behind the code");
+}
+
 function literal(text: string): CompiledTemplate {
   return { paths: [], references: [], render: () => text };
 }
@@ -304,9 +323,19 @@ function titleOf(text: string): string {
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…`.toWellFormed() : line;
 }
 
-/** Where programs and the modules that they load come from: a value of a run must not decide that. */
-const LOADS_CODE =
-  /^(?:PATH|NODE_OPTIONS|NODE_PATH|PYTHONPATH|PYTHONSTARTUP|PYTHONHOME|PERL5LIB|PERL5OPT|RUBYLIB|RUBYOPT|CLASSPATH|JAVA_TOOL_OPTIONS|EDITOR|VISUAL|PAGER|BROWSER|GIT_\w+)$/;
+/** Variables that name programs, code, or settings that name these: a value of a run must not decide that. */
+const LOADS_CODE = new RegExp(
+  `^(?:${[
+    "PATH|SHELL|HOME|ZDOTDIR|XDG_\\w+|TERMINFO|TERMCAP|GCONV_PATH|MAKEFLAGS|GNUMAKEFLAGS|TAR_OPTIONS|GIT_\\w+|GNUPGHOME",
+    "EDITOR|VISUAL|PAGER|MANPAGER|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|OPENSSL_CONF|OPENSSL_MODULES",
+    "NODE_OPTIONS|NODE_PATH|NPM_CONFIG_\\w+|CLASSPATH|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS|JAVA_HOME",
+    "MAVEN_OPTS|GRADLE_OPTS|GRADLE_USER_HOME|PYTHON(?:PATH|STARTUP|HOME|USERBASE|BREAKPOINT|PYCACHEPREFIX)",
+    "PERL5LIB|PERL5OPT|PERL5DB|PERLLIB|RUBYLIB|RUBYOPT|GEM_PATH|GEM_HOME|BUNDLE_GEMFILE|BUNDLE_PATH|LUA_INIT|LUA_C?PATH",
+    "PHPRC|PHP_INI_SCAN_DIR|DOTNET_STARTUP_HOOKS|GOFLAGS|GOROOT|GOPATH|RUSTC|RUSTC_WRAPPER|RUSTFLAGS|CARGO_HOME|CC|CXX|LD",
+    "KUBECONFIG|DOCKER_CONFIG|DOCKER_HOST|AWS_CONFIG_FILE|AWS_SHARED_CREDENTIALS_FILE",
+  ].join("|")})$`,
+  "i",
+);
 
 function readOwnVariables(report: Report, env: unknown, template: MakeTemplate): ReadonlyMap<string, CompiledTemplate> {
   const set = readVariables(report, "env", env, []) ?? {};

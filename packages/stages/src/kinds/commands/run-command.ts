@@ -1,8 +1,8 @@
 // Runs the command of a state. It runs inside a step, whose record keeps how it ended.
 
 import { hash } from "node:crypto";
-import { stat } from "node:fs/promises";
-import { resolve } from "node:path";
+import { realpath, stat } from "node:fs/promises";
+import { delimiter, isAbsolute, resolve, sep } from "node:path";
 import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import {
@@ -140,6 +140,7 @@ export async function runCommand(
     collected[stream].push(text);
     return true;
   };
+  const path = secrets.length === 0 ? {} : await foreignPath(scope.env, workspace);
   let end: ProcessEnd & Partial<SandboxedExit>;
   try {
     end = await scope.deadline.timed(signal, (signal) =>
@@ -149,6 +150,7 @@ export async function runCommand(
         cwd,
         env: {
           ...scope.env,
+          ...path,
           PWD: cwd,
           ...rendered.env,
           ...Object.fromEntries(secrets),
@@ -271,6 +273,32 @@ export async function wasLost(
 /** Names a start in the environment of its processes. */
 function callKey({ ctx, executionId }: ActScope, step: string, incarnation: string): string {
   return hash("sha256", JSON.stringify([ctx.runId, executionId, ctx.attempt, step, incarnation])).slice(0, 32);
+}
+
+/** PATH without the folders of the workspace, where an agent may have put a program of any name. */
+async function foreignPath(
+  { PATH }: Readonly<Record<string, string>>,
+  workspace: string,
+): Promise<{ readonly PATH?: string }> {
+  if (PATH === undefined) return {};
+  const root = await realpath(workspace);
+  const own = await Promise.all(PATH.split(delimiter).map((entry) => isForeign(entry, root)));
+  return {
+    PATH: PATH.split(delimiter)
+      .filter((_, index) => own[index] === true)
+      .join(delimiter),
+  };
+}
+
+async function isForeign(entry: string, root: string): Promise<boolean> {
+  if (!isAbsolute(entry)) return false;
+  try {
+    return !`${await realpath(entry)}${sep}`.startsWith(`${root}${sep}`);
+  } catch (thrown) {
+    // Nothing is there, but something might be created.
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
 }
 
 async function folderFault(path: string): Promise<string | undefined> {

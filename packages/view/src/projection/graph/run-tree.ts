@@ -1,7 +1,7 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { parseSiblingId } from "@sluice/core/runtime";
 import { consideredIn, refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
-import { type EventLine, parseExecutionId } from "../../words/describe-event.ts";
+import { changedFiles, type EventLine, isMessage, parseExecutionId } from "../../words/describe-event.ts";
 import { numberAt, textAt, textsAt } from "../../words/fields.ts";
 import type { ForkChild, Hop, RouteView } from "../../words/route-lines.ts";
 import type { ExecutionView, ForkView, InterruptView, PipelineView, RunView, StateView } from "../run-view.ts";
@@ -196,12 +196,9 @@ export class RunTree {
     this.#detours.started(event, from);
     const [to, interrupt] = [textAt(data, "to"), textAt(data, "interrupt")];
     const hop: Hop = { runId, from, choice: "interrupt", to: [to], event: interrupt };
-    const files = textsAt(data, "files");
-    // A message to a run that an orchestrator leads interrupts without a file.
-    const led =
-      files.length === 0
-        ? { by: "a message", why: "" }
-        : { by: "a changed file", why: `interrupt ${interrupt}: ${files.join(", ")}` };
+    const led = isMessage(data)
+      ? { by: "a message", why: "" }
+      : { by: "a changed file", why: `interrupt ${interrupt}: ${changedFiles(data)}` };
     this.#addRoute({ ...NOT_LED, ...led, runId, executionId, at, outcome: "moved", hop, from });
   }
 
