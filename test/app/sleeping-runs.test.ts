@@ -90,7 +90,10 @@ test("a question with a deadline counts down on the rail and on its card", async
   await run.asleep("soak#1");
   run.clock.turn(86_400_000);
   let view = await run.view();
-  await eventually(async () => (view = await run.view()).requests.length > 0, "the question");
+  await eventually(async () => {
+    view = await run.view();
+    return view.requests.length > 0;
+  }, "the question");
   const now = run.clock.now();
   expect(view.status).toBe("waiting");
   expect(rail(view, now)).toContain("◆ approve waiting for you · 3h00m left · 0s");
