@@ -8,8 +8,9 @@ import { bodyWidth, cardLines } from "../../packages/tui/src/cards/card.ts";
 import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import { timeline } from "../../packages/tui/src/run/timeline.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
-import type { RunView } from "../../packages/view/src/projection/run-view.ts";
+import type { RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { workedMs } from "../../packages/view/src/words/symbols.ts";
 import { deskOf } from "../support/desk.ts";
@@ -261,6 +262,28 @@ test("the report has the sleeps, the attempts, the streams, the answer and the t
       .filter(({ tag }) => tag === "details")
       .every(({ attributes }) => !attributes.has("open")),
   ).toBe(true);
+});
+
+test("the time in which a command ran is drawn as work, and the sleeps between its attempts are not", () => {
+  const event = eventMaker();
+  const view = reduceRun("r1", [
+    event(0, "run.started", { pipeline: "p" }),
+    event(0, "attempt.started", {}, "ready#1"),
+    event(10_000, "sleep.started", { until: 3_610_000, sleeps: 1, attempt: 1, exitCode: 1 }, "ready#1"),
+    event(3_610_000, "sleep.ended", { by: "time" }, "ready#1"),
+    event(3_620_000, "stage.exit", { phase: "left", outcome: "completed" }, "ready#1"),
+  ]).view();
+  const command: TranscriptItem = {
+    ...{ kind: "command", attempt: 1, number: 1, isPoll: true, words: ["npm", "view"], state: "ok", why: "" },
+    ...{ stdout: "", stderr: "", files: [] },
+  };
+  const items = new ListBuilder<TranscriptItem>();
+  items.push(command);
+  const executions = view.executions.map((one) => ({ ...one, items: items.view() }));
+  const timeline = textIn(sectionIn(soundPage(pageOf({ ...view, executions })), "timeline"));
+  expect(timeline).toContain("ready#1: done, from 0 ms, for 1 h 0 min: tool 20.0 s, sleep 1 h 0 min");
+  expect(timeline).toContain("command: npm view, 10.0 s");
+  expect(timeline).toContain("idle, drawn shorter than it was: 1 h 0 min");
 });
 
 test("a pipeline that keeps its contents out of reports keeps out what commands print and people answer", async () => {
