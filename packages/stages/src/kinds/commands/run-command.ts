@@ -3,7 +3,15 @@
 import { hash } from "node:crypto";
 import { realpath, stat } from "node:fs/promises";
 import { delimiter, isAbsolute, resolve, sep } from "node:path";
-import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
+import {
+  type ActScope,
+  type Clock,
+  type EventDraft,
+  isSluiceError,
+  type Json,
+  type StageContext,
+  type StepCall,
+} from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../../tools/bash/process.ts";
 import { systemCode } from "../../tools/files/results.ts";
@@ -89,6 +97,12 @@ function stdinText(stdin: NonNullable<CommandSpec["stdin"]>, ctx: StageContext):
   return JSON.stringify(stdin === "input" ? (ctx.input ?? null) : ctx.upstream);
 }
 
+/** The event of a command that is about to start: what it executes may answer its own run, so answers then need proof. */
+export function startEvent({ executionId, ctx }: ActScope, { title }: CommandSpec): EventDraft {
+  const data = { command: title, wall: "none" };
+  return { type: "command.started", executionId, attempt: ctx.attempt, data };
+}
+
 export interface CommandStart {
   readonly command: CommandSpec;
   readonly rendered: Exclude<RenderedCommand, { readonly fault: string }>;
@@ -120,7 +134,7 @@ export async function runCommand(
   const missing = await folderFault(cwd);
   if (missing !== undefined) return broken("spawn", `the working directory ${cwd} ${missing}`);
   const [file = "", ...args] = rendered.argv;
-  const collected = collectStreams();
+  const collected = collectStreams(scope.secrets);
   const secrets = command.secrets.map((name) => [name, env[name] ?? ""] as const);
   const take = (stream: "stdout" | "stderr") => (text: string) => {
     collected[stream].push(text);
@@ -159,8 +173,8 @@ export async function runCommand(
   // A process may leave its group, but it keeps its environment.
   await endSurvivors(key, clock);
   const texts = {
-    stdout: scope.secrets.text(collected.stdout.text().trim()),
-    stderr: scope.secrets.text(collected.stderr.text().trim()),
+    stdout: collected.stdout.text().trim(),
+    stderr: collected.stderr.text().trim(),
   };
   const streams = async (): Promise<Streams> => await cutStreams(scope, texts, start.step);
   if (end.by === "abort") return aborted(scope, clock, await streams());
