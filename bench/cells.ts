@@ -348,6 +348,27 @@ export const cells: readonly Cell[] = [
     ],
   },
   {
+    name: "sleeping",
+    about: "a worker (sluice serve) over a thousand and over a hundred thousand sleeping runs, fifty of which it wakes",
+    workloads: ["sleeping-1000", "sleeping-100000"],
+    rounds: 5,
+    judge: (rounds) => [
+      ...["sleeping-1000", "sleeping-100000"].flatMap((name) => [
+        { what: `${name}, while idle`, value: fact(rounds, name, "idlePercent"), unit: "% of a core", atMost: 3 },
+        { what: `${name}, a wake`, value: fact(rounds, name, "wakeCpuMs"), unit: "ms of CPU" },
+        { what: `${name}, late`, value: least(rounds, name, "lateMs"), unit: "ms" },
+        { what: `${name}, the latest`, value: least(rounds, name, "latestMs"), unit: "ms", atMost: 250 },
+        { what: `${name}, resident`, value: fact(rounds, name, "residentMb"), unit: "MB", atMost: 150 },
+      ]),
+      {
+        what: "a wake, 100,000 / 1,000",
+        value: median(ratiosOf(rounds, "wakeCpuMs")),
+        unit: "x",
+        atMost: 1.3,
+      },
+    ],
+  },
+  {
     name: "syncs",
     about: "the commits of one-turn stages, with a sync each, with two of four deferred, and with none",
     workloads: ["raw-commits", "raw-commits-riding", "raw-commits-unsynced"],
@@ -476,6 +497,14 @@ function costOf(slice: Slice | undefined): number {
 
 function fact(rounds: Rounds, workload: string, name: string): number {
   return median((rounds.get(workload) ?? []).map(({ facts }) => facts[name] ?? Number.NaN));
+}
+
+/** What a fact is over a hundred thousand sleeping runs, with that over a thousand, in each round. */
+function ratiosOf(rounds: Rounds, name: string): readonly number[] {
+  const few = rounds.get("sleeping-1000") ?? [];
+  return (rounds.get("sleeping-100000") ?? []).map(
+    ({ facts }, round) => (facts[name] ?? Number.NaN) / (few[round]?.facts[name] ?? Number.NaN),
+  );
 }
 
 /** The best round, for wall time: other load only adds to it. */

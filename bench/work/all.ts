@@ -11,6 +11,7 @@ import { listOf } from "./list.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
 import { generatedCalls, generatedTexts, streamedTexts } from "./peers.ts";
 import { resumeOfSteps } from "./resume.ts";
+import { sleepingRuns } from "./sleeping.ts";
 import { bytesOnDisk, rawCommits, ridingCommits, sqliteStages, unsyncedCommits } from "./sqlite.ts";
 import { bare, memoryPipelines, memoryStages, tracedStages, wholePipelines, wholeStages } from "./stages.ts";
 import { headlessStart, versionStart } from "./start.ts";
@@ -67,6 +68,8 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["disk-of-1000", bytesOnDisk(1_000)],
   ["disk-of-10000", bytesOnDisk(10_000)],
   ["waiting", waitingRuns],
+  ["sleeping-1000", sleepingRuns(1_000)],
+  ["sleeping-100000", sleepingRuns(100_000)],
   ["walled-commands", walledCommands],
   ["judged-lines", judgedLines],
   ["resume", resumeOfSteps],

@@ -1,27 +1,17 @@
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type PacedReply, type PacedServer, startPacedServer } from "../../test/support/paced-server.ts";
 import { startTerminal, type TerminalProcess } from "../../test/support/terminal.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
+import { cpuOf } from "./process-cpu.ts";
 
 const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
 const UPDATES_A_SECOND = 100;
 const KEY_EVERY_MS = 250;
 const LINES = 5_000;
-/** Linux counts CPU time in hundredths of a second. */
-const MS_A_TICK = 10;
 
 function environment(home: string, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
   return { PATH: process.env.PATH ?? "", HOME: home, TERM: "xterm-256color", ...more };
-}
-
-/** The CPU time of a process in milliseconds, including all its threads. */
-function cpuOf(pid: number): number {
-  // The fields after the name, which is in parentheses and may contain any character.
-  const [, fields = ""] = /\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
-  const [user = 0, system = 0] = fields.split(" ").slice(11, 13).map(Number);
-  return (user + system) * MS_A_TICK;
 }
 
 function pause(milliseconds: number): Promise<void> {

@@ -1,6 +1,8 @@
 import type { JsonObject, SluiceEvent } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { bodyLines } from "../../packages/tui/src/cards/body.ts";
+import { bodyWidth, cardLines } from "../../packages/tui/src/cards/card.ts";
 import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import { timeline } from "../../packages/tui/src/run/timeline.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
@@ -8,6 +10,7 @@ import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { workedMs } from "../../packages/view/src/words/symbols.ts";
+import { deskOf } from "../support/desk.ts";
 import { beginDelivery, playDelivery } from "../support/kinds-run.ts";
 import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
 import { pageOf, reportOf, soundPage } from "../support/report-kit.ts";
@@ -76,6 +79,33 @@ test("a question shows its deadline, and what it was answered with", async () =>
   expect(transcriptOf(view, "approve#1")).toContain(
     '! asks: Ship v2? (until 1970-01-02 03:01:31Z)\n· answered: value by ann\n✔ answer  "yes"',
   );
+});
+
+test("a question with a deadline counts down on the rail and on its card", async () => {
+  const run = beginDelivery();
+  for (const sleeps of [1, 2, 3]) {
+    await run.asleep("ready#1", sleeps);
+    run.clock.turn(30_000);
+  }
+  await run.asleep("soak#1");
+  run.clock.turn(86_400_000);
+  let view = await run.view();
+  await eventually(async () => (view = await run.view()).requests.length > 0, "the question");
+  const now = run.clock.now();
+  expect(view.status).toBe("waiting");
+  expect(rail(view, now)).toContain("◆ approve waiting for you · 3h00m left · 0s");
+  expect(rail(view, now + 3 * 3_600_000 - 500)).toContain("waiting for you · 1s left");
+  expect(rail(view, now + 3 * 3_600_000)).toContain("waiting for you · time is up");
+  const [request] = view.requests;
+  const at = request === undefined ? undefined : deskOf(request);
+  const up = at?.up;
+  if (at === undefined || up === undefined) throw new Error("no card is up");
+  const size = { width: 100, height: 24, now: now + 60_000 };
+  const card = cardLines(at.stack, bodyLines(up.card, {}, bodyWidth(100), false), size);
+  const shown = textOf(card?.lines ?? []);
+  expect(shown).toContain(" · 2h59m left · approve#1");
+  expect(shown).toContain("It can be answered until 1970-01-02 03:01:31Z.");
+  await run.live.close();
 });
 
 test("a route that a model chose says which targets it had, and why its other choices were refused", async () => {

@@ -226,14 +226,16 @@ describe("runs that are not there, or not to be had", () => {
     expect(said.message).toContain(`process ${running.child.pid}`);
   });
 
-  test("a run that has ended cannot be resumed (exit 4) or cancelled (exit 1)", async () => {
+  test("a run that has ended prints its result again when it is resumed, and cannot be cancelled (exit 1)", async () => {
     const at = deskHere();
     const model = at.script({ work: [finishes()] });
     const runId = textAt(
       printed(await at.sluice(["run", single, "x", "--model", model, "--output-format", "json"])),
       "runId",
     );
-    expect(await refused(at, ["resume", runId])).toMatchObject({ code: 4, error: "run_finished" });
+    const again = await at.sluice(["resume", runId.slice(0, 6), "--output-format", "json"]);
+    expect([again.code, printed(again)]).toMatchObject([0, { runId, status: "completed", output: { text: "done" } }]);
+    expect(again.stderr).toContain(`run ${runId} is already completed`);
     const cancel = await at.sluice(["cancel", runId]);
     expect([cancel.code, cancel.stdout]).toEqual([1, ""]);
     expect(cancel.stderr).toContain("already completed");

@@ -355,7 +355,7 @@ describe("a run", () => {
     const model = script(here, asks, turn(call("Write", { file_path: "ci/x", content: "" })));
     const runId = textAt(printed(await run(here, "mine", "x", "--model", model, "--trust", "--wait=1ms")), "runId");
     const resumed = async (...flags: readonly string[]): Promise<Ended> =>
-      await here.sluice(["resume", runId, ...JSON_OUT, ...flags]);
+      await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT, ...flags]);
     here.write("sluice.config.ts", `${text}// changed\n`);
     expect(refusal(await resumed())).toEqual([2, "folder_untrusted"]);
     const other = await resumed("--trust");
@@ -371,7 +371,7 @@ describe("a run", () => {
 
     const plain = here.write("plain.mjs", `${WORK}export const plain = ${pipelineOf("plain", "allowedTools: [], ")};`);
     const started = await run(here, plain, "x", "--model", model, "--no-config", "--wait=1ms");
-    const on = await here.sluice(["resume", textAt(printed(started), "runId"), ...JSON_OUT]);
+    const on = await here.sluice(["resume", textAt(printed(started), "runId"), "--no-wait", ...JSON_OUT]);
     expect(printed(on).output).toBe("plain");
     expect(on.stderr).toContain("was started without sluice.config.ts");
   });

@@ -95,7 +95,7 @@ describe("code that a pipeline imports", () => {
     const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
     const runId = textAt(printed(await run(here, "src/mine.ts", model, "--wait=1ms")), "runId");
     const resumed = async (...flags: readonly string[]) =>
-      printed(await here.sluice(["resume", runId, ...JSON_OUT, ...flags]));
+      printed(await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT, ...flags]));
     here.write("src/rules.ts", marking(marker));
     expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
     here.write("src/rules.ts", 'import "./new.ts";\n');
@@ -113,7 +113,7 @@ test("a file that an adopted store names is loaded with --trust only", async () 
   const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
   const runId = textAt(printed(await run(here, "src/mine.ts", model, "--wait=1ms")), "runId");
   const resumed = async (...flags: readonly string[]) =>
-    printed(await here.sluice(["resume", runId, ...JSON_OUT, "--adopt-store", ...flags]));
+    printed(await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT, "--adopt-store", ...flags]));
   expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
   expect((await resumed("--trust")).status).toBe("completed");
 });
@@ -127,7 +127,7 @@ test("a file that a store names is loaded only where the user named it: adopting
   const answered = await here.sluice(["answer", runId, "t1.c0", "deny", ...JSON_OUT, "--adopt-store"], elsewhere);
   expect(answered.code).toBe(0);
   const resumed = async (...flags: readonly string[]) =>
-    printed(await here.sluice(["resume", runId, ...JSON_OUT, ...flags], elsewhere));
+    printed(await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT, ...flags], elsewhere));
   expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
   expect((await resumed("--trust")).status).toBe("completed");
 });
@@ -138,7 +138,7 @@ test("a file that a run's command named is not one that the user named", async (
   const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
   const args = ["run", "src/mine.ts", "x", "--model", model, ...JSON_OUT, "--wait=1ms"];
   const runId = textAt(printed(await here.sluice(args, { env: { SLUICE_RUN: "r1" } })), "runId");
-  const resumed = printed(await here.sluice(["resume", runId, ...JSON_OUT]));
+  const resumed = printed(await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT]));
   expect(textAt(resumed, "error", "code")).toBe("pipeline_untrusted");
 });
 

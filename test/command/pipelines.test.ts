@@ -94,9 +94,12 @@ describe("sluice resume finds the pipeline again", () => {
     const here = desk();
     const runId = await suspended(here, `${here.write("p.ts", source)}#single`);
     const elsewhere = here.write("elsewhere/file", "");
-    const resumed = await here.sluice(["resume", runId, "--store", here.store, "--output-format", "json"], {
-      cwd: join(elsewhere, ".."),
-    });
+    const resumed = await here.sluice(
+      ["resume", runId, "--no-wait", "--store", here.store, "--output-format", "json"],
+      {
+        cwd: join(elsewhere, ".."),
+      },
+    );
     expect([resumed.code, printed(resumed)]).toMatchObject([
       0,
       { runId, status: "completed", denied: [{ cause: "no_interactor" }] },
@@ -108,7 +111,7 @@ describe("sluice resume finds the pipeline again", () => {
     const file = here.write("p.ts", source);
     const runId = await suspended(here, `${file}#single`);
     here.write("p.ts", `${source}\n// another comment\n`);
-    const changed = await here.sluice(["resume", runId, "--output-format", "json"]);
+    const changed = await here.sluice(["resume", runId, "--no-wait", "--output-format", "json"]);
     expect([changed.code, textAt(printed(changed), "error", "code")]).toEqual([2, "pipeline_untrusted"]);
     here.write(
       "p.ts",
@@ -117,15 +120,23 @@ describe("sluice resume finds the pipeline again", () => {
         'allowedTools: ["Read", "Grep"] });\n/** One stage that may read',
       ),
     );
-    const other = await here.sluice(["resume", runId, "--trust", "--output-format", "json"]);
+    const other = await here.sluice(["resume", runId, "--no-wait", "--trust", "--output-format", "json"]);
     expect([other.code, textAt(printed(other), "error", "code")]).toEqual([2, "pipeline_changed"]);
     expect(other.stderr).toContain("  state work: allowedTools changed from Read to Read, Grep\n");
     expect(other.stderr).toContain(`  file ${file} was changed (function bodies are not compared)\n`);
     // Trust in the file is another question than whether the run may go on with it.
     here.write("p.ts", readFileSync(file, "utf8").replace("\n", "\n\n"));
-    const untrusted = await here.sluice(["resume", runId, "--allow-changed", "--output-format", "json"]);
+    const untrusted = await here.sluice(["resume", runId, "--no-wait", "--allow-changed", "--output-format", "json"]);
     expect(textAt(printed(untrusted), "error", "code")).toBe("pipeline_untrusted");
-    const accepted = await here.sluice(["resume", runId, "--trust", "--allow-changed", "--output-format", "json"]);
+    const accepted = await here.sluice([
+      "resume",
+      runId,
+      "--no-wait",
+      "--trust",
+      "--allow-changed",
+      "--output-format",
+      "json",
+    ]);
     expect(printed(accepted)).toMatchObject({ status: "completed" });
     const audit = await here.sluice(["audit", runId]);
     expect(audit.stdout).toMatch(
@@ -152,7 +163,15 @@ describe("sluice resume finds the pipeline again", () => {
     const answer = ["answer", runId, "t1.c0", "deny", "--resume", "--output-format", "json", "--trust", "--headless"];
     const refused = await here.sluice(answer);
     expect(textAt(printed(refused), "error", "code")).toBe("pipeline_changed");
-    const resumed = await here.sluice(["resume", runId, "--trust", "--allow-changed", "--output-format", "json"]);
+    const resumed = await here.sluice([
+      "resume",
+      runId,
+      "--no-wait",
+      "--trust",
+      "--allow-changed",
+      "--output-format",
+      "json",
+    ]);
     expect(printed(resumed)).toMatchObject({ status: "completed", denied: [{ cause: "denied" }, { cause: "limit" }] });
     expect(readFileSync(join(here.folder, "helper.ts"), "utf8")).toContain("Read");
   });
@@ -163,11 +182,11 @@ describe("sluice resume finds the pipeline again", () => {
     here.write(`.sluice/pipelines/${name}.ts`, source);
     const runId = await suspended(here, `${name}#single`, "--trust");
     here.write(".sluice/pipelines/new.js", "export {};");
-    const untrusted = await here.sluice(["resume", runId, "--output-format", "json"]);
+    const untrusted = await here.sluice(["resume", runId, "--no-wait", "--output-format", "json"]);
     expect(textAt(printed(untrusted), "error", "code")).toBe("folder_untrusted");
-    expect(printed(await here.sluice(["resume", runId, "--trust", "--output-format", "json"])).status).toBe(
-      "completed",
-    );
+    expect(
+      printed(await here.sluice(["resume", runId, "--no-wait", "--trust", "--output-format", "json"])).status,
+    ).toBe("completed");
   });
 
   test("not for a run that a program started: it says how", async () => {

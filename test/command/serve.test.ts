@@ -8,6 +8,7 @@ import { describe, expect, test } from "vitest";
 import { at, type Desk, type Ended, printed, type Running, textAt } from "../support/command.ts";
 import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
 
+const WAKING = join(import.meta.dirname, "../fixtures/command/waking.ts");
 const JSON_OUT = ["--output-format", "json"];
 const NO_PORT = ["--no-metrics", "--json"];
 
@@ -45,7 +46,7 @@ async function eventTypes(here: Desk, runId: string): Promise<readonly string[]>
 test("serve wakes each run at its time, several times, and ends with exit code 0 on SIGTERM", async () => {
   const here = sleepingDesk();
   const worker = await serving(here);
-  const runs = [await started(here, "napping", { ms: 1_200, times: 2 }), await started(here, "napping", { ms: 1_300 })];
+  const runs = [await started(here, "napping", { ms: 3_000, times: 2 }), await started(here, "napping", { ms: 2_000 })];
   for (const runId of runs) await worker.said("stdout", new RegExp(`"ended","at":\\d+,"runId":"${runId}"`));
   const ended = await stopped(worker);
   expect(ended.code).toBe(0);
@@ -82,12 +83,43 @@ test("of two workers that start at once, one serves", async () => {
 test("an answer makes a waiting run due, and the worker continues it", async () => {
   const here = sleepingDesk();
   const worker = await serving(here);
-  const runId = await started(here, "approved", { ms: 1_100 });
+  const runId = await started(here, "approved", { ms: 2_000 });
   const [, line = ""] = await worker.said("stdout", /"waiting".*"lines":\["sluice ([^"]*)"\]/);
   expect((await here.sluice(line.replaceAll("'", "").split(" "))).code).toBe(0);
   await worker.said("stdout", new RegExp(`"ended","at":\\d+,"runId":"${runId}"`));
   await stopped(worker);
   expect(await eventTypes(here, runId)).toContain("run.finished");
+});
+
+test("a poll, a timer and a question continue under one worker: at their times, by an answer, and at a deadline", async () => {
+  const here = sleepingDesk();
+  const left = async (name: string): Promise<string> => {
+    const run = ["run", `${WAKING}#${name}`, "--trust", "--suspend-sleeps", "--wait", ...JSON_OUT];
+    return textAt(printed(await here.sluice(run)), "runId");
+  };
+  const worker = await serving(here);
+  const deployed = await left("deployed");
+  const unanswered = await left("unanswered");
+  await worker.said("stdout", new RegExp(`"asleep".*"runId":"${deployed}"`));
+  here.write("arrived", "");
+  // It waits until its deadline too.
+  await worker.said("stdout", new RegExp(`"waiting".*"runId":"${unanswered}".*"wakeAt":`));
+  const [, line = ""] = await worker.said(
+    "stdout",
+    new RegExp(`"waiting".*"runId":"${deployed}".*"lines":\\["sluice ([^"]*)"\\]`),
+  );
+  const words = line.replaceAll("'", "").replace("…", "kept").split(" ");
+  expect((await here.sluice(words)).code).toBe(0);
+  for (const runId of [deployed, unanswered])
+    await worker.said("stdout", new RegExp(`"ended","at":\\d+,"runId":"${runId}"`));
+  await stopped(worker);
+  const outputOf = async (runId: string): Promise<unknown> =>
+    at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "output");
+  expect([await outputOf(deployed), await outputOf(unanswered)]).toEqual(["kept", "yes, after the deadline"]);
+  const types = await eventTypes(here, deployed);
+  expect(types.filter((type) => type === "sleep.started").length).toBe(
+    types.filter((type) => type === "sleep.ended").length,
+  );
 });
 
 /** Naps, then works until the file `done` is there, in one step with a file as its mark. */
@@ -121,7 +153,7 @@ describe("a run that was woken and works", () => {
 
   test("is continued by the next worker when its process is killed, and nothing is repeated that was recorded", async () => {
     const here = sleepingDesk(WORKING);
-    const runId = await started(here, "napping", { ms: 1_100 });
+    const runId = await started(here, "napping", { ms: 2_000 });
     const first = await serving(here);
     await isWorking(here, first);
     first.child.kill("SIGKILL");
@@ -139,7 +171,7 @@ describe("a run that was woken and works", () => {
 
   test("is suspended on SIGTERM and due at once for the next worker", async () => {
     const here = sleepingDesk(WORKING);
-    const runId = await started(here, "napping", { ms: 1_100 });
+    const runId = await started(here, "napping", { ms: 2_000 });
     const first = await serving(here);
     await isWorking(here, first);
     const ended = await stopped(first);
@@ -158,7 +190,7 @@ describe("a run that was woken and works", () => {
     const here = sleepingDesk(
       WORKING.replace("    return Date.now();\n  });", "    return Date.now();\n  }, { graceMs: 60_000 });"),
     );
-    const runId = await started(here, "napping", { ms: 1_100 });
+    const runId = await started(here, "napping", { ms: 2_000 });
     const first = await serving(here);
     await isWorking(here, first);
     first.child.kill("SIGTERM");
@@ -178,7 +210,7 @@ describe("a run that was woken and works", () => {
 
 test("a run that cannot be continued is reported once, and continues after its cause is gone", async () => {
   const here = sleepingDesk();
-  const runId = await started(here, "napping", { ms: 1_100 });
+  const runId = await started(here, "napping", { ms: 2_000 });
   here.write("sluice.config.js", `${NAPS}// changed\n`);
   const worker = await serving(here, "--store", here.store, ...NO_PORT);
   await worker.said("stdout", /"refused".*folder_untrusted/);
@@ -215,7 +247,7 @@ describe("health and metrics", () => {
     const here = sleepingDesk();
     const { worker, url } = await open(here);
     await started(here, "napping", { ms: 3_600_000 });
-    const runId = await started(here, "napping", { ms: 1_100 });
+    const runId = await started(here, "napping", { ms: 2_000 });
     await worker.said("stdout", new RegExp(`"ended","at":\\d+,"runId":"${runId}"`));
     expect(await ask(url, "/healthz")).toEqual({ status: 200, text: "ok\n" });
     const { status, text } = await ask(url, "/metrics");

@@ -38,12 +38,12 @@ function runsOf(ended: Ended): readonly Json[] {
 test("a run that is left asleep is suspended with exit code 3, says until when, and wake continues it", async () => {
   const here = sleepingDesk();
   const before = Date.now();
-  const left = await started(here, "napping", 1_500, ...JSON_OUT);
+  const left = await started(here, "napping", 2_000, ...JSON_OUT);
   expect(left.code).toBe(3);
   const runId = textAt(printed(left), "runId");
   const wakeAt = at(printed(left), "suspended", "wakeAt");
   expect(at(printed(left), "suspended")).toMatchObject({ reason: "sleeping", requests: [] });
-  expect(wakeAt).toBeGreaterThanOrEqual(before + 1_500);
+  expect(wakeAt).toBeGreaterThanOrEqual(before + 2_000);
   expect(left.stderr).toMatch(/the run sleeps until .*it is then continued by sluice serve, or by sluice wake/);
   const done = await woken(here);
   expect([done.code, at(printed(done), "runs")]).toEqual([0, [{ runId, outcome: "ended", status: "completed" }]]);
@@ -93,7 +93,7 @@ test("Ctrl-C leaves a run asleep that sleeps here, which is said before", async 
 
 test("a run that then waits for a person is left open, with the line that answers; the answer makes it due", async () => {
   const here = sleepingDesk();
-  const runId = await sleeper(here, "approved", 1_100);
+  const runId = await sleeper(here, "approved", 2_000);
   const waiting = await woken(here);
   const [line] = [textAt(printed(waiting), "runs", 0, "lines", 0)];
   expect(waiting.code).toBe(0);
@@ -107,11 +107,11 @@ test("a run that then waits for a person is left open, with the line that answer
 
 test("a run that cannot be continued is reported with its reason, and stops no other", async () => {
   const here = sleepingDesk();
-  const bad = await sleeper(here, "napping", 1_100);
+  const bad = await sleeper(here, "napping", 2_000);
   here.write("other/sluice.config.js", NAPS);
   here.write("other/package.json", '{ "type": "module" }');
   const inOther = ["--cwd", join(here.folder, "other"), "--store", here.store, ...JSON_OUT];
-  const good = textAt(printed(await started(here, "napping", 1_100, ...inOther)), "runId");
+  const good = textAt(printed(await started(here, "napping", 2_000, ...inOther)), "runId");
   // Changed since it was trusted.
   here.write("sluice.config.js", "export default { executors: [] };\n");
   const outcomes = new Map<string, Json>();
@@ -135,12 +135,12 @@ test("wake is for people: a run's own process cannot use it, nor serve", async (
   }
 });
 
-test("a run whose code fails each time is left alone after five resumes without a step, and says how to go on", async () => {
+test("a run whose code fails each time is left alone after five resumes without a step, and the line that resumes it is printed", async () => {
   const here = sleepingDesk(`export default { executors: [{ kind: "nap", act: async (_input, scope) => {
-    await scope.sleep("sleep", (await scope.steps.now("from")) + 1_100);
+    await scope.sleep("sleep", (await scope.steps.now("from")) + 2_000);
     throw new Error("the disk of the executor failed");
   } }] };\n`);
-  const runId = await sleeper(here, "napping", 1_100);
+  const runId = await sleeper(here, "napping", 2_000);
   const seen: string[] = [];
   for (let n = 0; n < 8 && seen.at(-1) !== "stuck"; n += 1)
     seen.push(textAt(printed(await woken(here)), "runs", 0, "outcome"));
@@ -156,7 +156,7 @@ test("a run whose code fails each time is left alone after five resumes without 
 
 test("stream-json prints one line a run as it comes, then the result", async () => {
   const here = sleepingDesk();
-  const runId = await sleeper(here, "napping", 1_100);
+  const runId = await sleeper(here, "napping", 2_000);
   let out = await here.sluice(["wake", "--output-format", "stream-json"]);
   while (lines(out).length < 2) out = await here.sluice(["wake", "--output-format", "stream-json"]);
   expect(lines(out)).toMatchObject([

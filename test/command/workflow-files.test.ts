@@ -181,7 +181,8 @@ describe("a run of a workflow file", () => {
     const here = desk();
     here.write(file, NOTE);
     const runId = textAt(printed(await runNamed(here, file, asksFirst, "--wait=1ms")), "runId");
-    const resumed = async (...flags: readonly string[]) => await here.sluice(["resume", runId, ...JSON_OUT, ...flags]);
+    const resumed = async (...flags: readonly string[]) =>
+      await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT, ...flags]);
     return { here, runId, resumed };
   };
 

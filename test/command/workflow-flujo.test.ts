@@ -87,7 +87,10 @@ describe("the machine of the specification", () => {
     const ended = await answered(waiting, ...answer);
     expect([ended.code, printed(ended)]).toMatchObject([
       1,
-      { status: "failed", error: { message: "ended in state failed" } },
+      {
+        status: "failed",
+        error: { message: expect.stringContaining(`ended in state failed, after state ${state} failed (`) },
+      },
     ]);
     expect((await walkOf(waiting)).slice(-2)).toEqual([`${state} -> failed`, "failed failed"]);
   });

@@ -108,6 +108,10 @@ const FRAGMENTS: Readonly<Record<string, string>> = {
   "uses: imports.<alias>": step("uses: imports.other"),
   "outputs: []": step("uses: imports.other, outputs: []"),
   "kind: hitl": step("kind: hitl, message: M"),
+  "{ name: test, script: { command: [npm, test] } }": step("script: { command: [npm, test] }").replace(
+    "name: x",
+    "name: test",
+  ),
   "sink_to: scratchpad.plan": step("prompt: P, tools: [], sink_to: scratchpad.plan"),
   "updates_context: true": step("prompt: P, tools: [], updates_context: true"),
   "{{ context.… }}": step('prompt: "{{ context.a }}", tools: []'),

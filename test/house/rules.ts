@@ -40,7 +40,7 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   session: ["agent", "history", "kinds", "models", "sandbox", "secrets", "telemetry", "tools"],
   replay: ["agent", "history", "kinds", "models", "secrets", "session"],
   testing: ["models", "session"],
-  pipelines: [],
+  pipelines: ["kinds"],
 };
 
 /** The same for the view: text and words know no run, the projection no HTML. */

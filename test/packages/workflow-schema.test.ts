@@ -34,6 +34,28 @@ const documents: readonly (readonly [what: string, document: unknown, fits: bool
   ["an unknown key", around({ max_iteration: 3 }), false],
   ["a wrong type", around({ max_iterations: "3" }), false],
   ["an invoke without what follows", around({ on: { GO: { invoke: "x" } } }), false],
+  ...(
+    [
+      ["a command", { script: { command: ["npm", "test"], timeout: "15m", successCodes: [0, 2] } }, true],
+      ["a command as a text", { script: { command: "npm test" } }, false],
+      ["a poll without its time", { poll: { command: ["true"] } }, false],
+      ["a timer", { timer: { until: 1_800_000_000_000 } }, true],
+      [
+        "a question with an answer by default",
+        { human: { question: "?", answer: { type: "boolean" }, deadline: "1d", onDeadline: { answer: false } } },
+        true,
+      ],
+      ["a router with a misspelled field", { router: { target: ["done"], prompt: "?" } }, false],
+    ] as const
+  ).map(([what, state, fits]) => {
+    const states = { a: { ...state, on: { success: "done", failure: "done" } }, done: { type: "final" } };
+    return [what, { id: "w", initial: "a", states }, fits] as const;
+  }),
+  [
+    "an orchestrator",
+    { id: "w", initial: "a", orchestrator: { instructions: "x" }, states: { a: { allowed_tools: [] } } },
+    true,
+  ],
   ["an empty list of transitions", around({ on: { GO: [] } }), false],
   ["a document without states", { id: "w", initial: "a" }, false],
   ...["orchestrate.yaml", "imports/clarification.yaml", "imports/concept_discovery.yaml"].map((name) => {

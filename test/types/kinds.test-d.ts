@@ -1,6 +1,6 @@
-// What the types of timers, questions and nested pipelines say. Checked by `tsc`, like definition.test-d.ts.
+// What the types of commands, timers, questions and nested pipelines say. Checked by `tsc`, like definition.test-d.ts.
 import { done, type Out, pipeline, stage, to } from "@sluice/core";
-import { human, subPipeline, timer } from "@sluice/stages";
+import { human, type PollOutput, poll, type ScriptOutput, script, subPipeline, timer } from "@sluice/stages";
 import { z } from "zod";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -28,6 +28,43 @@ const typed = human({
   onDeadline: { answer: { ready: false } },
 });
 holds<Equal<Out<typeof typed>, { ready: boolean }>>();
+
+const build = script({
+  reads: { draft },
+  command: ["npm", "run", "build"],
+  output: z.object({ version: z.string() }),
+  timeoutMs: "5m",
+  precondition: ({ upstream }) => (upstream.draft?.text === "" ? "skip" : "proceed"),
+  assert: (result) => (result.status === "completed" && result.output.parsed.version === "" ? { retry: "" } : "ok"),
+});
+holds<Equal<Out<typeof build>, ScriptOutput<{ version: string }>>>();
+const tests = script({ command: { shell: "npm test" } });
+holds<Equal<Out<typeof tests>, ScriptOutput>>();
+const deployed = poll({ command: ["deployed"], every: "5m", output: z.object({ url: z.string() }) });
+holds<Equal<Out<typeof deployed>, PollOutput<{ url: string }>>>();
+const publish = script({ command: ["publish"], stdin: "input", inputSchema: z.object({ version: z.string() }) });
+pipeline({
+  id: "released",
+  input,
+  stages: { build, publish, deployed },
+  initial: "build",
+  next: {
+    build: { completed: ({ output }) => to("publish", output.parsed), failed: ({ message }) => done(message) },
+    publish: () => to("deployed"),
+    deployed: ({ output }) => done(`${output.parsed.url} after ${output.attempts}`),
+  },
+});
+pipeline({
+  id: "released",
+  input,
+  stages: { build, publish },
+  initial: "build",
+  next: {
+    // @ts-expect-error the script takes a version
+    build: () => to("publish", { version: 3 }),
+    publish: ({ output }) => done(output.exitCode),
+  },
+});
 
 const review = pipeline({
   id: "review",
@@ -63,3 +100,11 @@ const ready = z.object({ ready: z.boolean() });
 human({ question: "Ready?", answer: ready, deadline: "3d", onDeadline: { answer: { ready: "no" } } });
 // @ts-expect-error the pipeline takes a depth
 subPipeline({ pipeline: "review", of: review, input: ({ task }) => ({ task }) });
+// @ts-expect-error a duration has a unit
+script({ command: ["a"], timeoutMs: "5" });
+// @ts-expect-error a command calls no tools
+script({ command: ["a"], allowedTools: ["Read"] });
+// @ts-expect-error a poll needs an interval
+poll({ command: ["a"] });
+// @ts-expect-error a poll may always be repeated
+poll({ command: ["a"], every: "1m", repeat: true });

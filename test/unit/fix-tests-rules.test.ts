@@ -4,6 +4,7 @@ import { type ResolvedModel, scriptedModel } from "@sluice/stages";
 import { fixTests } from "@sluice/stages/pipelines";
 import { describe, expect, test } from "vitest";
 import { dataOf, eventsOf, session } from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
 import { tempFolder } from "../support/tools.ts";
 
 // What the stages of fixTests run without asking: the project's own commands as they stand, since an option can name a
@@ -112,13 +113,18 @@ async function asked(commands: readonly string[]) {
   for (const name of PROGRAMS) chmodSync(bin.put(name, "#!/bin/sh\nexit 0\n"), 0o755);
   folder.put("src/a.ts", "export const a = 1;\n");
   const failures = [{ test: "a", error: "b" }];
+  // Commands of the project alone, which a model has to run.
+  const found = { suite: "./run-tests", linter: "./run-linter" };
   const changes = [{ file: "src/a.ts", change: "c" }];
   const model = scriptedModel({
     stages: {
-      reproduce: [runs(commands), turn(["submit_reproduction", { command: "npm test", failures, cause: "a.ts:1" }])],
+      reproduce: [
+        runs(commands),
+        turn(["submit_reproduction", { ...found, command: "npm test", failures, cause: "a.ts:1" }]),
+      ],
       fix: [runs(commands), turn(["submit_fix", { summary: "s", changes }])],
-      test: [runs(commands), turn(["submit_test_run", { command: "npm test", passed: true, failures: [] }])],
-      lint: [runs(commands), turn(["submit_lint_run", { command: "npm run lint", passed: true, problems: [] }])],
+      runTests: [runs(commands), turn(["submit_test_run", { command: "npm test", passed: true, failures: [] }])],
+      runLinter: [runs(commands), turn(["submit_lint_run", { command: "npm run lint", passed: true, problems: [] }])],
       verify: [turn(["submit_verdict", { verdict: "fixed", summary: "s", problems: [] }])],
     },
   });
@@ -156,8 +162,8 @@ async function asked(commands: readonly string[]) {
 const STAGES = [
   ["reproduce", TESTS],
   ["fix", TESTS],
-  ["test", TESTS],
-  ["lint", LINTS],
+  ["runTests", TESTS],
+  ["runLinter", LINTS],
 ] as const;
 
 describe("the stages of fixTests", () => {
@@ -189,5 +195,52 @@ describe("the stages of fixTests", () => {
         expect(told.get(stage)).toContain(`\`${command}\``);
       }
     }
+  });
+});
+
+describe("the commands that fixTests runs without a model", () => {
+  /** fixTests whose programs end with these codes, run by run, with what its stages read and how often each ran. */
+  async function fixing(codes: { readonly npm: string; readonly ruff?: string }, linter: string) {
+    const folder = tempFolder();
+    const bin = tempFolder();
+    for (const [name, body] of Object.entries(codes))
+      chmodSync(bin.put(name, `#!/bin/sh\necho "$0 $* runs"\n${body}\n`), 0o755);
+    folder.put("src/a.ts", "export const a = 1;\n");
+    const prompts: string[] = [];
+    const model = talker(({ stage, messages }) => {
+      if (stage === "verify") prompts.push(JSON.stringify(messages[0]));
+      const failures = [{ test: "a", error: "b" }];
+      const reproduction = { command: "npm test", suite: "npm test", linter, failures, cause: "a.ts:1" };
+      if (stage === "reproduce") return turn(["submit_reproduction", reproduction]);
+      if (stage === "fix") return turn(["submit_fix", { summary: "s", changes: [{ file: "src/a.ts", change: "c" }] }]);
+      return turn(["submit_verdict", { verdict: "fixed", summary: "s", problems: [] }]);
+    });
+    const env = { PATH: `${bin.root}:/usr/bin:/bin` };
+    const live = session({ model, env, cwd: folder.root, sandbox: "off" });
+    const result = await live.run(fixTests, { task: "make them pass" });
+    return { result, prompts, stages: model.heard.map(({ stage }) => stage) };
+  }
+
+  test("are those of the list, with what they printed in the prompt of the last stage", async () => {
+    const { result, prompts, stages } = await fixing({ npm: "exit 0", ruff: "echo E501; exit 1" }, "ruff check .");
+    expect(result).toMatchObject({ status: "completed", output: { verdict: "fixed" } });
+    expect(stages).toEqual(["reproduce", "fix", "verify"]);
+    expect(prompts[0]).toMatch(/npm test runs/);
+    expect(prompts[0]).toMatch(/ruff check \. runs.*E501/);
+  });
+
+  test("override a verdict that the tests do not bear out", async () => {
+    const failsOnce = "test -e again && exit 0; touch again; echo broken; exit 1";
+    const { result, stages } = await fixing({ npm: failsOnce }, "");
+    expect(result).toMatchObject({ status: "completed", output: { verdict: "fixed" } });
+    expect(stages).toEqual(["reproduce", "fix", "verify", "fix", "verify"]);
+  });
+
+  test("count as failed if they cannot be run", async () => {
+    const { result } = await fixing({ npm: "kill -9 $$" }, "");
+    expect(result).toMatchObject({
+      status: "failed",
+      error: { message: expect.stringMatching(/not fixed after 3 rounds/) },
+    });
   });
 });

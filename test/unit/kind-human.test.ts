@@ -234,4 +234,20 @@ describe("a question with a deadline", () => {
     expect(dataOf(events, "request.expired")).toMatchObject([{ cause: "cancelled" }]);
     expect(live.clock.waiting()).toBe(0);
   });
+
+  test("that a person interrupts has not expired, and is asked again with a deadline of its own", async () => {
+    const live = session({ model: noModel, wait: true });
+    const run = live.start(withDefault, task);
+    await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+    live.clock.turn(DAY);
+    await run.interrupt("the wrong question");
+    expect(await run).toMatchObject({ status: "suspended", reason: "interrupted" });
+    const resumed = live.resume(withDefault, run.runId);
+    await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+    live.clock.turn(3 * DAY);
+    expect(await resumed).toMatchObject({ output: { answer: { approved: false } } });
+    const events = await eventsOf(live.host, run.runId);
+    expect(dataOf(events, "request.expired").map(({ cause }) => cause)).toEqual(["cancelled", "timeout"]);
+    expect(dataOf(events, "request.opened").map(({ until }) => until)).toEqual([3 * DAY + 1_000, 4 * DAY + 1_000]);
+  });
 });

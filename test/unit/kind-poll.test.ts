@@ -203,7 +203,7 @@ describe("a poll over several processes", () => {
     const state = only(poll({ command: node(program), every: "1m" }));
     const first = commandSession({ workspace, host: () => createHost(memory.connect()) });
     const run = first.start(state, {});
-    await eventually(() => existsSync(workspace.path("pids")), "the start");
+    await eventually(() => existsSync(workspace.path("pids")) && workspace.text("pids").endsWith("\n"), "the start");
     await first.close();
     await run;
     workspace.put("go", "");

@@ -1,15 +1,16 @@
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { checkPipeline, done, type Json, type JsonObject, pipeline, stage, to } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { script } from "@sluice/stages";
+import { poll, replayRun, script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type AnyScript, commandSession, node, only, PRINT_ARGUMENTS, play } from "../support/commands.ts";
 import { handClock } from "../support/hand-clock.ts";
-import { eventually, json, quiet } from "../support/run-kit.ts";
+import { dataOf, eventsOf, eventually, json, quiet } from "../support/run-kit.ts";
 import { isAlive } from "../support/survivors.ts";
 import { lastResults, talker } from "../support/talker.ts";
 import { tempFolder } from "../support/tools.ts";
+import { hasWall } from "../support/walls.ts";
 
 // States that run a command.
 
@@ -291,6 +292,44 @@ describe("the process of a script", () => {
   });
 });
 
+describe("a script in the sandbox", () => {
+  const probe = `
+    const { readFileSync, writeFileSync } = require("node:fs");
+    const tried = (work) => { try { work(); return "done"; } catch (thrown) { return thrown.code; } };
+    console.log(JSON.stringify({
+      reads: tried(() => readFileSync("source", "utf8")),
+      writes: tried(() => writeFileSync("written", "")),
+      scratch: tried(() => writeFileSync("coverage/report", "")),
+    }));
+  `;
+  const trying = (sandbox: NonNullable<AnyScript["sandbox"]>) => {
+    const workspace = tempFolder();
+    workspace.put("source", "");
+    return play(script({ command: node(probe), sandbox }), {}, { workspace, sandbox: "try" });
+  };
+  const wallOf = async ({ session, runId }: Awaited<ReturnType<typeof play>>) =>
+    dataOf(await eventsOf(session.host, runId), "run.started")[0]?.sandbox;
+
+  test.skipIf(!hasWall())("reads the workspace, and writes only to scratch folders", async () => {
+    const played = await trying({ scratch: ["coverage"] });
+    const parsed = { reads: "done", writes: "EROFS", scratch: "done" };
+    expect(played.output).toMatchObject({ parsed });
+    expect(await wallOf(played)).toMatchObject({ wall: "bubblewrap" });
+  });
+
+  test.skipIf(!hasWall())("writes to the workspace if it may", async () => {
+    const { output, session } = await trying({ write: true });
+    expect(output).toMatchObject({ parsed: { reads: "done", writes: "done" } });
+    expect(existsSync(session.workspace.path("written"))).toBe(true);
+  });
+
+  test("runs outside where the session has none, and the record says so", async () => {
+    const played = await play(script({ command: ["true"], sandbox: {} }), {}, { sandbox: "off" });
+    expect(played.output).toMatchObject({ exitCode: 0 });
+    expect(await wallOf(played)).toEqual({ mode: "off", wall: "none" });
+  });
+});
+
 describe("a script whose process died", () => {
   const COUNT = "require('node:fs').appendFileSync('starts', 'x');";
 
@@ -303,7 +342,7 @@ describe("a script whose process died", () => {
     const clock = handClock();
     const first = commandSession({ workspace, host: () => createHost(memory.connect(), { clock }) });
     const run = first.start(state, {});
-    await eventually(() => existsSync(workspace.path("starts")), "the start");
+    await eventually(() => existsSync(workspace.path("starts")) && workspace.text("starts") === "x", "the start");
     const closed = first.close();
     // A command that may not be repeated is given time to end.
     await quiet();
@@ -327,6 +366,69 @@ describe("a script whose process died", () => {
     expect(output).toMatchObject({ exitCode: 0 });
     expect(starts).toBe("xx");
   });
+});
+
+test("a script that a person interrupts leaves what it had printed, and runs again with the next visit", async () => {
+  const workspace = tempFolder();
+  const memory = createMemoryJournals();
+  const program = `
+    const { appendFileSync, existsSync } = require("node:fs");
+    console.log("half");
+    appendFileSync("starts", "x");
+    if (!existsSync("go")) setInterval(() => undefined, 1000);
+  `;
+  const feedback: (string | undefined)[] = [];
+  const precondition: AnyScript["precondition"] = (ctx) => {
+    feedback.push(ctx.feedback);
+    return "proceed";
+  };
+  const state = only(script({ command: node(program), precondition }));
+  const first = commandSession({ workspace, host: () => createHost(memory.connect()) });
+  const run = first.start(state, {});
+  await eventually(() => existsSync(workspace.path("starts")) && workspace.text("starts") === "x", "the start");
+  await run.interrupt("the wrong folder");
+  expect(await run).toMatchObject({ status: "suspended", reason: "interrupted" });
+  workspace.put("go", "");
+  const second = commandSession({ workspace, host: () => createHost(memory.connect()) });
+  expect(await second.resume(state, run.runId)).toMatchObject({ status: "completed", output: { stdout: "half" } });
+  expect(workspace.text("starts")).toBe("xx");
+  expect(feedback).toEqual([undefined, expect.stringContaining('"stdout":"half"')]);
+});
+
+test("a replay of scripts and polls starts nothing, and finds what was recorded", async () => {
+  const workspace = tempFolder();
+  const build = script({
+    command: { shell: "echo x >> starts; echo '{\"version\":1}'" },
+    output: z.object({ version: z.number() }),
+  });
+  const check = poll({ command: { shell: "echo y >> starts; test $(wc -l < starts) -ge 3" }, every: "1s" });
+  const building = pipeline({
+    id: "building",
+    input: { type: "object" },
+    stages: { build, check },
+    initial: "build",
+    next: {
+      build: ({ output }) => (output.parsed.version === 1 ? to("check") : done("")),
+      check: ({ output }) => done(output.attempts),
+    },
+  });
+  const session = commandSession({ workspace });
+  const { runId, ...end } = await session.run(building, {});
+  expect(end).toMatchObject({ status: "completed", output: 2 });
+  const replay = await replayRun(building, await session.host.journal(runId));
+  expect(replay).toMatchObject({ identical: true, status: "completed" });
+  expect(workspace.text("starts")).toBe("x\ny\ny\n");
+});
+
+test("a long output is not written through a link that leads elsewhere", async () => {
+  const workspace = tempFolder();
+  const outside = tempFolder();
+  mkdirSync(workspace.path(".sluice"));
+  symlinkSync(outside.root, workspace.path(".sluice/output"));
+  const { output } = await play(script({ command: node("console.log('x'.repeat(20000))") }), {}, { workspace });
+  expect(output).toMatchObject({ stdout: expect.stringMatching(/could not be saved: \.sluice\/output is a link/) });
+  expect(output).not.toHaveProperty("stdoutFile");
+  expect(readdirSync(outside.root, { recursive: true }).filter((name) => String(name).endsWith(".txt"))).toEqual([]);
 });
 
 describe("a mistake in a script", () => {
@@ -360,6 +462,8 @@ describe("a mistake in a script", () => {
     [{ command: ["a"], successCodes: [256] }, /successCodes is a list/],
     [{ command: ["a"], secrets: ["a b"] }, /secrets\[0\] is not the name/],
     [{ command: ["a"], secrets: ["TOKEN"], env: { TOKEN: "x" } }, /TOKEN is also set in env/],
+    [{ command: ["a"], sandbox: true }, /sandbox is an object/],
+    [{ command: ["a"], sandbox: { scratch: ["../x"] } }, /sandbox\.scratch is a list of folders/],
     [{ command: ["a"], repeat: "yes" }, /repeat is true or false/],
     [{ command: ["a"], timeout: 5 }, /timeout is not a known option/],
     [{ command: ["a"], allowedTools: ["Bash"] }, /allowedTools is for states that call tools/],

@@ -1,4 +1,4 @@
-import { done, type Pipeline, pipeline, to } from "@sluice/core";
+import { done, fanOut, type Pipeline, pipeline, to } from "@sluice/core";
 import { type Duration, timer } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -133,5 +133,62 @@ describe("a timer", () => {
     await eventually(async () => live.clock.waiting() === 2);
     live.clock.turn(3_600_000);
     expect([(await first).status, (await second).status]).toEqual(["completed", "completed"]);
+  });
+
+  test("waits again in another attempt", async () => {
+    let attempts = 0;
+    const again = () => {
+      attempts += 1;
+      return attempts < 2 ? { retry: "once more" } : "ok";
+    };
+    const { live, run } = started(waits({ for: "1h", assert: again }));
+    for (let times = 0; times < 2; times += 1) {
+      await eventually(async () => live.clock.waiting() === 1);
+      live.clock.turn(3_600_000);
+    }
+    expect(await run).toMatchObject({ output: { elapsedMs: 3_600_000, timestamp: 1_000 + 2 * 3_600_000 } });
+    expect(dataOf(await eventsOf(live.host, run.runId), "sleep.ended")).toHaveLength(2);
+  });
+
+  test("sleeps beside others in a fan-out, and the run is due at the earliest", async () => {
+    const made = pipeline({
+      id: "beside",
+      input,
+      stages: { begin: work(), short: timer({ for: "1h" }), long: timer({ for: "3h" }), end: work() },
+      initial: "begin",
+      next: {
+        begin: () => fanOut(["short", "long"], { join: "end" }),
+        end: (_result, { upstream }) => done([upstream.short?.elapsedMs ?? 0, upstream.long?.elapsedMs ?? 0]),
+      },
+    });
+    const { clock, first, second } = twoHosts();
+    const before = session({ model: noModel, clock, host: first });
+    const run = before.start(made, { at: null });
+    await eventually(async () => clock.waiting() === 2);
+    await first.close();
+    expect(await second.due(10)).toEqual({ runs: [], next: 1_000 + 3_600_000 });
+    clock.turn(3_600_000);
+    expect((await second.due(10)).runs).toEqual([run.runId]);
+    const after = session({ model: noModel, clock, host: second });
+    const resumed = after.resume(made, run.runId);
+    await eventually(async () => (await second.get(`${run.runId}/fan-1/short`))?.end !== undefined);
+    clock.turn(2 * 3_600_000);
+    expect(await resumed).toMatchObject({ output: [3_600_000, 3 * 3_600_000] });
+    await eventsOf(second, run.runId);
+  });
+
+  test("that a person interrupts is entered again when the run is resumed, and sleeps as long again", async () => {
+    const { live, run } = started(waits({ for: "1h" }));
+    await eventually(async () => live.clock.waiting() === 1);
+    live.clock.turn(1_800_000);
+    await run.interrupt("not now");
+    expect(await run).toMatchObject({ status: "suspended", reason: "interrupted" });
+    expect(live.clock.waiting()).toBe(0);
+    const resumed = live.resume(waits({ for: "1h" }), run.runId);
+    await eventually(async () => live.clock.waiting() === 1);
+    live.clock.turn(3_600_000);
+    expect(await resumed).toMatchObject({ status: "completed", output: { elapsedMs: 3_600_000 } });
+    const sleeps = dataOf(await eventsOf(live.host, run.runId), "sleep.started");
+    expect(sleeps.map(({ until }) => until)).toEqual([3_601_000, 1_801_000 + 3_600_000]);
   });
 });

@@ -54,13 +54,13 @@ test("a failed final state ends the run as failed, and a cancelled one as cancel
   expect(effectOf(await bad.step(completed(1)), "end").end).toEqual({
     status: "failed",
     code: "failed",
-    message: "ended in state broken",
+    message: "ended in state broken, after state a",
     state: "broken",
   });
   const stopped = await machine([{ from: "a", on: "success", to: "stopped" }]);
   expect(effectOf(await stopped.step(completed(1)), "end").end).toEqual({
     status: "cancelled",
-    reason: "ended in state stopped",
+    reason: "ended in state stopped, after state a",
     state: "stopped",
   });
 });

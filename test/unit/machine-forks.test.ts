@@ -143,7 +143,7 @@ test("onFail may be a final state, and so may onComplete", async () => {
   await one.step(completed(1));
   expect(effectOf(await one.step(children(bad("left"), good("right", "R"))), "end").end).toMatchObject({
     status: "failed",
-    message: "ended in state lost",
+    message: "ended in state lost, after branches failed: left: left broke",
     state: "lost",
   });
   const other = await of();

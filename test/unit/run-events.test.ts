@@ -89,8 +89,18 @@ describe("a final state", () => {
   });
   test.each([
     ["completed", { status: "completed", state: "over", output: { n: 1 } }],
-    ["failed", { status: "failed", state: "over", error: { code: "failed", message: "ended in state over" } }],
-    ["cancelled", { status: "cancelled", state: "over", error: { code: "cancelled", message: "ended in state over" } }],
+    [
+      "failed",
+      { status: "failed", state: "over", error: { code: "failed", message: "ended in state over, after state only" } },
+    ],
+    [
+      "cancelled",
+      {
+        status: "cancelled",
+        state: "over",
+        error: { code: "cancelled", message: "ended in state over, after state only" },
+      },
+    ],
   ] as const)(
     "that is %s ends the run so, and is named in its result and its last event",
     async (outcome, expected) => {

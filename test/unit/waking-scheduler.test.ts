@@ -66,7 +66,7 @@ function world({
   return { it, clock, scheduler, now };
 }
 
-/** Lets what was started go on to its next wait. */
+/** Lets what was started continue to its next wait. */
 async function settle(): Promise<void> {
   for (let n = 0; n < 20; n += 1) await Promise.resolve();
 }

@@ -1,7 +1,8 @@
 import { type Answer, callbackInteractor } from "@sluice/core";
-import { graphOf, type LoadedWorkflow, simulate, writeStatewright } from "@sluice/workflows";
+import { againstRuns, graphOf, type LoadedWorkflow, readOutcomes, simulate, writeStatewright } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { commandSession, node, PRINT_ARGUMENTS } from "../support/commands.ts";
+import { bye, noting, select } from "../support/orchestrated.ts";
 import { dataOf, eventsOf, eventually, noModel, session } from "../support/run-kit.ts";
 import { pipelineOf } from "../support/statewright.ts";
 import { loadDocument, loadTexts, ruleLines } from "../support/workflows.ts";
@@ -187,7 +188,7 @@ describe("the fields of a kind", () => {
     [
       "a deadline's answer without a deadline",
       { human: { question: "?", on_deadline: "fail" }, on },
-      ["missing-field states.a.human.on_deadline"],
+      ["no-effect states.a.human.on_deadline"],
     ],
     [
       "an answer that does not fit",
@@ -440,5 +441,126 @@ describe("writing a document", () => {
     const text = "text" in written ? written.text : JSON.stringify(written.problems);
     const again: unknown = JSON.parse(text);
     expect(again).toMatchObject({ states: all.states, guards: all.guards });
+  });
+});
+
+describe("a check of a document with commands and questions", () => {
+  const document = (more = 3) => ({
+    id: "w",
+    initial: "count",
+    states: {
+      count: {
+        script: { shell: "echo 5" },
+        on: { success: [{ target: "ask", guard: "many" }, { target: "done" }], failure: "failed" },
+      },
+      ask: { human: { question: "Go on?", deadline: "1d" }, on: { success: "done", failure: "cancelled" } },
+      done: final,
+    },
+    guards: { many: { field: "output.parsed.result", op: "gt", value: more } },
+  });
+  const result = { exitCode: 0, stdout: "5", stderr: "", parsed: { result: 5 } };
+  const outcomes = (...all: readonly unknown[]) => readOutcomes(JSON.parse(JSON.stringify(all))).outcomes;
+
+  test.each([
+    ["success and an answer", [{ output: result }, { output: "yes" }], "completed"],
+    ["success below what a guard asks", [{ output: { ...result, parsed: { result: 1 } } }], "completed"],
+    ["a failure", [{ failure: "script" }], "failed"],
+    ["a question without an answer", [{ output: result }, { failure: "unanswered" }], "cancelled"],
+  ])("simulates %s", async (_what, given, status) => {
+    const { end, fault } = await simulate(pipelineOf(await loadDocument(document())).spec, outcomes(...given));
+    expect([fault, end?.status]).toEqual([undefined, status]);
+  });
+
+  test("tries its routes on recorded runs", async () => {
+    const live = commandSession({ interactors: [person({ kind: "value", value: "yes" })] });
+    const run = await live.run(pipelineOf(await loadDocument(document())), {});
+    const journals = await live.host.journal(run.runId);
+    const trial = async (more?: number) =>
+      (await againstRuns(pipelineOf(await loadDocument(document(more))).spec, [journals]))[0];
+    expect(await trial()).toMatchObject({ routes: [], decisions: 2, unknownStates: [] });
+    expect((await trial(9))?.routes).toMatchObject([{ state: "count", was: "ask", now: "done" }]);
+  });
+
+  test("proves what holds whether a command succeeds or fails", async () => {
+    const rules = async (property: string): Promise<readonly string[]> =>
+      ruleLines(await loadDocument({ ...document(), properties: [property] }));
+    expect(await rules("never: ask before count")).toEqual([]);
+    expect(await rules("never: cancelled before ask")).toEqual([]);
+    expect(await rules("always: ask after count")).toEqual(["property-broken properties[0]"]);
+  });
+
+  test("warns of a row that never applies after one without a condition", async () => {
+    const shadowed = {
+      id: "w",
+      initial: "a",
+      states: { a: { timer: { for: "1d" }, on: { success: [{ target: "done" }, { target: "failed" }] } }, done: final },
+    };
+    expect(ruleLines(await loadDocument(shadowed))).toEqual([
+      "never-entered states.failed (warning)",
+      "shadowed-row states.a.on.success[1] (warning)",
+    ]);
+  });
+});
+
+describe("a document with an orchestrator", () => {
+  const directed = {
+    id: "directed",
+    initial: "plan",
+    orchestrator: { instructions: "Finish {{ctx.run.input.what}}.", max_turns_per_choice: 4, fallback: "ask" },
+    states: {
+      plan: { allowed_tools: [], instructions: "Plan.", output_schema: { properties: { n: { type: "number" } } } },
+      wait: { timer: { until: 500 } },
+      ask: { human: { question: "Well?" } },
+    },
+  };
+
+  test("goes where its model chooses, and its agents complete with an output", async () => {
+    const loaded = await loadDocument(directed);
+    expect(ruleLines(loaded)).toEqual([]);
+    const { model, prompts } = noting([select("wait"), select("ask"), select("completed", { ok: true }), bye], {
+      plan: [{ calls: [{ tool: "submit", input: { n: 3 } }] }],
+    });
+    const live = session({ model, interactors: [person({ kind: "value", value: "good" })] });
+    const result = await live.run(pipelineOf(loaded), { task: "T", what: "it" });
+    expect(result).toMatchObject({ status: "completed", output: { ok: true } });
+    for (const part of ["Finish it.", "plan#1 completed", "good"]) expect(prompts.at(-1)).toContain(part);
+  });
+
+  test("is drawn, and its states lead back to the orchestrator", async () => {
+    const { edges, nodes } = graphOf(pipelineOf(await loadDocument(directed)).spec);
+    const labelOf = (id: string): string => nodes.find((one) => one.id === id)?.label ?? id;
+    const lines = edges.map(({ from, to }) => `${labelOf(from)} -> ${labelOf(to)}`);
+    for (const line of ["plan -> orchestrator", "orchestrator -> ask", "ask -> orchestrator"])
+      expect(lines).toContain(line);
+  });
+
+  test.each<readonly [what: string, change: object, rules: readonly string[]]>([
+    ["transitions", { states: { plan: { allowed_tools: [], on: { DONE: "plan" } } } }, ["no-effect states.plan.on"]],
+    [
+      "transitions of a kind",
+      { states: { plan: { timer: { for: "1d" }, on: { success: "plan" } } } },
+      ["no-effect states.plan.on"],
+    ],
+    [
+      "a fallback that does not exist",
+      { orchestrator: { instructions: "x", fallback: "pla" } },
+      ["unknown-target orchestrator.fallback"],
+    ],
+    ["no instructions", { orchestrator: {} }, ["missing-field orchestrator"]],
+    [
+      "an output that is no object",
+      { states: { plan: { allowed_tools: [], output_schema: { type: "number" } } } },
+      ["wrong-type states.plan.output_schema.type"],
+    ],
+  ])("reports %s", async (_what, change, rules) => {
+    expect(ruleLines(await loadDocument({ ...directed, orchestrator: { instructions: "x" }, ...change }))).toEqual(
+      rules,
+    );
+  });
+
+  test("an output of an agent that leaves by events is reported", async () => {
+    expect(await rulesOf({ allowed_tools: [], output_schema: {}, on: { DONE: "done" } })).toEqual([
+      "no-effect states.a.output_schema",
+    ]);
   });
 });

@@ -33,8 +33,8 @@ test("the reference example walks to its end, and each decision shows every row 
     '   ✘  EVALUATE[0]  -> deploying  when deploy_ready (test_result equals "pass")  did not fire: deploy_ready does not hold: test_result is null, needed: test_result equals "pass"',
     '   ✘  EVALUATE[1]  -> fixing     when tests_failed (test_result equals "fail")  did not fire: tests_failed does not hold: test_result is null, needed: test_result equals "fail"',
     "   ✔  EVALUATE[2]  -> failed                                                    fired: it has no condition",
-    "   => the run fails in failed (failed): ended in state failed",
-    "the run fails in failed (failed): ended in state failed",
+    "   => the run fails in failed (failed): ended in state failed, by the event EVALUATE of state testing",
+    "the run fails in failed (failed): ended in state failed, by the event EVALUATE of state testing",
   ]);
   const approved = await simulate(loaded.spec, [
     { event: "READY", data: { test_result: "pass" } },

@@ -55,6 +55,7 @@ export function withWorkOptions(command: Command, ...lines: readonly string[]): 
         "keep requests open for sluice answer; with a duration (--wait=30m), suspend the run after that time without an answer",
         waitTime,
       )
+      .option("--no-wait", "deny requests that no terminal here can answer, also in a run that was started with --wait")
       .addOption(modeOption("what is allowed in stages without an envelope (default: ask)"))
       .option(
         "--allow <pattern>",

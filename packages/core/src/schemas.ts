@@ -122,6 +122,8 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** Its session keeps requests open for other processes; a number suspends it after so many milliseconds. */
+    wait: z.union([z.literal(true), z.number()]).optional(),
     /** The state in which the run starts, if it is not the initial one, with its input. */
     from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
@@ -232,7 +234,12 @@ const data = {
   }),
   "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
   "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
-  "request.opened": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
+  "request.opened": z.looseObject({
+    ...request,
+    body: z.record(z.string(), z.unknown()),
+    /** The deadline of its answer. */
+    until: z.number().optional(),
+  }),
   "request.answered": z.looseObject({
     requestId: z.string(),
     answer,
@@ -273,7 +280,7 @@ const data = {
   "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
-  /** The state starts a process of its own; `wall` names the sandbox that holds it, or is `none`. */
+  /** The state is about to start a command that belongs in a sandbox; `wall` names that sandbox, or is `none`. */
   "command.started": z.looseObject({ command: z.string(), wall: z.string() }),
   "sleep.started": z.looseObject({ until: z.number(), sleeps: z.number() }),
   "sleep.ended": z.looseObject({ by: z.enum(["time", "message", "cancelled"]) }),

@@ -149,11 +149,18 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     },
     due(now, limit) {
       const due: string[] = [];
+      // To look at a lock takes milliseconds, and one process may own thousands of these runs.
+      const live = new Map<string, boolean>();
+      const lives = (owner: string): boolean => {
+        const known = live.get(owner) ?? isLive(owner);
+        live.set(owner, known);
+        return known;
+      };
       for (const waking of [dueByTime, dueBySignal]) {
         for (const row of waking.iterate(now)) {
           if (due.length >= limit) return due;
           const owner = textOrNone(row, "owner");
-          if (owner === undefined || !isLive(owner)) due.push(text(row, "run_id"));
+          if (owner === undefined || !lives(owner)) due.push(text(row, "run_id"));
         }
       }
       return due;

@@ -1,5 +1,5 @@
 import { done, type Failed, fail, final, pipeline, to } from "@sluice/core";
-import { human, poll, router, script, scriptedModel, subPipeline, timer } from "@sluice/stages";
+import { human, poll, replayRun, router, script, scriptedModel, subPipeline, timer } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { factsOf, type RunFacts } from "../../support/killed-runs.ts";
@@ -138,6 +138,20 @@ describe("a release of a week", { timeout: 600_000 }, () => {
     expect(whole.facts.stages).toEqual(
       ["build", "ready", "soak", "approve", "publish", "choose", "announce"].map((state) => `${state}#1 completed`),
     );
+  });
+
+  test("is replayed from its journal, of however many processes", async () => {
+    for (const kills of [
+      [],
+      [
+        { at: "wait", number: 2 },
+        { at: "after record", number: 9 },
+      ],
+    ] as const) {
+      const { host, runId } = await lived(...kills);
+      const replayed = await replayRun(release, await host.journal(runId), { env: {} });
+      expect(replayed.divergence?.message).toBeUndefined();
+    }
   });
 
   test("comes to the same end after a kill before any record", async () => {

@@ -8,7 +8,7 @@ import { commandLine, type ProjectPaths, storeOpener } from "../project/project-
 import { type FollowedRun, type FollowOptions, followRun } from "./follow-run.ts";
 import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
 import { linePromptOf } from "./line-prompt.ts";
-import { openSession, SHORT_SLEEP_MS } from "./open-session.ts";
+import { openSession } from "./open-session.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** A run to start or resume. */
@@ -31,7 +31,8 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const user = isInteractive ? [lineInteractor(linePromptOf(terminal), terminal.prompts)] : [];
   const interactors =
     answered === undefined ? user : [answered.by, ...user.map((one) => except(one, answered.request))];
-  const waits = flags.wait !== undefined && !isInteractive;
+  const wait = flags.wait ?? plan.wait ?? false;
+  const waits = wait !== false && !isInteractive;
   const store = host ?? (await storeOpener(place, flags.adoptStore));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
@@ -40,8 +41,8 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const onCode = (request: OpenRequest, code: string): void => {
     if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
   };
-  const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: SHORT_SLEEP_MS } : {};
-  const people = { interactors, wait: flags.wait ?? false, onFault, ...(waits ? { onCode } : {}), ...sleeps };
+  const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
+  const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };

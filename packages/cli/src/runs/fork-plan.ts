@@ -9,6 +9,7 @@ import type { RunSnapshot } from "./resume-plan.ts";
 
 /** The part of a run that its fork begins with. */
 export interface ForkedPart {
+  readonly runId: string;
   readonly snapshot: RunSnapshot;
   /** The execution before which the fork begins. */
   readonly execution: string;
@@ -20,9 +21,13 @@ export interface ForkedPart {
 export async function readForkedPart(
   host: RunHost,
   place: ProjectPaths,
-  { runId, from, naming }: { readonly runId: string; readonly from: string | undefined; readonly naming: string },
+  {
+    runId: named,
+    from,
+    naming,
+  }: { readonly runId: string; readonly from: string | undefined; readonly naming: string },
 ): Promise<ForkedPart> {
-  await requireRun(host, place, runId);
+  const { runId } = await requireRun(host, place, named);
   const journals = await host.journal(runId);
   if (from === undefined) {
     const ids = [...new Set(forkPointsOf(journals).map(({ executionId }) => executionId))];
@@ -33,6 +38,7 @@ export async function readForkedPart(
   // Events of the original are not shown again, and its requests are not open in the fork.
   const snapshot = { data: await readRunStarted(host, runId), past: [], open: [] };
   return {
+    runId,
     snapshot,
     execution: boundary.executionId,
     records: boundary.before,

@@ -28,9 +28,6 @@ export interface SessionConfig {
   readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> &
     Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
 }
-/** Sleeps up to this are waited for: to resume a run costs more. */
-export const SHORT_SLEEP_MS = 1_000;
-
 /** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
   { plan, place, flags, store, people }: SessionConfig,

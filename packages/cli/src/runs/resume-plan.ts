@@ -108,6 +108,8 @@ async function planResume(
     mode: flags.mode ?? MODES.find((mode) => mode === textAt(data, "mode")) ?? "ask",
     allow: flags.allow ?? textsAt(data, "allow"),
     ...(sandbox === undefined ? {} : { sandbox }),
+    // A fork is a new run.
+    ...(from === undefined ? waitOf(data) : {}),
     config: project.config,
     resumed: from === undefined,
     begin: (session) =>
@@ -115,6 +117,11 @@ async function planResume(
         ? session.resume(pipeline, runId, options)
         : session.fork(pipeline, runId, { ...options, from }),
   };
+}
+
+/** How the run keeps requests open. */
+function waitOf({ wait }: JsonObject): Pick<RunPlan, "wait"> {
+  return wait === true || (typeof wait === "number" && wait > 0) ? { wait } : {};
 }
 
 /** The origin of a run's pipeline, from `run.started`. */

@@ -28,8 +28,8 @@ export interface CommonFlags extends ProjectPathOptions {
 /** The options of subcommands that execute runs. */
 export interface ExecuteFlags extends CommonFlags, RunFlags {
   readonly headless?: boolean;
-  /** Keep requests open: without a limit, or for this many milliseconds until the run is suspended. */
-  readonly wait?: true | number;
+  /** Keep requests open: without a limit, or for this many milliseconds until the run is suspended. `false`: deny them. */
+  readonly wait?: boolean | number;
   readonly failOnDenied?: boolean;
   /** Suspend the run as soon as it only sleeps. */
   readonly suspendSleeps?: boolean;

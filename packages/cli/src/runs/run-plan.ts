@@ -26,6 +26,8 @@ export interface RunPlan {
   /** The recorded mode of a resumed or forked run. */
   readonly sandbox?: SandboxMode;
   readonly config: LoadedConfig | undefined;
+  /** How a resumed run kept requests open when it was started. */
+  readonly wait?: true | number;
   /** Whether an existing run is resumed. */
   readonly resumed: boolean;
   readonly begin: (session: Session) => RunHandle<unknown>;

@@ -7,7 +7,7 @@ import { createTrust } from "../project/trust.ts";
 
 /** A project folder in one version of its code and its trust. */
 export interface KnownProject {
-  /** Changes with the code and the trust; undefined if these cannot be told, and so nothing of the project may be kept. */
+  /** Changes with the code and the trust; undefined if these are unknown, and so nothing of the project may be kept. */
   readonly version: string | undefined;
   readonly projects: Projects;
   /** Loads each pipeline once. */
@@ -31,7 +31,7 @@ function createProject(context: CommandContext, version: string | undefined): Kn
   const loaded = new Map<string, Promise<FoundPipeline>>();
   return {
     version,
-    // Nobody is asked: what was not trusted before is not loaded.
+    // No user is asked: what was not trusted before is not loaded.
     projects: createProjects({}, context, undefined),
     remember: async (key, load) => {
       const known = loaded.get(key) ?? load();
@@ -47,7 +47,7 @@ function createProject(context: CommandContext, version: string | undefined): Kn
   };
 }
 
-/** What the code of a folder is now, and whether it is trusted; undefined if that cannot be told, for example because of a link. */
+/** What the code of a folder is now, and whether it is trusted; undefined if that cannot be read, for example because of a link. */
 function versionOf(root: string, { env }: CommandContext): string | undefined {
   try {
     const code = findCode(root);
@@ -55,7 +55,7 @@ function versionOf(root: string, { env }: CommandContext): string | undefined {
     const trust = createTrust(env);
     return digestOf({ files: [...digests], unread: [...code.unread], trust: trust.stateOf(root, digests).kind });
   } catch {
-    // Whoever loads the code gets the same error, and reports it.
+    // Loading the code throws the same error, which is reported.
     return undefined;
   }
 }

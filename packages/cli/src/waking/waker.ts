@@ -7,7 +7,7 @@ import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import { commandLine, type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import { answerLine } from "../runs/answer-line.ts";
-import { openSession, SHORT_SLEEP_MS } from "../runs/open-session.ts";
+import { openSession } from "../runs/open-session.ts";
 import { prepareResume } from "../runs/resume-plan.ts";
 import type { RunFlags } from "../runs/run-flags.ts";
 import type { RunPlan } from "../runs/run-plan.ts";
@@ -53,6 +53,8 @@ export interface Waker {
   close(): Promise<void>;
 }
 
+/** Sleeps up to this are waited for: to resume a run costs more. */
+const SHORT_SLEEP_MS = 1_000;
 /** Resumes in a row without any progress after which a run is left alone. */
 const MOST_DEAD_RESUMES = 5;
 
@@ -69,7 +71,7 @@ export function createWaker({ host, at, flags, clock, onResumed, say }: WakerOpt
     // The run's result rejects too.
     task.suspend(reason, { due: true }).catch(() => undefined);
   };
-  /** Suspends a run that does not work: whoever answers it, or its time, makes it due again. */
+  /** Suspends a run that does not work: an answer, or its time, makes it due again. */
   const leave = async (task: RunTask, wakeAt: number | undefined, waiting: number): Promise<void> => {
     if (wakeAt !== undefined && wakeAt - clock.now() <= SHORT_SLEEP_MS) return;
     if (waiting === 0) suspend(task, "sleeping");

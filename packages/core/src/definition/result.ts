@@ -31,7 +31,7 @@ export type FailureCode =
   | "unanswered" // a person was asked and gave no answer
   | "timer" // what a timer waits for is not a time
   | "pipeline" // the run of another pipeline did not complete
-  | "authored" // no pipeline was made that may run; `detail.cause` says why
+  | "authored" // a model wrote no pipeline that may run
   | "router" // it chose no target
   | "orchestrator" // it selected no state
   | "script" // a command did not end as it should; `detail` has its exit code and output

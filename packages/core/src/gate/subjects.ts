@@ -146,6 +146,8 @@ export interface ToolResult {
    * write, unless it failed.
    */
   readonly changed?: readonly string[];
+  /** A writing call may have changed other files than these, and it is unknown which. */
+  readonly changesUnknown?: boolean;
 }
 
 /** The definition of a tool. Whether a call may run is decided by the gate alone. */

@@ -84,6 +84,8 @@ export interface Entered {
   readonly prompt?: string;
   /** After an interruption by a person: what the execution before this one left. */
   readonly feedback?: string;
+  /** After an interruption by a person: interrupts that the execution before this one started, and that no handler has handled. */
+  readonly missed?: readonly { readonly interrupt: string; readonly files: readonly string[] }[];
 }
 /** `ctx.fork` or `ctx.items` of a join. */
 export interface Joined {
@@ -109,7 +111,7 @@ export interface Patch {
   /** Merged into the shared object, key by key. */
   readonly context?: JsonObject;
   /** Enters a state, which is one visit. */
-  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt" | "feedback"> & {
+  readonly enter?: Pick<Entered, "state" | "input" | "arrivedBy" | "prompt" | "feedback" | "missed"> & {
     readonly joined?: Joined;
   };
   /** Starts a fan-out, which is one visit of each of its states. */
@@ -210,11 +212,11 @@ export function apply(state: MachineState, patch: Patch): void {
   }
   if (enter !== undefined) {
     const { visits: visit } = count(state, enter.state, 1, 0);
-    const { arrivedBy, prompt, feedback } = enter;
+    const { arrivedBy, prompt, feedback, missed } = enter;
     const at = { state: enter.state, input: deepFreeze(enter.input), visit };
     state.at = arrivedBy === undefined ? at : { ...at, arrivedBy: deepFreeze(arrivedBy) };
     if (prompt !== undefined) state.at = { ...state.at, prompt };
-    if (feedback !== undefined) state.at = { ...state.at, feedback };
+    if (feedback !== undefined) state.at = { ...state.at, feedback, ...(missed === undefined ? {} : { missed }) };
     state.joined = deepFreeze(enter.joined);
     state.pending = undefined;
   }

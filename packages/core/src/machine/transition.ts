@@ -8,6 +8,7 @@ import { choiceText, type LegalEvent, legalEvents } from "./legal-events.ts";
 import {
   contextOf,
   countOf,
+  type Entered,
   enteredOf,
   type Joined,
   type MachineView,
@@ -44,6 +45,8 @@ export type MachineInput =
       readonly by: string;
       /** Empty if the person gave none. */
       readonly reason: string;
+      /** Interrupts that its calls started before, to be handled in the next visit. */
+      readonly missed?: Entered["missed"];
     }
   /** The state that was entered last asks to move. `ctx` is what its hooks read; without it the view's own context. */
   | { readonly kind: "event"; readonly event: string; readonly data: JsonObject; readonly ctx?: StageContext }
@@ -399,6 +402,7 @@ function again(
     feedback,
     ...(arrivedBy === undefined ? {} : { arrivedBy }),
     ...(view.joined === undefined ? {} : { joined: view.joined }),
+    ...(interrupted.missed === undefined ? {} : { missed: interrupted.missed }),
   };
   return { effect: { kind: "enter", state, input }, patch: { ...patch, enter }, trace };
 }
@@ -451,9 +455,33 @@ function endAt(
     case "completed":
       return { ...completedEnd(view, output, `in ${state}`), state };
     case "failed":
-      return { status: "failed", code: "failed", message: `ended in state ${state}`, state };
+      return {
+        status: "failed",
+        code: "failed",
+        message: `ended in state ${state}${ledBy(view, input, trace.event)}`,
+        state,
+      };
     case "cancelled":
-      return { status: "cancelled", reason: `ended in state ${state}`, state };
+      return { status: "cancelled", reason: `ended in state ${state}${ledBy(view, input, trace.event)}`, state };
+  }
+}
+
+/** What led to a final state, for people: it is often the only error that they see. */
+function ledBy(view: MachineView, input: MachineInput, event: string | undefined): string {
+  if (event !== undefined) return `, by the event ${event} of state ${enteredOf(view).state}`;
+  switch (input.kind) {
+    case "children": {
+      const failure = fanOutFailure(view, input.ended);
+      return failure === undefined ? "" : `, after ${failure.message}`;
+    }
+    case "result": {
+      const { state } = enteredOf(view);
+      const { result } = input;
+      if (result.status === "failed") return `, after state ${state} failed (${result.code}): ${result.message}`;
+      return result.status === "completed" ? `, after state ${state}` : `, after state ${state} was ${result.status}`;
+    }
+    default:
+      return "";
   }
 }
 

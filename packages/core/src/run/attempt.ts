@@ -6,7 +6,7 @@ import type { SleepEnd, StepCall, StepCost, StepOptions, StepRunner } from "../j
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import { contextOf, type MachineView } from "../machine/machine-state.ts";
-import type { Denied, Execution } from "./execution.ts";
+import type { Denied, Execution, MatchedInterrupt } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
 import { ExecutionLimits, Stopwatch } from "./limits/limits.ts";
@@ -48,6 +48,10 @@ export class Attempt implements SharedByAttempts {
   readonly journal: AttemptJournal;
   /** Dropped unless the attempt completes. */
   accepted: AcceptedEvent | undefined;
+  /** The interrupts that its calls started, whose handlers did not run because the execution ended. */
+  readonly missed: MatchedInterrupt[] = [];
+  /** How many handlers have run before its first call. */
+  handled = 0;
   /** Whether this process left it, and not an earlier one that recorded it. */
   isLeftHere = false;
   #ctx: StageContext | undefined;

@@ -46,6 +46,9 @@ export interface Interrupt extends WatchedFiles {
   readonly name: string;
 }
 
+/** An interrupt that a call started, with the files that matched; none if it is unknown what changed. A type, since it is recorded. */
+export type MatchedInterrupt = { readonly interrupt: string; readonly files: readonly string[] };
+
 /** What has happened, and what was decided about it; undefined where a cancel left nothing to decide. */
 export interface Decided {
   readonly input: MachineInput;
@@ -107,6 +110,8 @@ export type Interrupted = {
   readonly by: string;
   /** Empty if none was given. */
   readonly reason: string;
+  /** Interrupts that its last calls started, which are handled when the state is entered again. */
+  readonly missed?: readonly MatchedInterrupt[];
 };
 export type DetourEnd =
   /** `by` is the handler's result. */

@@ -85,7 +85,7 @@ export interface CallOutcome {
 /** An interrupt that was handled while an execution waited. */
 export interface HandledInterrupt {
   readonly interrupt: string;
-  /** The changed files that matched, as paths in the workspace. */
+  /** The changed files that matched, as paths in the workspace; none if it is unknown which files changed. */
   readonly files: readonly string[];
   /** The execution that handled it, such as `review#1`. */
   readonly by: string;
@@ -153,6 +153,11 @@ export interface ActScope extends StatePlace {
   readonly offer: AvailableTools;
   /** The variables of the processes that this state starts: the session's without its secrets, with the state's own. */
   readonly env: Readonly<Record<string, string>>;
+  /**
+   * Has to be called before a process that runs code of a model starts without a sandbox. Such a process could write answers
+   * itself, so that answers from other processes need a code from then on.
+   */
+  startsUnwalled(): void;
   readonly budget: Budget;
   readonly deadline: Deadline;
   /** Aborts on cancel, when a person interrupts the execution, and when the handler of an interrupt does not return to it. */

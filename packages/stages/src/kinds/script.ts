@@ -13,7 +13,7 @@ import {
   lostCommand,
   renderCommand,
   runCommand,
-  startEvent,
+  startEvents,
   wasLost,
 } from "./commands/run-command.ts";
 import { parsedOutput } from "./commands/streams.ts";
@@ -76,7 +76,7 @@ export function scriptExecutor(world: CommandWorld): StateExecutor {
           const start = { command, rendered, step: STEP, timeoutMs, parse: parsedOutput, counts: () => true };
           return await runCommand(scope, world, start, signal);
         },
-        { open: { events: [startEvent(scope, command)] }, graceMs: mayRepeat ? 0 : GRACE_MS },
+        { open: { events: startEvents(scope, world, command) }, graceMs: mayRepeat ? 0 : GRACE_MS },
       );
       return outcomeOf(SCRIPT, command, end, scope);
     },

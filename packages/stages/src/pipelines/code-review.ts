@@ -1,6 +1,10 @@
 import { done, fail, pipeline, stage, to } from "@sluice/core";
 import { z } from "zod";
 import { changeSchema, filesNow, reportedFiles } from "./changes.ts";
+import { commandRun, LINT_COMMANDS, oneOf, TEST_COMMANDS } from "./project-commands.ts";
+
+/** The commands that may check a change. */
+const CHECKS: readonly string[] = [...TEST_COMMANDS, ...LINT_COMMANDS];
 
 const plan = stage({
   allowedTools: ["Read", "Grep", "Glob"],
@@ -15,6 +19,10 @@ const plan = stage({
       ),
     files: z.array(z.string()).describe("Every file that the steps change, relative to the workspace."),
     risks: z.array(z.string()).describe("What could break and what the reviewer should check. Empty if nothing."),
+    check: z
+      .enum(CHECKS)
+      .optional()
+      .describe("The project's own command that checks the change, such as its tests. Omit it if none of these is."),
   }),
   turnCap: 20,
   prompt: `You plan a change to the code in this workspace. Another agent implements the plan and a third one reviews the result. They see only the plan, not the rest of your work.
@@ -60,10 +68,19 @@ Guidelines:
 Report exactly what you changed. A reviewer compares your report with the files.`,
 });
 
+/** The project's own command, which needs no model. */
+const check = oneOf(CHECKS, "{{ctx.upstream.plan.check}}");
+
 const review = stage({
-  reads: { plan, execute },
+  reads: { plan, execute, check },
   allowedTools: [],
-  setup: (ctx) => filesNow(ctx.workspace, reportedFiles(ctx.upstream.execute?.changes)),
+  setup: ({ workspace, upstream: { plan: planned, execute: executed, check: checked } }) => ({
+    files: filesNow(workspace, reportedFiles(executed?.changes)),
+    check:
+      planned?.check === undefined || checked === undefined
+        ? "The plan names no command that checks the change."
+        : commandRun(planned.check, checked),
+  }),
   completionTool: "submit_review",
   completionSchema: z.object({
     verdict: z.enum(["approve", "request_changes"]),
@@ -89,28 +106,39 @@ The author's report:
 {{ctx.upstream.execute}}
 
 The current content of the files in the report:
-{{ctx.setup}}
+{{ctx.setup.files}}
+
+The project's own check, run after the change:
+{{ctx.setup.check}}
 
 Check in this order:
 1. Does the change satisfy the task? Is every step of the plan implemented and every deviation justified?
 2. Is the report accurate? A reported change that is missing from the file is a blocker.
 3. Is the code correct: logic, edge cases, error handling, missed call sites, outdated tests?
-4. Does it match the surrounding code, without changes that the task does not ask for?
+4. Did the check pass? A failure that the change causes is a blocker.
+5. Does it match the surrounding code, without changes that the task does not ask for?
 
 Request changes only for blockers: the change does not work, breaks something else, or is not what the task asks for. Matters of style are notes. Do not invent problems, and never approve what you cannot see.`,
 });
 
 const MAX_REVIEWS = 3;
 
-/** Plan, execute, review: only the execute stage can change files, and the review stage has no tools. */
+/**
+ * Plan, execute, review: only the execute stage can change files, and the review stage has no tools. If the plan names one of the
+ * usual commands for tests or linters, it is run before the review.
+ */
 export const codeReview = pipeline({
   id: "codeReview",
   input: z.object({ task: z.string().min(1) }),
-  stages: { plan, execute, review },
+  stages: { plan, execute, check, review },
   initial: "plan",
   next: {
     plan: () => to("execute", { findings: [] }),
-    execute: () => to("review"),
+    execute: (_, ctx) => (ctx.upstream.plan?.check === undefined ? to("review") : to("check")),
+    check: {
+      completed: () => to("review"),
+      failed: (result) => fail(`the change was made, but not checked: ${result.message}`),
+    },
     review: {
       completed: ({ output }, ctx) => {
         const { verdict, findings, summary } = output;

@@ -1,46 +1,8 @@
-import { done, fail, fanOut, pipeline, stage, to } from "@sluice/core";
+import { done, fail, fanOut, type Json, pipeline, type StageContext, stage, to } from "@sluice/core";
 import { z } from "zod";
 import { changeSchema, filesNow, reportedFiles } from "./changes.ts";
+import { commandRun, LINT_COMMANDS, oneOf, TEST_COMMANDS } from "./project-commands.ts";
 
-/** Exact commands: a further option could name a program to run or a file to write. Anything else needs approval. */
-const TEST_COMMANDS = [
-  "npm test",
-  "npm run test",
-  "pnpm test",
-  "pnpm run test",
-  "yarn test",
-  "yarn run test",
-  "node --test",
-  "npx vitest run",
-  "npx jest",
-  "pytest",
-  "pytest -q",
-  "python -m pytest",
-  "python -m pytest -q",
-  "python3 -m pytest",
-  "python3 -m pytest -q",
-  "python -m unittest",
-  "python3 -m unittest",
-  "go test ./...",
-  "cargo test",
-  "make test",
-];
-const LINT_COMMANDS = [
-  "npm run lint",
-  "pnpm lint",
-  "pnpm run lint",
-  "yarn lint",
-  "yarn run lint",
-  "npx eslint .",
-  "npx biome check",
-  "npx biome check .",
-  "npx tsc --noEmit",
-  "ruff check",
-  "ruff check .",
-  "go vet ./...",
-  "cargo clippy",
-  "make lint",
-];
 const TEST_RULES = TEST_COMMANDS.map((command) => `Bash(${command})`);
 const LINT_RULES = LINT_COMMANDS.map((command) => `Bash(${command})`);
 const READERS = ["Read", "Grep", "Glob"];
@@ -55,17 +17,28 @@ const reproduce = stage({
   completionTool: "submit_reproduction",
   completionSchema: z.object({
     command: z.string().min(1).describe("The exact command that reproduces the failures."),
+    suite: z
+      .string()
+      .min(1)
+      .describe("The command that runs the whole test suite, exactly as in the first list if it is there."),
+    linter: z
+      .string()
+      .describe(
+        "The command of the project's own linter or type checker, exactly as in the second list if it is there. Empty if the project has none.",
+      ),
     failures: z.array(failure).describe("Every failing test that you observed. Empty if all tests pass."),
     cause: z.string().describe("The defect in the code, with file and line. Empty if all tests pass."),
   }),
   turnCap: 20,
   prompt: `Tests fail in this workspace. Find out which tests fail and why. Another agent fixes them and sees only what you submit.
 
-1. Find out how the tests are run: package.json scripts, a Makefile, the project's documentation, the CI configuration.
+1. Find out how the tests are run, and the linter or type checker: package.json scripts, a Makefile, the project's documentation, the CI configuration.
 2. Run them. Read the failing tests and the code under test.
 3. Identify the cause: the defective line, what it does and what it should do. "The test fails" is not a cause.
 
 ${allowedCommands(TEST_COMMANDS)}
+
+These are usual commands of linters. Name the project's, and do not run it: ${listed(LINT_COMMANDS)}.
 
 Do not guess. Report only failures that appear in the output of a command you ran. If no test fails, submit an empty list.`,
 });
@@ -89,12 +62,16 @@ Your input lists the problems to solve, including those that an earlier fix left
 
 - Read a file before you edit it. Fix the cause in the code under test with the smallest correct change.
 - Change a test only if the test itself is wrong, and give the reason in the change. Never delete, skip or weaken a test to make it pass.
-- Run the tests before you submit, and report only results that you observed. A later stage runs them again.
+- Run the tests before you submit, and report only results that you observed. They are run again afterwards.
 
 ${allowedCommands(TEST_COMMANDS)}`,
 });
 
-const test = stage({
+const test = oneOf(TEST_COMMANDS, "{{ctx.upstream.reproduce.suite}}");
+const lint = oneOf(LINT_COMMANDS, "{{ctx.upstream.reproduce.linter}}");
+
+/** Instead of `test`, for a project with a command of its own, which needs approval. */
+const runTests = stage({
   reads: { reproduce, fix },
   allowedTools: [...READERS, ...TEST_RULES],
   completionTool: "submit_test_run",
@@ -106,16 +83,17 @@ const test = stage({
   turnCap: 12,
   prompt: `Run this workspace's tests after a fix and report the results. Change nothing, and report every failure.
 
-The command that reproduced the failures:
-{{ctx.upstream.reproduce.command}}
+The command that runs the whole suite:
+{{ctx.upstream.reproduce.suite}}
 
-Run that command first. If it covers only part of the test suite, run the whole suite too. Set "passed" to true only if the whole suite exits with code 0.
+Set "passed" to true only if the whole suite exits with code 0.
 
 ${allowedCommands(TEST_COMMANDS)}`,
 });
 
-const lint = stage({
-  reads: { fix },
+/** Instead of `lint`, in the same case. */
+const runLinter = stage({
+  reads: { reproduce, fix },
   allowedTools: [...READERS, ...LINT_RULES],
   completionTool: "submit_lint_run",
   completionSchema: z.object({
@@ -129,15 +107,54 @@ const lint = stage({
 The changes:
 {{ctx.upstream.fix.changes}}
 
-Find the command in package.json, the Makefile or the CI configuration and run it. If the project has none, submit an empty command and passed: true. Do not install one. Report errors only in the changed files.
+The command, as another agent found it:
+{{ctx.upstream.reproduce.linter}}
+
+Run it. If it does not work, find the right one in package.json, the Makefile or the CI configuration. Do not install one. Report errors only in the changed files.
 
 ${allowedCommands(LINT_COMMANDS)}`,
 });
 
+/** What the states after the fix read of the earlier ones. */
+type Runs = Pick<
+  StageContext<{
+    readonly reproduce?: { readonly suite: string; readonly linter: string };
+    readonly test?: Parameters<typeof commandRun>[1];
+    readonly lint?: Parameters<typeof commandRun>[1];
+    readonly runTests?: { readonly passed: boolean };
+    readonly runLinter?: { readonly passed: boolean };
+  }>,
+  "upstream" | "fork"
+>;
+
+/** The run of the test suite after the fix; it has not passed if it could not be run to its end. */
+function testRun({ upstream, fork }: Runs): { readonly passed: boolean } & { readonly [field: string]: Json } {
+  const { reproduce, test, runTests } = upstream;
+  if (runTests !== undefined) return runTests;
+  if (test !== undefined) return commandRun(reproduce?.suite ?? "", test);
+  return { passed: false, output: notRun(fork?.test ?? fork?.runTests) };
+}
+
+function linterRun({ upstream, fork }: Runs): { readonly [field: string]: Json } {
+  const { reproduce, lint, runLinter } = upstream;
+  if (reproduce?.linter === "") return { output: "the project has no linter" };
+  if (runLinter !== undefined) return runLinter;
+  if (lint !== undefined) return commandRun(reproduce?.linter ?? "", lint);
+  return { output: notRun(fork?.lint ?? fork?.runLinter) };
+}
+
+function notRun(outcome: NonNullable<StageContext["fork"]>[string] | undefined): string {
+  return outcome !== undefined && "message" in outcome ? outcome.message : "it was not run";
+}
+
 const verify = stage({
-  reads: { reproduce, fix, test, lint },
+  reads: { reproduce, fix, test, lint, runTests, runLinter },
   allowedTools: [],
-  setup: (ctx) => filesNow(ctx.workspace, reportedFiles(ctx.upstream.fix?.changes)),
+  setup: (ctx) => ({
+    files: filesNow(ctx.workspace, reportedFiles(ctx.upstream.fix?.changes)),
+    tests: testRun(ctx),
+    linter: linterRun(ctx),
+  }),
   completionTool: "submit_verdict",
   completionSchema: z.object({
     verdict: z.enum(["fixed", "not_fixed"]),
@@ -154,42 +171,54 @@ The author's report of the fix:
 {{ctx.upstream.fix}}
 
 The current content of the changed files:
-{{ctx.setup}}
+{{ctx.setup.files}}
 
 The test run after the fix:
-{{ctx.upstream.test}}
+{{ctx.setup.tests}}
 
-The linter run after the fix:
-{{ctx.upstream.lint}}
+The linter run after the fix, which may report problems that were there before:
+{{ctx.setup.linter}}
 
-The verdict is "fixed" if the original failures are gone, nothing else fails, and the cause was fixed in the code instead of adapting the tests. If a test was deleted, skipped or weakened without a good reason, the verdict is "not_fixed".`,
+The verdict is "fixed" if the original failures are gone, nothing else fails, the linter reports no problem in the changed code, and the cause was fixed in the code instead of adapting the tests. If a test was deleted, skipped or weakened without a good reason, the verdict is "not_fixed".`,
 });
 
 const MAX_FIXES = 3;
 
-/** Reproduce, fix, test and lint in parallel, verify. A failed test run overrides the verdict. */
+/** Characters of a failed test run that a further fix reads. */
+const LONGEST_OUTPUT = 6_000;
+
+/**
+ * Reproduce, fix, test and lint in parallel, verify. The usual commands of projects are run without a model. A failed test run
+ * overrides the verdict.
+ */
 export const fixTests = pipeline({
   id: "fixTests",
   input: z.object({ task: z.string().min(1) }),
-  stages: { reproduce, fix, test, lint, verify },
+  stages: { reproduce, fix, test, lint, runTests, runLinter, verify },
   initial: "reproduce",
   next: {
     reproduce: ({ output }) =>
       output.failures.length === 0
         ? done({ verdict: "nothing_failed" as const, summary: `all tests pass (${output.command})`, changes: [] })
         : to("fix", { problems: output.failures.map(({ test, error }) => `${test}: ${error}`) }),
-    fix: () => fanOut(["test", "lint"], { join: "verify" }),
+    fix: (_, { upstream: { reproduce: found } }) => {
+      const { suite = "", linter = "" } = found ?? {};
+      const tests = TEST_COMMANDS.includes(suite) ? "test" : "runTests";
+      const linting =
+        linter === "" ? [] : [LINT_COMMANDS.includes(linter) ? ("lint" as const) : ("runLinter" as const)];
+      return fanOut([tests, ...linting], { join: "verify", onFailure: "settle" });
+    },
     verify: ({ output }, ctx) => {
-      const { test: testRun, lint: lintRun } = ctx.upstream;
-      const problems = [
-        ...output.problems,
-        ...(testRun?.failures ?? []).map(({ test, error }) => `${test}: ${error}`),
-        ...(lintRun?.problems ?? []),
-      ];
-      const clean = testRun?.passed === true && lintRun?.passed === true;
-      if (output.verdict === "fixed" && clean)
+      const run = testRun(ctx);
+      const { runLinter: linting } = ctx.upstream;
+      if (output.verdict === "fixed" && run.passed && linting?.passed !== false)
         return done({ verdict: output.verdict, summary: output.summary, changes: ctx.upstream.fix?.changes ?? [] });
       if (ctx.visit >= MAX_FIXES) return fail(`not fixed after ${MAX_FIXES} rounds: ${output.summary}`);
+      const problems = [
+        ...output.problems,
+        ...(linting?.problems ?? []),
+        ...(run.passed ? [] : [`The tests fail: ${JSON.stringify(run).slice(-LONGEST_OUTPUT)}`]),
+      ];
       return to("fix", { problems: problems.length > 0 ? problems : [output.summary] });
     },
   },
@@ -197,5 +226,9 @@ export const fixTests = pipeline({
 
 /** Explains the rules to the model, because any other command may wait for approval or be denied. */
 function allowedCommands(commands: readonly string[]): string {
-  return `These commands run without approval if you write them exactly like this, from the workspace root: ${commands.map((command) => `\`${command}\``).join(", ")}. Any other command, option or environment variable needs the user's approval and may be denied.`;
+  return `These commands run without approval if you write them exactly like this, from the workspace root: ${listed(commands)}. Any other command, option or environment variable needs the user's approval and may be denied.`;
+}
+
+function listed(commands: readonly string[]): string {
+  return commands.map((command) => `\`${command}\``).join(", ");
 }

@@ -127,8 +127,9 @@ function replayDeps(
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const clock = replayClock(options.clock ?? systemClock, at);
   const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
+  const kinds = kindExecutors({ clock, env: {}, walled: async () => undefined, wall: () => undefined });
   const executors = new Map<string, StateExecutor>(
-    [...models, ...kindExecutors({ clock, env: {} }), ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    [...models, ...kinds, ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)

@@ -2,7 +2,7 @@ import { isAbsolute } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
 import { isObject, problemsError, statesWithin } from "@sluice/core/runtime";
-import type { SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbox.ts";
+import type { SandboxFault, SandboxMode, SandboxPlan, SandboxSettings } from "../tools/sandbox.ts";
 import { lazySandbox } from "./lazy-sandbox.ts";
 
 export interface SandboxScope {
@@ -39,10 +39,24 @@ export function sessionSandbox(
     sandbox,
     /** Paths that no process of the session sees. */
     absent,
+    /** What the command of a state may do. */
+    planFor: (
+      reach: Pick<SandboxPlan, "writes" | "scratch" | "network">,
+      readOnly: readonly string[],
+    ): SandboxPlan => ({
+      root,
+      reads: [""],
+      writes: reach.writes,
+      // A writable workspace has these already.
+      scratch: reach.writes.length > 0 ? [] : [...reach.scratch, ...scratch],
+      network: reach.network || network,
+      absent: absent(),
+      readOnly,
+    }),
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
     /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */
-    proveFor: async (spec: PipelineSpec, hasServers: boolean): Promise<void> => {
-      if (!hasServers && !mayRunCommands(spec)) return;
+    proveFor: async (spec: PipelineSpec, isNeeded: boolean): Promise<void> => {
+      if (!isNeeded && !mayRunCommands(spec)) return;
       await sandbox.prove();
       const { missing } = sandbox;
       if (missing === undefined || reported) return;
@@ -50,9 +64,9 @@ export function sessionSandbox(
       onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
     },
     /** What the run records about its sandbox at each start and resume. */
-    facts: (spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject => ({
+    facts: (spec: PipelineSpec, unwalledServers: readonly string[], hasWalledStates: boolean): JsonObject => ({
       mode,
-      ...(mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
+      ...(hasWalledStates || mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(unwalledServers.length === 0 ? {} : { unsandboxedServers: [...unwalledServers] }),
     }),
   };

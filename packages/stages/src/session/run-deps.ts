@@ -49,7 +49,8 @@ import {
   startedIn,
 } from "../history/run-started.ts";
 import { refuseUnpriced } from "../history/unpriced.ts";
-import { declaredSecrets } from "../kinds/commands/command.ts";
+import { declaredSecrets, runsInSandbox } from "../kinds/commands/command.ts";
+import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
@@ -105,10 +106,17 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return model;
   };
   const caller = watched?.call ?? ((request) => callModel(request, clock));
+  const walled: CommandWorld["walled"] = async (program, reach) => {
+    await held.sandbox.prove();
+    if (held.sandbox.wall === undefined && !held.sandbox.isLost) return undefined;
+    return await held.sandbox.run(program, held.planFor(reach, serverPlan().readOnly));
+  };
+  const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
   const executors = new Map<string, StateExecutor>(
-    [...modelExecutors(modelFor, factsOf, caller), ...kindExecutors({ clock, env }), ...(options.executors ?? [])].map(
-      (one) => [one.kind, one],
-    ),
+    [...modelExecutors(modelFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
+      one.kind,
+      one,
+    ]),
   );
   const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
@@ -190,7 +198,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     refuseSharedSecrets(declared, serverEnv);
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
-    await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
+    const hasWalledStates = runsInSandbox(spec);
+    await held.proveFor(spec, hasWalledStates || Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     if ([...live.keys()].some((name) => name.startsWith("mcp__")))
@@ -227,7 +236,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...(source === undefined ? {} : { source }),
       ...pipeline,
     });
-    const sandbox = held.facts(spec, unwalledServers);
+    const sandbox = held.facts(spec, unwalledServers, hasWalledStates);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
@@ -258,6 +267,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        // A resume keeps requests open as the start did.
+        ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
         ...(from === undefined ? {} : { from: { ...from } }),
         input,
       }),

@@ -8,7 +8,7 @@ const MAX_END = 20_000;
 
 /** How a run ended, for its last execution; undefined for others, and while the run has not ended. */
 export function endBelow(
-  { status, output, error, executions, endState }: RunView,
+  { status, output, error, executions, endState, lastWord }: RunView,
   key: string,
 ): RunEndItem | undefined {
   if (executions.at(-1)?.key !== key) return undefined;
@@ -19,6 +19,7 @@ export function endBelow(
     ...(endState === undefined ? {} : { state: endState }),
     ...(output === undefined ? {} : { output }),
     ...(error === undefined ? {} : { error }),
+    ...(lastWord === undefined ? {} : { lastWord }),
   };
 }
 
@@ -30,7 +31,8 @@ export interface EndRoom {
 }
 
 /** How a run ended and what it returned. */
-export function endLines({ status, state, output, error }: RunEndItem, width: number, room: EndRoom): readonly Line[] {
+export function endLines(item: RunEndItem, width: number, room: EndRoom): readonly Line[] {
+  const { status, state, output, error, lastWord } = item;
   const { sign, style } = symbolOf(status);
   const lines: Line[] = [
     [],
@@ -41,6 +43,10 @@ export function endLines({ status, state, output, error }: RunEndItem, width: nu
     lines.push(...blockOf(message, width, style, room));
   }
   if (output !== undefined) lines.push(...blockOf(textOf(output), width, "plain", room));
+  if (lastWord !== undefined) {
+    lines.push([span("the orchestrator says:", "dim")], ...blockOf(lastWord.text, width, "plain", room));
+    if (lastWord.asksForRun) lines.push([span("! it asks for another run", "notice")]);
+  }
   return lines.map((line) => cut(line, width));
 }
 

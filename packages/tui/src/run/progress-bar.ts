@@ -272,7 +272,7 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
     turn > 0 ? `${level === 0 ? "turn " : ""}${turn}${cap}` : "",
     level < 2 && tokens > 0 ? `${shortCount(tokens)}${level === 0 ? " tokens" : ""}` : "",
     level < 2 ? moneyOf(usage) : "",
-    // A state that sleeps says when it goes on, as the time that it worked stands still.
+    // A state that sleeps shows when it continues: the time that it worked does not change.
     nextWakeAt === undefined ? elapsed(workedMs(execution, now)) : wakeText(nextWakeAt, level, now),
   ];
   return facts.filter((fact) => fact !== "");

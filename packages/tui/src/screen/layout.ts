@@ -19,6 +19,7 @@ import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from ".
 import { openCardOf, waitingCards } from "../cards/card-stack.ts";
 import { render } from "../composer/editing/render.ts";
 import { endBelow } from "../run/end-rows.ts";
+import { commandRows } from "../run/kind-rows.ts";
 import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
 import { TranscriptWindow } from "../run/transcript-window.ts";
@@ -136,8 +137,12 @@ export class FrameRenderer {
   }
 
   #liveLines(execution: ExecutionView, width: number): readonly Line[] {
-    const { live, key, stateId, status } = execution;
-    if (live === undefined) return [];
+    const { live, key, stateId, status, items } = execution;
+    if (live === undefined) {
+      // A command streams nothing, and is not final before it ends.
+      const last = items.at(items.length - 1);
+      return last?.kind === "command" && last.state === "running" ? commandRows(last, { width, folded: true }) : [];
+    }
     if (this.#live?.key !== key || this.#live.width !== width) this.#live = { key, width, rows: new LiveRows(width) };
     const head: Line = [
       { text: `${symbolOf(status).sign} ${stateLabel(stateId)}`, style: "accent" },
@@ -292,7 +297,7 @@ function statusLine({ view, flags, others, busy, quitting, now }: AppState): Lin
   return parts;
 }
 
-/** When a run that sleeps goes on, and what wakes it. */
+/** When a run that sleeps continues, and what wakes it. */
 function wakeText({ status, wakeAt, unattended }: RunView, now: number): string {
   if (status !== "sleeping" || wakeAt === undefined) return "";
   const time = wakeAt <= now ? "due" : `wakes in ${timeLeft(wakeAt, now)}`;

@@ -125,6 +125,16 @@ export function inputMarkup({ input = null, task }: RunView): Markup {
 }
 
 export function resultMarkup(view: RunView): Markup {
+  return html`${outcomeMarkup(view)}${lastWordMarkup(view)}`;
+}
+
+function lastWordMarkup({ lastWord }: RunView): Markup {
+  if (lastWord === undefined) return NOTHING;
+  const asks = lastWord.asksForRun ? html`<p class="notice">It asks for another run.</p>` : NOTHING;
+  return html`<h3>What the orchestrator says</h3>${textBlock(lastWord.text, LONGEST_ERROR)}${asks}`;
+}
+
+function outcomeMarkup(view: RunView): Markup {
   const { status, output, error } = view;
   if (isWithheld(view)) {
     const code = error === undefined ? NOTHING : html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>`;

@@ -15,7 +15,7 @@ import type { Hop, RouteView } from "../words/route-lines.ts";
  * that may quote it. Names that the pipeline declares, times, amounts, verdicts and codes remain.
  */
 export function withoutBodies(view: RunView): RunView {
-  const { input: _input, output: _output, error, requests, spans, ...rest } = view;
+  const { input: _input, output: _output, lastWord: _said, error, requests, spans, ...rest } = view;
   const declared = new Set([view, ...view.invoked].flatMap(({ rows }) => rows.flatMap(({ event }) => event ?? [])));
   const eventIn = (event: string): string => (event === "" || declared.has(event) ? event : "another event");
   const states = new Set([view, ...view.invoked].flatMap((one) => one.states.map(({ id }) => id)));

@@ -84,7 +84,7 @@ function commandEnd(value: Json): (CommandEnd & { readonly endedAt: number }) | 
 }
 
 /** Kinds of states whose completion is shown as it is; the items of others show it. */
-const ANSWERS: ReadonlySet<string> = new Set(["human", "timer", "subPipeline"]);
+const ANSWERS: ReadonlySet<string> = new Set(["human", "timer", "subPipeline", "authored"]);
 
 /** The commands and answers of one execution. */
 export class KindReducer {

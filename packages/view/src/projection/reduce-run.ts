@@ -275,7 +275,7 @@ class Reducer implements RunReducer {
         if (!isRoot) break;
         this.#head.suspend(type === "run.suspended", field(data, "wakeAt") !== undefined);
         this.#ownerChanged(true);
-        // The time until it was resumed is nobody's, also of what has ended since.
+        // No execution worked until the resume, also none that has ended since.
         this.#touchAll(({ endedAt = 0 }) => endedAt > event.at);
         if (type === "run.resumed") {
           this.#isRunning = true;

@@ -3,13 +3,13 @@ import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { endStateOf } from "../words/describe-event.ts";
 import { originOf, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
-import type { CapView, DeniedCall, RunEndItem, RunView } from "./run-view.ts";
+import type { CapView, DeniedCall, LastWord, RunEndItem, RunView } from "./run-view.ts";
 
 type HeadView = Pick<
   RunView,
   "runId" | "pipeline" | "task" | "input" | "origin" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
 > &
-  Pick<RunView, "denied" | "startedAt" | "endedAt" | "endState" | "meta" | "output" | "error" | "streams">;
+  Pick<RunView, "denied" | "startedAt" | "endedAt" | "endState" | "meta" | "output" | "error" | "lastWord" | "streams">;
 
 /** Facts about a run as a whole. */
 export class RunHead {
@@ -104,7 +104,9 @@ export class RunHead {
     const status = end?.status ?? statusAt(data);
     const state = endStateOf(data);
     const { output, error = errorAt(data, status) } = end === undefined ? {} : readOutcome(end);
+    const said = lastWordAt(data);
     const shown = {
+      ...(said === undefined ? {} : { lastWord: said }),
       ...(output === undefined ? {} : { output: redactJson(output) }),
       ...(error === undefined ? {} : { error: { code: error.code, message: redactText(error.message) } }),
     };
@@ -124,6 +126,12 @@ function metaAt(data: Json): RunView["meta"] {
     ...(dangerLevel === "" ? {} : { dangerLevel }),
     ...(field(meta, "captureOutput") === false ? { captureOutput: false } : {}),
   };
+}
+
+function lastWordAt(data: Json): LastWord | undefined {
+  const said = field(data, "acknowledgement");
+  const text = redactText(textAt(said, "text"));
+  return text === "" ? undefined : { text, asksForRun: field(said, "followUp") !== undefined };
 }
 
 function statusAt(data: Json): RunEnd["status"] {

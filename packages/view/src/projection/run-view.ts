@@ -69,6 +69,8 @@ export interface RunView {
   readonly endState?: string;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
+  /** What the orchestrator said when the run had ended. */
+  readonly lastWord?: LastWord;
   /** The last line of the log. */
   readonly last: string;
   /** Whether live text arrives: only for runs of this process. */
@@ -369,6 +371,13 @@ export interface LogItem {
   readonly item: TranscriptItem | RunEndItem;
 }
 
+/** What an orchestrator said when its run had ended. */
+export interface LastWord {
+  readonly text: string;
+  /** Whether it asked for another run. */
+  readonly asksForRun: boolean;
+}
+
 export interface RunEndItem {
   readonly kind: "end";
   readonly status: "completed" | "failed" | "cancelled";
@@ -376,4 +385,5 @@ export interface RunEndItem {
   readonly state?: string;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
+  readonly lastWord?: LastWord;
 }

@@ -35,7 +35,9 @@ export function mainArgument({ tool, input }: Pick<CallFacts, "tool" | "input">)
       const path = text("path");
       return [...shown(text("pattern")), ...(path === undefined ? [] : [{ text: " in " }, ...shown(path)])];
     }
-    // The state that a router chose.
+    // The state that a router or an orchestrator chose.
+    case "select_state":
+      return shown(text("state"), "plain");
     case "choose":
       return shown(textOf(field(field(input, "choice"), "to")), "plain");
     case "AskUser":

@@ -28,7 +28,7 @@ export interface DecidedRow extends Partial<Pick<TableRow, "when" | "to" | "labe
   readonly why: string;
 }
 
-/** A target of a state that names the one that follows, or what it named in vain. Untrusted text. */
+/** A target of a state that names the one that follows, or what it named and was refused. Untrusted text. */
 export interface ConsideredTarget {
   readonly to: string;
   readonly verdict: "chosen" | "refused" | "not chosen";

@@ -106,8 +106,15 @@ export function parseExecutionId(executionId: string): { readonly stateId: strin
 /** An event's data as `key=value` pairs on one line. */
 export function detailOf(data: JsonObject): string {
   return Object.entries(data)
-    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(plainText(value), 120)}`)
+    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(plainText(value), 120)}${timeIn(key, value)}`)
     .join(" ");
+}
+
+/** Members that are times to people. */
+const TIMES: ReadonlySet<string> = new Set(["until", "wakeAt"]);
+
+function timeIn(key: string, value: Json): string {
+  return TIMES.has(key) && typeof value === "number" ? ` (${moment(value)})` : "";
 }
 
 interface Words extends Partial<Pick<EventLine, "tone" | "isDetail" | "by" | "why" | "verdict">> {
@@ -142,9 +149,12 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "run.finished": {
       const why = textAt(data.error, "message") || text("reason");
       const finalState = endStateOf(data);
-      if (finalState === "") return detail("finished", text("status"), { why });
+      if (finalState === "" && saidAtEnd(data) === "") return detail("finished", text("status"), { why });
       const tone = text("status") === "completed" ? "good" : "bad";
-      return words("ended", `${text("status")} in ${finalState}`, { why, tone });
+      return words("ended", `${text("status")}${finalState === "" ? "" : ` in ${finalState}`}${saidAtEnd(data)}`, {
+        why,
+        tone,
+      });
     }
     case "attempt.started":
       return words(`attempt ${attempt}`, text("feedback"), attempt > 1 ? NOTICE : { isDetail: true });
@@ -224,7 +234,11 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
     case "execution.interrupted":
       return words("interrupted", text("reason"), { ...NOTICE, by: text("by"), why: text("reason") });
     case "interrupt.started":
-      return words("interrupt", `${text("interrupt")}: ${textsAt(data, "files").join(", ")}, to ${text("to")}`, NOTICE);
+      return words(
+        "interrupt",
+        `${text("interrupt")}${isMessage(data) ? "" : `: ${changedFiles(data)}`}, to ${text("to")}`,
+        NOTICE,
+      );
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
     case "command.started":
@@ -278,11 +292,29 @@ export function approvalWords(body: Json | undefined): string {
   return `${textAt(body, "from")} -> ${to}${event === "" ? "" : `, by ${event}`}${why}`;
 }
 
+/** The files that started an interrupt; it may be unknown which ones changed. */
+export function changedFiles(data: Json): string {
+  const files = textsAt(data, "files");
+  return files.length === 0 ? "unknown files" : files.join(", ");
+}
+
+/** Whether a message to a sleeping run that an orchestrator leads interrupted it, without a file. */
+export function isMessage(data: Json): boolean {
+  return textAt(data, "interrupt") === "message" && textsAt(data, "files").length === 0;
+}
+
 /** The words of events that only an audit shows. */
 function otherWords(type: string, data: JsonObject): Words {
   const { phase, ...rest } = data;
   if (typeof phase !== "string") return { what: type, more: detailOf(data), isDetail: true };
   return { what: `${type.replace("stage.", "")} ${phase}`, more: detailOf(rest), isDetail: true };
+}
+
+/** What an orchestrator said when the run had ended. */
+function saidAtEnd(data: JsonObject): string {
+  const said = textAt(data.acknowledgement, "text");
+  const asks = field(data.acknowledgement, "followUp") === undefined ? "" : "; it asks for another run";
+  return said === "" ? "" : `; the orchestrator says: ${said}${asks}`;
 }
 
 /** What a suspended run waits for. */

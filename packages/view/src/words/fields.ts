@@ -45,10 +45,12 @@ export function issuesIn(value: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
-/** The origin of a forked run, and the state in which a run started that is not the initial one; '' for any other run. */
+/** The origin of a forked run, the run that a run follows, and the state in which it started if not in the initial one; '' for any other run. */
 export function originOf(started: Json | undefined): string {
   const fork = field(started, "forkedFrom");
   const state = textAt(field(started, "from"), "state");
   const forked = fork === undefined ? "" : `forked from ${textAt(fork, "runId")} before ${textAt(fork, "execution")}`;
-  return [forked, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
+  const followed = textAt(field(started, "follows"), "runId");
+  const follows = followed === "" ? "" : `follows run ${followed}`;
+  return [forked, follows, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
 }

@@ -52,7 +52,7 @@ export interface RouteView {
   readonly why: string;
   /** The rows that it considered. */
   readonly rows: readonly DecidedRow[];
-  /** The targets that a model had, and what it named in vain; none unless it named the state that follows. */
+  /** The targets that a model had, and what it named and was refused; none unless it named the state that follows. */
   readonly considered: readonly ConsideredTarget[];
   /** What the state named, if that was refused and it could choose again. */
   readonly named?: string;

@@ -1,7 +1,7 @@
 import { matchesName, readPattern } from "@sluice/core/gate";
 
 /**
- * Whether everything that a tool pattern allows is allowed by one of others. What cannot be told by their texts counts as not
+ * Whether everything that a tool pattern allows is allowed by one of others. What their texts do not show counts as not
  * allowed: the same text is, and a narrower scope of paths or of commands.
  */
 export function isCovered(pattern: string, allowed: readonly string[]): boolean {

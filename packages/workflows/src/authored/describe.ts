@@ -1,6 +1,6 @@
 // A pipeline that a model wrote, in words for the person who decides whether it runs.
 
-import { isJsonObject, type PipelineSpec, type StateSpec } from "@sluice/core";
+import { isJsonObject, type Json, type PipelineSpec, type StateSpec } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { durationText } from "@sluice/stages";
 import { nameOf } from "../check/finding.ts";
@@ -52,7 +52,7 @@ function doing(state: StateSpec): string {
   const kind = kindOfState(state);
   if (kind === undefined) {
     const { prompt } = parts;
-    const text = typeof prompt === "object" && "data" in prompt ? String(prompt.data) : "";
+    const text = typeof prompt === "object" && "data" in prompt ? textOf(prompt.data) : "";
     return `an agent with ${allowedTools.length === 0 ? "no tools" : allowedTools.map(String).map(visible).join(", ")}: ${shown(text)}`;
   }
   const fields = writeKind(kind, state, { states: new Map(), references: new Map() });
@@ -60,15 +60,15 @@ function doing(state: StateSpec): string {
     case "script":
       return `runs ${commandOf(state).join("; ")}`;
     case "poll":
-      return `runs ${commandOf(state).join("; ")} every ${String(fields.every)}`;
+      return `runs ${commandOf(state).join("; ")} every ${textOf(fields.every)}`;
     case "timer":
-      return fields.for === undefined ? `sleeps until ${String(fields.until)}` : `sleeps for ${String(fields.for)}`;
+      return fields.for === undefined ? `sleeps until ${textOf(fields.until)}` : `sleeps for ${textOf(fields.for)}`;
     case "human":
-      return `asks a person: ${shown(String(fields.question))}`;
+      return `asks a person: ${shown(textOf(fields.question))}`;
     case "pipeline":
-      return `runs the pipeline ${visible(String(fields.workflow))}`;
+      return `runs the pipeline ${visible(textOf(fields.workflow))}`;
     case "router":
-      return `lets a model choose: ${shown(String(fields.prompt))}`;
+      return `lets a model choose: ${shown(textOf(fields.prompt))}`;
   }
 }
 
@@ -78,6 +78,11 @@ function commandOf(state: StateSpec): readonly string[] {
   if (kind !== "script" && kind !== "poll") return [];
   const { command } = writeKind(kind, state, { states: new Map(), references: new Map() });
   return [visible(JSON.stringify(isJsonObject(command) ? command : (command ?? [])))];
+}
+
+/** A text or a number that a field holds. */
+function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? "");
 }
 
 function unique(texts: readonly string[]): readonly string[] {

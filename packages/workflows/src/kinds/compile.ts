@@ -129,7 +129,7 @@ function findingsOf(given: KindState): readonly Finding[] {
       if (on_deadline === undefined || deadline !== undefined) return [];
       const message = '"on_deadline" has no effect, since the question waits forever.';
       const suggestion = 'add "deadline", such as 5d';
-      return [{ severity: "error", rule: "missing-field", message, suggestion, path: ["on_deadline"], what: "key" }];
+      return [{ severity: "error", rule: "no-effect", message, suggestion, path: ["on_deadline"], what: "key" }];
     }
     default:
       return [];

@@ -53,7 +53,7 @@ export function writeKind(kind: KindName, state: StateSpec, names: WrittenNames)
           : { on_deadline: { answer: parts["answer at the deadline"] } }),
       };
     case "pipeline": {
-      const key = String(parts.pipeline);
+      const key = typeof parts.pipeline === "string" ? parts.pipeline : "";
       const { task, ...input } = isJsonObject(parts.input) ? parts.input : {};
       const own = task === "{{ctx.task}}" || task === undefined ? input : { task, ...input };
       return {

@@ -25,18 +25,20 @@ const named = {
   id: text.describe("The stage's id. If it is given, it is the name of the file.").optional(),
   name: text.describe("A name for people.").optional(),
   description: text.describe("What the stage does, for people.").optional(),
+};
+const beside = {
   meta: data.describe("Anything else, for other programs.").optional(),
   prompt: z.string().describe("The body of the file.").optional(),
 };
 
 /** The frontmatter of a stage's file that runs no agent, by kind. The body is the question of a person and the prompt of a router. */
 export const kindStageFields = {
-  script: z.strictObject({ ...named, ...kindFields.script.shape }),
-  poll: z.strictObject({ ...named, ...kindFields.poll.shape }),
-  timer: z.strictObject({ ...named, ...kindFields.timer.shape }),
-  human: z.strictObject({ ...named, ...humanFields.partial({ question: true }).shape }),
-  pipeline: z.strictObject({ ...named, ...kindFields.pipeline.shape }),
-  router: z.strictObject({ ...named, ...kindFields.router.shape }),
+  script: z.strictObject({ ...named, ...beside, ...kindFields.script.shape }),
+  poll: z.strictObject({ ...named, ...beside, ...kindFields.poll.shape }),
+  timer: z.strictObject({ ...named, ...beside, ...kindFields.timer.shape }),
+  human: z.strictObject({ ...named, ...beside, ...humanFields.partial({ question: true }).shape }),
+  pipeline: z.strictObject({ ...named, ...beside, ...kindFields.pipeline.shape }),
+  router: z.strictObject({ ...named, ...beside, ...kindFields.router.shape }),
 };
 
 /** The frontmatter of a stage's file, and its body as `prompt`. */
@@ -104,6 +106,7 @@ export const stageFields = z.strictObject({
     })
     .describe('Variables that the stage\'s commands get, and do not get: `{ set: { CI: "1" }, block: [HOME] }`.')
     .optional(),
+  ...beside,
 });
 
 const stage = z.string().min(1).describe("The name of a stage: of its file, without `.md`.");

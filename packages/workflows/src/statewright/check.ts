@@ -18,6 +18,8 @@ interface Names {
   /** What a transition may lead to: the states, and the ends that every workflow has. */
   readonly targets: readonly string[];
   readonly guards: readonly string[];
+  /** Whether a model chooses what follows every state. */
+  readonly isOrchestrated: boolean;
   /** Whether a state was written with something in this field, be it mistaken. */
   has(state: string, field: string): boolean;
 }
@@ -67,12 +69,16 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
   const names: Names = {
     states: written,
     targets: [...new Set([...written, ...END_NAMES])],
+    isOrchestrated: memberOf(whole, "orchestrator") !== undefined,
     guards: keysOf(whole, "guards"),
     has: (state, field) => isWritten(memberOf(memberOf(whole, "states"), state), field),
   };
   const { initial, states = {}, guards = {}, interrupts = {}, context = {} } = document;
   const found: Finding[] = [];
   if (initial !== undefined) found.push(...targetFindings(initial, ["initial"], names));
+  const { orchestrator } = document;
+  if (orchestrator?.fallback !== undefined)
+    found.push(...targetFindings(orchestrator.fallback, ["orchestrator", "fallback"], names));
   const terminals = terminalsOf(document);
   for (const [name, state] of Object.entries(states)) {
     if (name === RETURN)
@@ -91,7 +97,7 @@ export function checkStatewright(document: StatewrightDocument, whole: Json): re
     const message = `The context cannot hold ${JSON.stringify(key)}: names with a leading _ are reserved.`;
     found.push({ severity: "error", rule: "context-key", message, path: ["context", key], what: "key" });
   }
-  return [...found, ...documentFindings(document)];
+  return [...found, ...documentFindings(document, names)];
 }
 
 /** Whether an object has a value that is not an empty object in a field of states, in any spelling. */
@@ -137,11 +143,11 @@ function terminalsOf({ states = {} }: StatewrightDocument): ReadonlySet<string> 
   );
 }
 
-function documentFindings({ states, meta }: StatewrightDocument): readonly Finding[] {
+function documentFindings({ states, meta }: StatewrightDocument, names: Names): readonly Finding[] {
   if (states === undefined) return [];
   const found: Finding[] = [];
   const all = Object.entries(states);
-  if (!all.some(([, { type }]) => type === "final")) {
+  if (!names.isOrchestrated && !all.some(([, { type }]) => type === "final")) {
     const message = "No state is final, so the workflow cannot end.";
     const suggestion = 'add a state with "type": "final"';
     found.push({ severity: "error", rule: "no-final", message, suggestion, path: ["states"], what: "key" });
@@ -200,6 +206,13 @@ function stateFindings(name: string, state: StatewrightState, names: Names): rea
     ...(listsTools && state.allowed_tools === undefined ? [] : commandFindings(state, path)),
     ...variableFindings(state, path),
   ];
+  if (names.isOrchestrated) return [...found, ...orchestratedFindings(state, path)];
+  if (state.output_schema !== undefined) {
+    const message = "The agent leaves by an event, so it has no output of its own.";
+    const suggestion = "send what later states need as data of the event";
+    const at = [...path, "output_schema"];
+    found.push({ severity: "error", rule: "no-effect", message, suggestion, path: at, what: "key" });
+  }
   if (!names.has(name, "on") && !names.has(name, "safe_next")) {
     const message = `${JSON.stringify(name)} can never be left: it has no transitions and is not final.`;
     const suggestion = 'add "on", or "type": "final" if the run ends here';
@@ -246,6 +259,7 @@ function kindFindings(
         "unknown-key",
         `${JSON.stringify(field)} is for states of agents, and ${KIND_WORDS[kind]} has none.`,
       );
+  if (names.isOrchestrated) return [...found, ...orchestratedFindings(state, path)];
   const events: readonly string[] = eventsOfKind(kind);
   for (const event of Object.keys(state.on ?? {})) {
     if (events.includes(event)) continue;
@@ -280,6 +294,22 @@ function listed(words: readonly string[]): string {
 function didYouMeanWords(word: string, known: readonly string[]): string | undefined {
   const best = didYouMean(word, known);
   return best === undefined ? undefined : `did you mean ${JSON.stringify(best)}?`;
+}
+
+/** Transitions of a state whose orchestrator chooses what follows it. */
+function orchestratedFindings(state: StatewrightState, path: DocumentPath): readonly Finding[] {
+  const found = (["on", "safe_next"] as const).flatMap((field): readonly Finding[] => {
+    if (state[field] === undefined) return [];
+    const message = `The orchestrator chooses what follows this state, so ${JSON.stringify(field)} has no effect.`;
+    const suggestion = 'remove it, or remove "orchestrator"';
+    return [{ severity: "error", rule: "no-effect", message, suggestion, path: [...path, field], what: "key" }];
+  });
+  if (state.output_schema?.type === undefined || state.output_schema.type === "object") return found;
+  const at = [...path, "output_schema", "type"];
+  return [
+    ...found,
+    { severity: "error", rule: "wrong-type", message: "The output of an agent is an object.", path: at },
+  ];
 }
 
 const DEFINE_GUARD = 'define it under "guards", as in { field: tests, op: eq, value: pass }, and write its name here';

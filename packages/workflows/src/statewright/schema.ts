@@ -110,6 +110,12 @@ export const stateSchema = z
       .describe("Environment variables that commands get. The model sees the names only.")
       .meta({ aliases: ["env"] })
       .optional(),
+    output_schema: z
+      .record(z.string(), json)
+      .describe(
+        "The JSON Schema of the agent's output, an object, in a workflow with an orchestrator. Default: an object with a text `result`.",
+      )
+      .optional(),
     context_budget_bytes: count
       .describe("Bytes of tool results that one execution of the state may read. What is beyond is cut.")
       .optional(),
@@ -164,6 +170,23 @@ const meta = z
   })
   .describe("Facts about the workflow. Other keys are kept.");
 
+const orchestrator = z
+  .strictObject({
+    instructions: text.describe("What its model has to achieve. `{{ctx.…}}` is replaced by a value of the run."),
+    model: text.describe("The model, instead of the session's.").optional(),
+    max_turns_per_choice: count.describe("Model calls allowed for one choice. Default: 8.").optional(),
+    acknowledges: z
+      .boolean()
+      .describe("Whether it is asked for a closing text when the run has ended. Default: true.")
+      .optional(),
+    fallback: stateName
+      .describe("The state that follows the first time that it does not choose. Without it, the run fails.")
+      .optional(),
+  })
+  .describe(
+    "A model that chooses what follows every state, in one transcript over the run. States then have no transitions.",
+  );
+
 /** A Statewright document. Keys may also be written in camelCase. */
 export const statewrightSchema = z.strictObject({
   $schema: z.string().describe("The schema of the document, for editors. It is never fetched.").optional(),
@@ -172,6 +195,7 @@ export const statewrightSchema = z.strictObject({
   context: z.record(z.string(), json).describe("The initial context. Default: `{}`.").optional(),
   states: z.record(text, stateSchema).describe("The states by name."),
   guards: z.record(text, guard).describe("The conditions that transitions name.").optional(),
+  orchestrator: orchestrator.optional(),
   interrupts: z.record(text, interrupt).describe("Detours by name.").optional(),
   properties: propertiesField.optional(),
   meta: meta.optional(),

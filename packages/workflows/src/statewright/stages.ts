@@ -16,6 +16,15 @@ import type { StatewrightState } from "./schema.ts";
 /** Model calls of one attempt, unless the state has a `turn_cap`. */
 export const TURN_CAP = 50;
 
+/** The tool with which an agent completes in a workflow with an orchestrator. */
+const SUBMIT = "submit";
+/** Its output, unless the state says otherwise. */
+const RESULT = {
+  properties: { result: { type: "string", description: "The result of the work." } },
+  required: ["result"],
+  additionalProperties: false,
+};
+
 export interface CompiledState {
   readonly state: AnyState;
   /** The mistakes of its own. */
@@ -24,28 +33,35 @@ export interface CompiledState {
   locate(problem: Problem): FindingAt;
 }
 
-/** The ids that a state needs of the others. */
-export type Ids = Pick<KindNames, "stateId" | "pipelineKey">;
+/** What a state needs of its document. */
+export interface Surroundings extends Pick<KindNames, "stateId" | "pipelineKey"> {
+  /** Whether a model chooses what follows every state. An agent then completes with an output instead of an event. */
+  readonly isOrchestrated: boolean;
+}
 
 /** Compiles one state. `id` is its name inside the pipeline. */
-export function compileState(name: string, id: string, state: StatewrightState, ids: Ids): CompiledState {
+export function compileState(name: string, id: string, state: StatewrightState, around: Surroundings): CompiledState {
   const path = ["states", name];
   if (state.type === "final") {
     const end = labelled(final(outcomeOf(name, state)), name, id);
     return { state: end, findings: [], locate: () => ({ path, what: "key" }) };
   }
   const kind = kindOf(state);
-  if (kind !== undefined) return ofKind(name, id, kind, ids);
+  if (kind !== undefined) return ofKind(name, id, kind, around);
   const templates = templateFindings(state.instructions ?? "");
   const envelope = envelopeOf(state);
-  const compiled = stage({
+  const fields = {
     prompt: promptOf(name, id, templates.length === 0 ? (state.instructions ?? "") : ""),
     turnCap: state.turn_cap ?? TURN_CAP,
     ...(envelope === undefined ? {} : { allowedTools: envelope.map(({ pattern }) => pattern) }),
     ...(state.model === undefined ? {} : { model: state.model }),
     ...limitsOf(state),
     ...environmentOf(state),
-  });
+  };
+  const schema = { ...(state.output_schema ?? RESULT), type: "object" } as const;
+  const compiled = around.isOrchestrated
+    ? stage({ ...fields, completionTool: SUBMIT, completionSchema: schema })
+    : stage(fields);
   const tools = envelope?.map((entry) => entry.path) ?? [];
   const locate = (problem: Problem): FindingAt => locateIn(path, state, tools, problem);
   const broken = templates.map(
@@ -56,7 +72,7 @@ export function compileState(name: string, id: string, state: StatewrightState, 
 }
 
 /** A state that runs no agent. */
-function ofKind(name: string, id: string, given: KindState, ids: Ids): CompiledState {
+function ofKind(name: string, id: string, given: KindState, ids: Surroundings): CompiledState {
   const path = ["states", name, given.kind];
   const compiled = compileKind(given, { ...ids, template: fullTemplates, templateFaults: templateFindings });
   const locate = (problem: Problem): FindingAt => {
@@ -146,6 +162,7 @@ const FIELDS: Readonly<Record<string, string>> = {
   "env.block": "blocked_env",
   "env.set": "env_overrides",
   allowedTools: "allowed_tools",
+  completionSchema: "output_schema",
 };
 
 function locateIn(

@@ -27,10 +27,11 @@ import {
 import { idFor, idsFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
+import { fullTemplates } from "../read/template.ts";
 import { checkStatewright, RETURN, withEnds } from "./check.ts";
 import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
-import { type CompiledState, compileState, type Ids } from "./stages.ts";
+import { type CompiledState, compileState, type Surroundings } from "./stages.ts";
 
 /** The format of documents with `states` and an `initial` one. */
 export const statewright: WorkflowFormat = {
@@ -83,7 +84,11 @@ function compileStates(document: StatewrightDocument): ReadonlyMap<string, Compi
   const { states = {} } = document;
   const ids = idsFor(Object.keys(states));
   const keys = workflowIdsFor(new Set(referencesOf(document).map(({ name }) => name)));
-  const known: Ids = { stateId: (name) => ids.get(name), pipelineKey: (name) => keys.get(name) ?? name };
+  const known: Surroundings = {
+    stateId: (name) => ids.get(name),
+    pipelineKey: (name) => keys.get(name) ?? name,
+    isOrchestrated: document.orchestrator !== undefined,
+  };
   return new Map(
     Object.entries(states).map(([name, state]) => {
       const id = ids.get(name) ?? name;
@@ -141,13 +146,19 @@ function compile(
     stages,
     initial: states.get(initial ?? "")?.id ?? "",
     context,
-    transitions: rows.map(({ row }) => row),
-    interrupts: Object.fromEntries(
-      Object.entries(interrupts).map(([name, { trigger, target }]) => [
-        interruptIds.get(name) ?? name,
-        { files: trigger.file_pattern, target: states.get(target)?.id ?? target },
-      ]),
-    ),
+    ...(document.orchestrator === undefined
+      ? { transitions: rows.map(({ row }) => row) }
+      : { orchestrator: orchestratorOf(document.orchestrator, states) }),
+    ...(Object.keys(interrupts).length === 0
+      ? {}
+      : {
+          interrupts: Object.fromEntries(
+            Object.entries(interrupts).map(([name, { trigger, target }]) => [
+              interruptIds.get(name) ?? name,
+              { files: trigger.file_pattern, target: states.get(target)?.id ?? target },
+            ]),
+          ),
+        }),
     pipelines: Object.fromEntries([...workflows].map(([name, pipeline]) => [pipelineIds.get(name) ?? name, pipeline])),
     ...metaOf(document),
   };
@@ -160,6 +171,21 @@ function compile(
       references: referencesOf(document),
     });
   return { definition, findings: [], locate };
+}
+
+/** The options of the model that chooses what follows every state. */
+function orchestratorOf(
+  fields: NonNullable<StatewrightDocument["orchestrator"]>,
+  states: States,
+): NonNullable<PipelineDefinition["orchestrator"]> {
+  const { instructions, model, max_turns_per_choice, acknowledges, fallback } = fields;
+  return {
+    instructions: fullTemplates(instructions),
+    ...(model === undefined ? {} : { model }),
+    ...(max_turns_per_choice === undefined ? {} : { maxTurnsPerChoice: max_turns_per_choice }),
+    ...(acknowledges === undefined ? {} : { acknowledges }),
+    ...(fallback === undefined ? {} : { fallback: { to: states.get(fallback)?.id ?? fallback } }),
+  };
 }
 
 /** The guards by name. Those of a transition that no event starts may read what the state gave. */
@@ -251,10 +277,18 @@ function locateProblem(
   const [, pipelineId = ""] = /^pipelines\.([\w-]+)$/su.exec(path) ?? [];
   const reference = known.references.find(({ name }) => name === known.pipelines.get(pipelineId));
   if (pipelineId !== "" && reference !== undefined) return { path: reference.path };
+  const [, option] = /^orchestrator\.(\w+)/u.exec(path) ?? [];
+  if (path.startsWith("orchestrator")) return { path: ["orchestrator", ...orchestratorField(option)] };
   const [field = ""] = path.split(".");
+  if (field === "interrupts") return { path: [field], what: "key" };
   return field === "initial" || field === "context" || field === "id"
     ? { path: [field] }
     : { path: ["states"], what: "key" };
+}
+
+function orchestratorField(option: string | undefined): DocumentPath {
+  if (option === undefined) return [];
+  return [option === "maxTurnsPerChoice" ? "max_turns_per_choice" : option];
 }
 
 function interruptPath(name: string, field: string): DocumentPath {

@@ -40,6 +40,7 @@ export function writeStatewright(pipeline: AnyPipeline, options: WriteStatewrigh
   const { spec } = pipeline;
   const report = createReport();
   checkPipelineFields(report, spec);
+  if (spec.orchestrator !== undefined) return { problems: report.problems };
   const names: DocumentNames = { states: stateNames(spec), references: referencesOf(report, spec, options) };
   const { transitions, guards } = writeRows(report, spec, names);
   const states = [...spec.states].map(([id, state]) => {
@@ -68,12 +69,13 @@ export function writeStatewright(pipeline: AnyPipeline, options: WriteStatewrigh
 }
 
 /** What a document has no field for. */
-function checkPipelineFields(report: Report, { input, limits, onCall }: PipelineSpec): void {
+function checkPipelineFields(report: Report, { input, limits, onCall, orchestrator }: PipelineSpec): void {
   if (input.digest !== compileSchema(runInput, "input").digest)
     report.add("input", "is not the input of a document", "use runInput of @sluice/workflows");
   for (const [name, value] of Object.entries(limits))
     if (value !== undefined) report.add(`limits.${name}`, "is a limit of runs, for which documents have no field");
   if (onCall !== undefined) report.add("onCall", "is a function");
+  if (orchestrator !== undefined) report.add("orchestrator", "chooses what follows, which is not written");
 }
 
 /** The names of states by id: the ones that their document gave them if all of them lead to the same ids again, else the ids. */

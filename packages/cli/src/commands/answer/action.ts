@@ -47,7 +47,7 @@ type AnswerFlags = ResumeFlags & {
 /** `sluice answer`: answers an open request of a run that any process may own. `part` is its id, or a unique end of it. */
 export async function answer(
   context: CommandContext,
-  runId: string,
+  named: string,
   part: string,
   kind: AnswerKind,
   flags: AnswerFlags,
@@ -57,12 +57,13 @@ export async function answer(
   refuseIdleFlags(flags);
   const projects = projectsHere(flags, context);
   const place = await projects.place();
-  const { request, route, code } = await withStore(place, async (host) => {
-    await requireRun(host, place, runId);
+  const { runId, request, route, code } = await withStore(place, async (host) => {
+    const { runId } = await requireRun(host, place, named);
     const found = oneRequest(await host.requests(runId), runId, part);
     const events = await eventsOf(host, runId);
     refuseTampered(found, events);
-    return { request: found, route: await answerRouteOf(host, runId, events), code: await codeScopeOf(host, found) };
+    const route = await answerRouteOf(host, runId, events);
+    return { runId, request: found, route, code: await codeScopeOf(host, found) };
   });
   const { requestId, digest } = request;
   if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {

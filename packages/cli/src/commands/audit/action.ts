@@ -121,11 +121,14 @@ interface Audited {
   readonly notes: readonly string[];
 }
 
-async function auditRun(runId: string, flags: AuditFlags, context: CommandContext): Promise<Audited> {
+async function auditRun(named: string, flags: AuditFlags, context: CommandContext): Promise<Audited> {
   const place = await projectsHere(flags, context).place();
   return await withStore(place, async (host) => {
+    let runId = named;
     try {
-      const { status, end } = await requireRun(host, place, runId);
+      const known = await requireRun(host, place, named);
+      const { status, end } = known;
+      runId = known.runId;
       const journals = await host.journal(runId);
       const notes = [end === undefined ? "the run has not ended" : `the run is ${status}`];
       return { runId, journals, report: verifyJournal(journals, flags.head), unreadable: [], notes };

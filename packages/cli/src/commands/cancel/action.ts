@@ -15,11 +15,12 @@ const OWNER_TIMEOUT_MS = 5_000;
 type CancelFlags = CommonFlags & { readonly reason?: string; readonly adoptStore?: boolean };
 
 /** `sluice cancel`: ends a run as cancelled, through its owner if it has one. */
-export async function cancel(context: CommandContext, runId: string, flags: CancelFlags): Promise<number> {
+export async function cancel(context: CommandContext, named: string, flags: CancelFlags): Promise<number> {
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "cancel");
   const place = await projectsHere(flags, context).place();
-  const known = await withStore(place, (host) => requireRun(host, place, runId));
+  const known = await withStore(place, (host) => requireRun(host, place, named));
+  const { runId } = known;
   return await withWritableStore(place, flags.adoptStore, async (host) => {
     const by = userName();
     const secrets = await secretsToward(host, runId, env);

@@ -23,32 +23,33 @@ type ExportFlags = CommonFlags & {
 /** `sluice export`: writes a run's journals to a self-verifying file, or copies the whole store. */
 export async function exportRun(
   context: CommandContext,
-  runId: string | undefined,
+  named: string | undefined,
   flags: ExportFlags,
 ): Promise<number> {
   // A copy of the store would give a run access to what the gate denies.
   refuseInsideRun(readSettings(context.env), "export");
   const place = await projectsHere(flags, context).place();
   const { all = false, values = false, output } = flags;
-  if (all === (runId !== undefined)) throw usageError("name a run, or use --all for the whole store");
-  if (runId !== undefined) return await exportOne(runId, place, flags, context);
+  if (all === (named !== undefined)) throw usageError("name a run, or use --all for the whole store");
+  if (named !== undefined) return await exportOne(named, place, flags, context);
   if (values) throw usageError("--all always includes values; --values needs a run");
   if (output === undefined || output === "-") throw usageError("--all needs an output folder: -o <folder>");
   return await exportAll(place, output, flags, context);
 }
 
 async function exportOne(
-  runId: string,
+  named: string,
   place: ProjectPaths,
   flags: ExportFlags,
   { terminal, here }: CommandContext,
 ): Promise<number> {
-  const { output = exportName(runId), values = false, force = false, outputFormat } = flags;
-  const toStdout = output === "-";
+  const { values = false, force = false, outputFormat } = flags;
+  const toStdout = flags.output === "-";
   if (toStdout && outputFormat !== "text")
     throw usageError("-o - writes the export to stdout, so --output-format must be text");
+  const { runId } = await withStore(place, (host) => requireRun(host, place, named));
+  const { output = exportName(runId) } = flags;
   const verified = await withStore(place, async (host) => {
-    await requireRun(host, place, runId);
     if (toStdout) {
       const journals = await host.journal(runId);
       for (const line of exportLines(journals, { values })) terminal.out(line);

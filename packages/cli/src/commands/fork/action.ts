@@ -13,13 +13,13 @@ type ForkFlags = ResumeFlags & {
 };
 
 /** `sluice fork`: continues from an earlier point of a run in a new run. */
-export async function fork(context: CommandContext, runId: string, flags: ForkFlags): Promise<number> {
+export async function fork(context: CommandContext, named: string, flags: ForkFlags): Promise<number> {
   refuseInsideRun(readSettings(context.env), "fork");
   const projects = projectsHere(flags, context);
   const at = await projects.place();
-  const request = { runId, from: flags.from, naming: "--from" };
+  const request = { runId: named, from: flags.from, naming: "--from" };
   const forked = await withStore(at, (host) => readForkedPart(host, at, request));
-  const { snapshot, execution, since } = forked;
+  const { runId, snapshot, execution, since } = forked;
   const changed: JsonObject = { files: since.files.map(redactText), unwatched: since.unwatched };
   const extraJson = { forkedFrom: { runId, execution, changedSince: changed } };
   const extras = { notices: forkText(runId, forked), extraJson };

@@ -46,8 +46,8 @@ export async function replay(context: CommandContext, of: string, flags: ReplayF
   const journals = isExport
     ? await journalsIn(of, here)
     : await withStore(place, async (host) => {
-        await requireRun(host, place, of);
-        return await host.journal(of);
+        const { runId } = await requireRun(host, place, of);
+        return await host.journal(runId);
       });
   const { runId, data } = startIn(journals);
   const source = sourceOf(data);

@@ -23,14 +23,16 @@ type ReportFlags = CommonFlags & {
 };
 
 /** `sluice report`: a run as one HTML page. */
-export async function report(context: CommandContext, runId: string, flags: ReportFlags): Promise<number> {
+export async function report(context: CommandContext, named: string, flags: ReportFlags): Promise<number> {
   const { terminal, here, env } = context;
-  const { output = fileNameOf(runId, "html"), force = false, outputFormat } = flags;
-  const toStdout = output === "-";
+  const { force = false, outputFormat } = flags;
+  const toStdout = flags.output === "-";
   if (toStdout && outputFormat !== "text")
     throw usageError("-o - writes the page to stdout and allows no other --output-format");
   const place = await projectsHere(flags, context).place();
-  const { view, head, records, journals, faults } = await withStore(place, (host) => read(host, place, runId));
+  const { view, head, records, journals, faults } = await withStore(place, (host) => read(host, place, named));
+  const { runId } = view;
+  const { output = fileNameOf(runId, "html") } = flags;
   const verify = commandLine(["audit", runId, "--verify", "--head", head], place, here, env);
   const chain = { head, records, journals, faults, verify };
   const page = reportPage({ view, chain, madeAt: systemClock.now(), version: ownVersion() });
@@ -50,8 +52,9 @@ export async function report(context: CommandContext, runId: string, flags: Repo
 }
 
 /** A run and its chain, read at one moment, also of a run that continues meanwhile. */
-async function read(host: RunHost, place: ProjectPaths, runId: string) {
-  const run = await requireRun(host, place, runId);
+async function read(host: RunHost, place: ProjectPaths, named: string) {
+  const run = await requireRun(host, place, named);
+  const { runId } = run;
   const journals = await host.journal(runId);
   const faults: { runId: string; fault: string }[] = [];
   const reducer = reduceRun(runId);

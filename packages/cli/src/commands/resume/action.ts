@@ -1,10 +1,18 @@
+import type { RunEnd } from "@sluice/core";
+import { readOutcome, visible } from "@sluice/core/runtime";
+import { finished } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
+import { reduceRun } from "@sluice/view";
+import { eventsOf } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
+import { exitCodeOf } from "../../output/exit-codes.ts";
+import { deniedLine, writeReport } from "../../output/reporter.ts";
+import { type RunTotals, reportOf, totalsOf } from "../../output/run-report.ts";
 import { commandLine } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
 import { executeRun, type RunExecution } from "../../runs/execute-run.ts";
 import { sleepNotice } from "../../runs/follow-run.ts";
-import { withStore, withWritableStore } from "../../runs/lookup.ts";
+import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
 import type { ExecuteFlags } from "../../runs/run-flags.ts";
@@ -20,14 +28,37 @@ export async function resume(context: CommandContext, runId: string, flags: Resu
 export async function resumeIn(
   projects: Projects,
   context: CommandContext,
-  runId: string,
+  named: string,
   flags: ResumeFlags,
   extras: Pick<RunExecution, "answered"> = {},
 ): Promise<number> {
   refuseInsideRun(readSettings(context.env), "resume");
   const at = await projects.place();
-  const snapshot = await withStore(at, (host) => readRun(host, at, runId));
-  return await resumeRun({ runId, flags, snapshot, at, projects }, context, extras);
+  const found = await withStore(at, async (host) => {
+    const known = await requireRun(host, at, named);
+    const { runId, end } = known;
+    if (end === undefined) return { runId, snapshot: await readRun(host, at, runId) };
+    return { runId, end, totals: totalsOf(reduceRun(runId, await eventsOf(host, runId)).view()) };
+  });
+  const { runId } = found;
+  if (found.end !== undefined) return reportFinished(found, flags, context);
+  return await resumeRun({ runId, flags, snapshot: found.snapshot, at, projects }, context, extras);
+}
+
+/** A finished run has nothing left to do: its result is printed as it was, with the exit code that it had. */
+function reportFinished(
+  { runId, end, totals }: { readonly runId: string; readonly end: RunEnd; readonly totals: RunTotals },
+  { outputFormat, failOnDenied }: ResumeFlags,
+  { terminal }: CommandContext,
+): number {
+  const report = reportOf(finished(runId, readOutcome(end)), totals, "");
+  terminal.err(
+    `sluice: run ${visible(runId)} is already ${end.status}; sluice fork continues from an earlier point of it\n`,
+  );
+  writeReport(outputFormat, terminal, report);
+  const denied = deniedLine(report);
+  if (denied !== "") terminal.err(`sluice: ${denied}\n`);
+  return exitCodeOf(report.status, failOnDenied === true && report.denied.length > 0, undefined);
 }
 
 /** Continues a recorded run or a fork of it. */

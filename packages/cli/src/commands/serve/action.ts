@@ -146,7 +146,7 @@ async function openServer(
 const SAMPLE_MS = 10_000;
 const SAMPLE_SHARE = 200;
 
-/** Counts the runs of a store at most every ten seconds, less often where that takes long. Nothing is counted unless somebody asks. */
+/** Counts the runs of a store at most every ten seconds, less often where that takes long. Nothing is counted without a request. */
 function sampledCounts(
   store: string,
   now: () => number,

@@ -16,7 +16,7 @@ export interface HealthAnswers {
   readonly metrics: () => string;
 }
 
-/** Longer requests are cut off: nobody asks for much. */
+/** Longer requests are cut off: no honest one is long. */
 const REQUEST_MS = 5_000;
 const MOST_CONNECTIONS = 32;
 const MOST_HEADER_BYTES = 8 * 1024;

@@ -44,8 +44,9 @@ export async function show(context: CommandContext, runId: string, flags: Common
 }
 
 /** The content of `sluice show`; `output` and `error` only of a run that ended. */
-async function look(host: RunHost, place: ProjectPaths, runId: string) {
-  const run = await requireRun(host, place, runId);
+async function look(host: RunHost, place: ProjectPaths, named: string) {
+  const run = await requireRun(host, place, named);
+  const { runId } = run;
   const started = await readRunStarted(host, runId);
   // Read before the events, so that the events contain each of these requests.
   const open = run.end === undefined ? await host.requests(runId) : [];

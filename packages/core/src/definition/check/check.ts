@@ -82,6 +82,11 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   return report.problems;
 }
 
+/** Where a definition has a state; its orchestrator is none of its stages. */
+function pathOf({ orchestrator }: PipelineSpec, id: string): string {
+  return id === orchestrator ? "orchestrator" : `stages.${id}`;
+}
+
 /** Reports template paths that cannot exist in any run. */
 function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
   for (const [option, references] of Object.entries(state.templates ?? {})) {
@@ -89,7 +94,7 @@ function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: S
       const fault = templateFault(spec, state, path);
       if (fault === undefined) continue;
       const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
-      report.add(`stages.${id}.${option}`, message, fault.suggestion, place);
+      report.add(`${pathOf(spec, id)}.${option}`, message, fault.suggestion, place);
     }
   }
 }
@@ -161,7 +166,7 @@ function checkPause(report: Report, spec: PipelineSpec, shape: ChoiceShape, path
 
 /** A state that chooses names states that exist, and nothing else routes its success. */
 function checkChooser(report: Report, spec: PipelineSpec, id: string, { targets, fallback }: RouteChooser): void {
-  const path = `stages.${id}`;
+  const path = pathOf(spec, id);
   if (targets.length === 0) report.add(`${path}.targets`, "names no state", "list the states that may follow");
   for (const [index, target] of targets.entries()) {
     requireState(report, spec, `${path}.targets[${index}]`, target);

@@ -188,8 +188,8 @@ class ReplayRunner implements StepRunner {
     });
   }
 
-  waitForSignal(name: string, { timeoutMs }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
-    const open = timeoutMs === undefined ? undefined : { events: [] };
+  waitForSignal(name: string, { timeoutMs, until }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+    const open = (timeoutMs ?? until) === undefined ? undefined : { events: [] };
     const hand = (done: JournalRecord): ReceivedSignal | undefined => {
       const received: ReceivedSignal | null = this.#valueOf(done);
       return received ?? undefined;

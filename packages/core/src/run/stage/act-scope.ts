@@ -184,6 +184,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     ...(returns === undefined ? {} : { returns }),
     offer,
     env,
+    startsUnwalled: deps.answers.startsUnwalled,
     budget: limits,
     deadline: limits,
     signal: detours.signal,

@@ -4,6 +4,7 @@ import { type Attempt, firstAttempt } from "../attempt.ts";
 import type { Execution, ExecutionEnd } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import { addUsage, cancelReason, NO_USAGE } from "../limits/limits.ts";
+import { handleInterrupt } from "../tool-calls/interrupts.ts";
 import { act } from "./act-scope.ts";
 import { awaitPrecondition, endedBeforeAct, enter } from "./enter.ts";
 import { type AttemptTotals, leave } from "./leave.ts";
@@ -49,6 +50,22 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
   }
 }
 
+/** Runs the handlers of what the calls of the execution before this one started, which a person interrupted. */
+async function handleMissed(attempt: Attempt): Promise<void> {
+  const { view, detours, interrupts } = attempt.execution;
+  const { missed = [] } = view.at ?? {};
+  for (const one of missed) {
+    // The pipeline may have changed since.
+    if (!interrupts.some(({ name }) => name === one.interrupt)) continue;
+    if (cancelReason(detours.signal) !== undefined) {
+      attempt.missed.push(one);
+      continue;
+    }
+    await handleInterrupt({ attempt }, one, attempt.handled);
+    attempt.handled += 1;
+  }
+}
+
 /** Whether the attempt acts, or its outcome if it ended before. */
 async function beforeAct(
   attempt: Attempt,
@@ -59,9 +76,11 @@ async function beforeAct(
 > {
   if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
   const answer = await awaitPrecondition(attempt, entered.precondition, ctx);
-  const { interrupted, signal } = attempt.execution.detours;
+  const { detours } = attempt.execution;
+  const { interrupted, signal } = detours;
   if (answer !== "proceed" && !(answer === "skipped" && interrupted !== undefined))
     return { kind: "over", outcome: answer };
+  if (attempt.number === 1) await handleMissed(attempt);
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
   return { kind: "act", init: entered.init };

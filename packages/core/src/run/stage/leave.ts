@@ -61,7 +61,7 @@ export function leave(
     const result = await exitWith(leaving, leftForGood(leaving, asserted));
     if (result.status !== "completed") expireApproval(attempt, phases);
     attempt.isLeftHere = true;
-    const left = { kind: "left", result, next: null, ...endedEarly(execution, result) } as const;
+    const left = { kind: "left", result, next: null, ...endedEarly(attempt, result) } as const;
     if (!execution.routed || result.status === "cancelled") return left;
     // An accepted event is not decided about again.
     const accepted = result.status === "completed" ? attempt.accepted?.decision : undefined;
@@ -76,14 +76,13 @@ export function leave(
 
 /** What the record says of an execution that ended as cancelled although its run was not. */
 function endedEarly(
-  { detours, steps }: Execution,
+  { execution: { detours, steps }, missed }: Attempt,
   { status }: StageResult<Json>,
 ): Pick<Extract<Left, { readonly kind: "left" }>, "interrupted" | "interruption"> {
   if (detours.left !== undefined) return { interrupted: true };
   const { interrupted } = detours;
-  return interrupted === undefined || status !== "cancelled" || steps.signal.aborted
-    ? {}
-    : { interruption: interrupted };
+  if (interrupted === undefined || status !== "cancelled" || steps.signal.aborted) return {};
+  return { interruption: missed.length === 0 ? interrupted : { ...interrupted, missed: [...missed] } };
 }
 
 /** A sibling has no routes, so it has failed when the handler of an interrupt leads elsewhere. */

@@ -6,7 +6,7 @@ import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.
 import { stepIds, stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import { fromRecordedStart, isDecision, isRecordedStart } from "../../machine/recorded-decision.ts";
-import type { Interrupted } from "../execution.ts";
+import type { Interrupted, MatchedInterrupt } from "../execution.ts";
 import type { LimitHit } from "../limits/limits.ts";
 import { type MissingAnswer, readPreconditionAnswer } from "./phases.ts";
 
@@ -141,9 +141,19 @@ function isLeft(value: Json): value is Left {
   if (field(value, "kind") === "retry") return hasText(value, "feedback");
   const next = field(value, "next") ?? null;
   const interruption = field(value, "interruption");
-  const isRead = interruption === undefined || (hasText(interruption, "by") && hasText(interruption, "reason"));
+  const isRead = interruption === undefined || isInterrupted(interruption);
   const isResult = isStageResult(field(value, "result")) && (next === null || isDecision(next));
   return field(value, "kind") === "left" && isResult && isRead;
+}
+
+function isInterrupted(value: Json): value is Interrupted {
+  const missed = field(value, "missed") ?? [];
+  return hasText(value, "by") && hasText(value, "reason") && Array.isArray(missed) && missed.every(isMatched);
+}
+
+function isMatched(value: Json): value is MatchedInterrupt {
+  const files = field(value, "files");
+  return hasText(value, "interrupt") && Array.isArray(files) && files.every((file: Json) => typeof file === "string");
 }
 
 export function isStageResult(value: Json | undefined): value is StageResult<Json> {

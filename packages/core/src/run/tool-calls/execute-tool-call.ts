@@ -11,8 +11,9 @@ import { limitsEdits } from "../../gate/usage.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
+import type { MatchedInterrupt } from "../execution.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
-import { type MatchedInterrupt, matchedInterrupts, watchedFiles } from "./interrupts.ts";
+import { matchedInterrupts, watchedFiles } from "./interrupts.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
@@ -33,7 +34,7 @@ export type ExecutedCall = {
   readonly bytes?: number;
 };
 /** The result before it is recorded, with the files that the call changed, as its tool reports them. */
-type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & { readonly changed?: readonly string[] };
+type RawResult = Omit<ExecutedCall, "ms" | "interrupts"> & Pick<ToolResult, "changed" | "changesUnknown">;
 
 /** An approved call, as its tool sees it. */
 export interface ApprovedCall {
@@ -125,9 +126,12 @@ export async function executeToolCall(
   const { clock } = deps;
   const startedAt = clock.now();
   let unwalled = false;
-  const finish = ({ changed, ...ran }: RawResult): ExecutedCall => {
-    const interrupts =
-      runnable.tool?.effect === "write" ? matchedInterrupts(of, runnable.subjects, ran.outcome, changed) : [];
+  const finish = ({ changed, changesUnknown, ...ran }: RawResult): ExecutedCall => {
+    const { subjects } = runnable;
+    const { outcome } = ran;
+    const writesNothing = isWalled(subjects) && call.reach.writes.length === 0;
+    const changes = { subjects, outcome, changed, isUnknown: changesUnknown === true, writesNothing };
+    const interrupts = runnable.tool?.effect === "read" ? [] : matchedInterrupts(of, changes);
     return {
       ...ran,
       ms: clock.now() - startedAt,
@@ -225,7 +229,7 @@ function raceAbortGrace(
 
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): RawResult {
-  const { ok, output, full, notes, facts, changed } = result;
+  const { ok, output, full, notes, facts, changed, changesUnknown } = result;
   for (const [index, part] of [output, full, notes, facts, changed].entries()) {
     const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
@@ -241,6 +245,7 @@ function checked(result: ToolResult, deps: RunDeps): RawResult {
     ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
     ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
     ...(changed !== undefined && isTexts(changed) ? { changed } : {}),
+    ...(changesUnknown === true ? { changesUnknown } : {}),
   };
 }
 

@@ -8,14 +8,12 @@ import { stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import { choiceText } from "../../machine/legal-events.ts";
 import type { MachineInput } from "../../machine/transition.ts";
-import type { Interrupt } from "../execution.ts";
+import type { Attempt } from "../attempt.ts";
+import type { Interrupt, MatchedInterrupt } from "../execution.ts";
 import type { HandledInterrupt } from "../executor.ts";
 import { decideInRun } from "../stage/decide-route.ts";
 import { decidesRoute } from "../stage/recorded-phases.ts";
 import type { ToolCallContext } from "./tool-call.ts";
-
-/** An interrupt that a call started, with the files that matched. A type, since it is recorded. */
-export type MatchedInterrupt = { readonly interrupt: string; readonly files: readonly string[] };
 
 type CallResult = "ok" | "error" | "abandoned" | "outcome_unknown" | "recovered";
 
@@ -44,31 +42,52 @@ export function watchedFiles(interrupts: readonly Interrupt[]): WatchedFiles {
 /** The interrupts that an executed call starts, in declared order. Those that are being handled are not started again. */
 export function matchedInterrupts(
   { attempt: { execution } }: ToolCallContext,
-  subjects: readonly Subject[],
-  outcome: CallResult,
-  changed: readonly string[] | undefined,
+  changes: CallChanges,
 ): readonly MatchedInterrupt[] {
   const { interrupts, view, deps } = execution;
   if (interrupts.length === 0) return [];
-  const files = changed ?? writtenPaths(subjects, outcome, deps.workspace.root);
+  const files = changes.changed ?? writtenPaths(changes, deps.workspace.root);
+  const isUnknown = mayHaveChangedAny(changes);
   const handled = new Set(view.suspended.map(({ interrupt }) => interrupt));
   return interrupts.flatMap(({ name, matches }) => {
-    const matching = handled.has(name) ? [] : files.filter((file) => matches(file));
-    return matching.length === 0 ? [] : [{ interrupt: name, files: matching.slice(0, MOST_FILES) }];
+    if (handled.has(name)) return [];
+    const matching = files.filter((file) => matches(file));
+    return matching.length === 0 && !isUnknown ? [] : [{ interrupt: name, files: matching.slice(0, MOST_FILES) }];
   });
 }
 
+/** What is known of the files that a call changed. */
+interface CallChanges {
+  readonly subjects: readonly Subject[];
+  readonly outcome: CallResult;
+  /** As its tool reports them. */
+  readonly changed: readonly string[] | undefined;
+  /** It may have changed others, as its tool reports. */
+  readonly isUnknown: boolean;
+  /** Its sandbox forbids it. */
+  readonly writesNothing: boolean;
+}
+
 /** What a call that does not report its changes may have changed: the paths that it was allowed to write. */
-function writtenPaths(subjects: readonly Subject[], outcome: CallResult, root: string): readonly string[] {
+function writtenPaths({ subjects, outcome }: CallChanges, root: string): readonly string[] {
   if (outcome === "error") return [];
   return subjects.flatMap((subject) =>
     subject.kind === "path" && subject.access === "write" ? (insideRoot(root, subject.real) ?? []) : [],
   );
 }
 
+/** Whether it is unknown which files changed: then every interrupt starts, since each could be about one of them. */
+function mayHaveChangedAny({ subjects, outcome, changed, isUnknown, writesNothing }: CallChanges): boolean {
+  if (writesNothing) return false;
+  if (isUnknown) return true;
+  // Nobody reports what a call changed that did not end here. Only one of files alone changes no others.
+  const hasNoReport = changed === undefined && (outcome === "abandoned" || outcome === "outcome_unknown");
+  return hasNoReport && !(subjects.length > 0 && subjects.every(({ kind }) => kind === "path"));
+}
+
 /** Runs the handler of an interrupt. Undefined if it did not return. `number` counts those of the attempt, from 0. */
 export async function handleInterrupt(
-  { attempt }: ToolCallContext,
+  { attempt }: { readonly attempt: Attempt },
   { interrupt, files }: MatchedInterrupt,
   number: number,
 ): Promise<HandledInterrupt | undefined> {

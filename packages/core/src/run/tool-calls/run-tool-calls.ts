@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import { SluiceError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
+import { isJsonObject, type Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import {
   type Authorization,
@@ -18,11 +18,12 @@ import { redactJson } from "../../journal/redaction.ts";
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import { eventWords } from "../event-words.ts";
+import type { MatchedInterrupt } from "../execution.ts";
 import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
-import { handleInterrupt, type MatchedInterrupt } from "./interrupts.ts";
+import { handleInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
 import { bytesOf, withinResultLimit } from "./result-limit.ts";
@@ -46,7 +47,7 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
   const notes: ToolCallContext["notes"] = {};
   const of: ToolCallContext = { attempt, policy: policyOf(attempt, entry, notes), notes, openRequests: new Set() };
   const ids = new Set<string>();
-  let interrupts = 0;
+  let interrupts = attempt.handled;
   // A new transcript: its model has made no call before.
   const { last, times } = NO_CALLS;
   attempt.used.calls = { ...attempt.used.calls, last, times };
@@ -64,8 +65,12 @@ export function createCalls(attempt: Attempt, entry: StageContext): Calls {
   /** Runs the handlers of the interrupts that a call started, in order. Returns those that returned. */
   const handle = async (matched: readonly MatchedInterrupt[]): Promise<readonly HandledInterrupt[]> => {
     const handled: HandledInterrupt[] = [];
-    for (const one of matched) {
-      if (isCancelled(of)) break;
+    for (const [index, one] of matched.entries()) {
+      if (isCancelled(of)) {
+        // A person interrupted the execution: what its call started waits for the next one.
+        attempt.missed.push(...matched.slice(index));
+        break;
+      }
       const end = await handleInterrupt(of, one, interrupts);
       interrupts += 1;
       if (end !== undefined) handled.push(end);
@@ -276,13 +281,19 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
     const { cause, output, stuck } = verdict;
     const { executionId, attempt } = call.scope;
     if (cause !== undefined) of.attempt.denied.push({ executionId, attempt, callId: id, tool, cause });
-    return { id, tool, ok: false, output, ...(stuck === true ? { stuck } : {}) };
+    return { id, tool, ok: false, output: inState(output, of), ...(stuck === true ? { stuck } : {}) };
   }
   if (ran === undefined) return notRun(call);
   // Not assigned, since a note may be named __proto__.
   for (const [key, value] of Object.entries(ran.notes ?? {}))
     Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
   return { id, tool, ok: ran.ok, output: ran.output };
+}
+
+/** What a model reads of a refusal names its state. The record, whose step names it, does not. */
+function inState(output: Json, { attempt }: ToolCallContext): Json {
+  if (!isJsonObject(output) || !("allowedTools" in output)) return output;
+  return { ...output, state: attempt.execution.stateId };
 }
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */

@@ -24,11 +24,12 @@ export async function acknowledgementOf(walk: Walk, end: MachineEnd): Promise<Ac
   if (countOf(state, orchestrator).visits === 0) return undefined;
   apply(state, { enter: { state: orchestrator, input: inputOf(end) } });
   const limit = new AbortController();
-  const abort = (reason: string): void => limit.abort(new SluiceError("Cancellation", "cancelled", reason));
   // A run that was cancelled before has its last word all the same; a cancel from now on ends it.
-  const onCancel = (): void => abort("cancelled");
+  const onCancel = (): void => limit.abort(new SluiceError("Cancellation", "run_cancelled", "cancelled"));
   if (!steps.signal.aborted) steps.signal.addEventListener("abort", onCancel, { once: true });
-  const disarm = deps.clock.after(LONGEST_MS, () => abort(`it took more than ${LONGEST_MS} ms`));
+  const disarm = deps.clock.after(LONGEST_MS, () =>
+    limit.abort(new SluiceError("Cancellation", "timeout", `it took more than ${LONGEST_MS} ms`)),
+  );
   try {
     const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
     const detours = { ...none, signal: limit.signal, take: noDetour };

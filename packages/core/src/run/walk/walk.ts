@@ -81,8 +81,8 @@ export async function executeEntered(walk: Walk, routed: boolean): Promise<Execu
     if (interrupted === undefined || result.status !== "cancelled") return ended;
     if (interrupted.now) await walk.steps.suspend();
     addTo(walk.account, ended);
-    const { by, reason } = interrupted;
-    const next = follow(walk.pipeline.spec, walk.state, { kind: "interrupted", result, by, reason }, undefined);
+    const { now: _here, ...input } = interrupted;
+    const next = follow(walk.pipeline.spec, walk.state, { kind: "interrupted", result, ...input }, undefined);
     apply(walk.state, next.patch);
   }
 }

@@ -70,7 +70,7 @@ function choiceSchema(offered: readonly RouteTarget[]): JsonObject {
   const alternatives = offered.map((target, index) => alternative(target, `/properties/choice/anyOf/${index}`));
   return {
     type: "object",
-    properties: { choice: { anyOf: alternatives } },
+    properties: { choice: { anyOf: alternatives, description: "The state that follows, with its input." } },
     required: ["choice"],
     additionalProperties: false,
   };
@@ -78,7 +78,7 @@ function choiceSchema(offered: readonly RouteTarget[]): JsonObject {
 
 function alternative({ state, inputSchema }: RouteTarget, at: string): JsonObject {
   const reason = { type: "string", description: "Why this state follows." };
-  const to = { type: "string", const: state };
+  const to = { type: "string", const: state, description: "The state." };
   const typed =
     inputSchema === undefined ? {} : { input: nestedSchema(inputSchema.jsonSchema, `${at}/properties/input`) };
   return {

@@ -10,8 +10,10 @@ import type {
   PipelineSpec,
   Schema,
   StateCommon,
+  StateSandbox,
   StateSpec,
 } from "@sluice/core";
+import { isScratchFolder } from "@sluice/core/gate";
 import {
   type CommonOptions,
   type CompiledTemplate,
@@ -24,6 +26,7 @@ import {
   readVariables,
   schemaAt,
   stateSpec,
+  statesWithin,
   toJsonValue,
 } from "@sluice/core/runtime";
 import { type Duration, durationText, parseDuration } from "../duration.ts";
@@ -61,9 +64,20 @@ export interface CommandOptions<A extends Record<string, AnyState>, P, I, O>
    * of a run of this pipeline has them. A run does not start without them.
    */
   readonly secrets?: readonly string[];
+  /**
+   * Runs the command in the session's sandbox, as a command of a stage would: for commands that run code which a model may have
+   * written. The workspace is read-only, but for `scratch`, unless `write` is set.
+   */
+  readonly sandbox?: CommandSandbox;
   /** The schema of `parsed`. Printed output that does not fit fails the state with code `schema`. */
   readonly output?: Schema<P>;
 }
+
+/** What a command in the sandbox may do. A type alias, since it is part of the fingerprint. */
+export type CommandSandbox = StateSandbox & {
+  /** Whether it may write to the workspace. Default: false. */
+  readonly write?: boolean;
+};
 
 /** The result of a command. Each stream has at most 16,000 characters; a file that `stdoutFile` names has all of them. */
 export type ScriptOutput<P = Json> = {
@@ -88,15 +102,28 @@ export interface CommandSpec {
   readonly timeoutMs: number;
   readonly successCodes: readonly number[];
   readonly secrets: readonly string[];
+  /** Without it, the command runs outside of the sandbox. */
+  readonly sandbox?: CommandSandbox;
   /** Checks what the command printed. */
   readonly parsed?: CompiledSchema<unknown>;
 }
 
 /** The options of a command with erased types. */
-export type CommandFields = Omit<CommonOptions, "env"> &
+export type CommandFields = Omit<CommonOptions, "env" | "sandbox"> &
   Pick<CommandOptions<Record<never, never>, unknown, unknown, unknown>, (typeof KEYS)[number]>;
 
-const KEYS = ["reads", "command", "stdin", "env", "cwd", "timeoutMs", "successCodes", "secrets", "output"] as const;
+const KEYS = [
+  "reads",
+  "command",
+  "stdin",
+  "env",
+  "cwd",
+  "timeoutMs",
+  "successCodes",
+  "secrets",
+  "sandbox",
+  "output",
+] as const;
 
 const DEFAULT_TIMEOUT_MS = 600_000;
 const LONGEST_TITLE = 80;
@@ -119,7 +146,7 @@ export function commandState<F extends CommandFields>(given: F, { kind, keys, ow
   const report = createReport();
   const { command, templates, parts } = readCommand(report, given);
   const { options, parts: ownParts } = own(report, command);
-  for (const key of ["allowedTools", "onCall", "sandbox"])
+  for (const key of ["allowedTools", "onCall"])
     if (key in given) report.add(key, "is for states that call tools; this one runs its command only");
   const mine: readonly string[] = [...KEYS, ...keys];
   const common = Object.fromEntries(Object.entries(given).filter(([key]) => !mine.includes(key)));
@@ -161,11 +188,13 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
   const cwd = readFolder(report, fields.cwd);
   const timeoutMs = durationAt(report, "timeoutMs", fields.timeoutMs) ?? DEFAULT_TIMEOUT_MS;
   const successCodes = exitCodesAt(report, "successCodes", fields.successCodes) ?? [0];
+  const sandbox = readSandbox(report, fields.sandbox);
   const parsed = fields.output === undefined ? undefined : schemaAt(report, "output", fields.output);
   return {
     command: {
       ...{ title, argv, env, cwd, timeoutMs, successCodes, secrets },
       ...(stdin === undefined ? {} : { stdin }),
+      ...(sandbox === undefined ? {} : { sandbox }),
       ...(parsed === undefined ? {} : { parsed }),
     },
     templates,
@@ -177,6 +206,7 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
       ...(stdin === undefined ? {} : { stdin: { data: dataOf(fields.stdin) } }),
       ...(cwd === "" ? {} : { cwd }),
       ...(secrets.length === 0 ? {} : { secrets: { data: [...secrets] } }),
+      ...(sandbox === undefined ? {} : { sandbox: { data: sandbox } }),
       ...(parsed === undefined ? {} : { out: parsed }),
     },
   };
@@ -211,6 +241,11 @@ function isCommandSpec(command: unknown): command is CommandSpec {
   return (
     isObject(command) && Array.isArray(command.argv) && Array.isArray(command.secrets) && command.env instanceof Map
   );
+}
+
+/** Whether a command of a pipeline, or of those that it may run, runs in the sandbox. */
+export function runsInSandbox(spec: PipelineSpec): boolean {
+  return statesWithin(spec).some(({ options }) => commandOf(options)?.sandbox !== undefined);
 }
 
 /** The secrets that commands of a pipeline declare, and of those that it may run, each with a state that declares it. */
@@ -348,6 +383,25 @@ function readFolder(report: Report, cwd: unknown): string {
   }
   report.add("cwd", "is a path, absolute or relative to the workspace");
   return "";
+}
+
+function readSandbox(report: Report, sandbox: unknown): CommandSandbox | undefined {
+  if (sandbox === undefined) return undefined;
+  if (!isObject(sandbox)) {
+    report.add("sandbox", 'is an object: {}, { write: true } or { scratch: ["coverage"] }');
+    return undefined;
+  }
+  const { network, scratch, write } = sandbox;
+  if (write !== undefined && typeof write !== "boolean") report.add("sandbox.write", "is true or false");
+  if (network !== undefined && typeof network !== "boolean") report.add("sandbox.network", "is true or false");
+  if (scratch !== undefined && !(Array.isArray(scratch) && scratch.every(isScratchFolder)))
+    report.add("sandbox.scratch", "is a list of folders of the workspace", '["coverage"]');
+  report.unknownKeys("sandbox", sandbox, ["network", "scratch", "write"]);
+  return {
+    ...(network === true ? { network } : {}),
+    ...(Array.isArray(scratch) ? { scratch: scratch.map(String) } : {}),
+    ...(write === true ? { write } : {}),
+  };
 }
 
 /** A duration in milliseconds; undefined if there is none. */

@@ -36,7 +36,7 @@ export function outcomeOf(
 ): ActOutcome {
   switch (end.kind) {
     case "cancelled":
-      return cancelledBy(signal);
+      return { ...cancelledBy(signal), partial: streamsOf(end) };
     case "limit":
       return failedWith(end.code, end.message, { limit: end.limit, ...streamsOf(end), ...more });
     case "broken":
@@ -62,9 +62,9 @@ export function streamsOf({ stdout, stderr, stdoutFile, stderrFile }: Streams): 
   };
 }
 
-export function cancelledBy(signal: AbortSignal): ActOutcome {
+export function cancelledBy(signal: AbortSignal) {
   const reason: unknown = signal.reason;
-  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" };
+  return { ...NONE, status: "cancelled", reason: reason instanceof Error ? reason.message : "cancelled" } as const;
 }
 
 /** The recorded result of `renderCommand`. */

@@ -13,8 +13,16 @@ import {
   type StepCall,
 } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "../../tools/bash/process.ts";
+import {
+  CALL_VARIABLE,
+  endSurvivors,
+  type ProcessEnd,
+  type ProcessOptions,
+  RUN_VARIABLE,
+  runProcess,
+} from "../../tools/bash/process.ts";
 import { systemCode } from "../../tools/files/results.ts";
+import type { SandboxedExit, SandboxPlan } from "../../tools/sandbox.ts";
 import { durationText } from "../duration.ts";
 import type { CommandSpec } from "./command.ts";
 import { collectStreams, cutStreams, NO_STREAMS, SHOWN, type Streams } from "./streams.ts";
@@ -24,6 +32,13 @@ export interface CommandWorld {
   readonly clock: Clock;
   /** The session's environment, which has the values of secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The name of the session's sandbox, once it is proven. */
+  wall(): string | undefined;
+  /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
+  walled(
+    program: ProcessOptions,
+    reach: Pick<SandboxPlan, "writes" | "scratch" | "network">,
+  ): Promise<SandboxedExit | undefined>;
 }
 
 /** A command with the values of a run, as recorded before it starts; or why these cannot be arguments. */
@@ -42,7 +57,7 @@ export type Cause =
   | "timeout"
   | "total" // the same, at the end of the whole poll
   | "exit" // its exit code, or a signal that ended it
-  | "output" // it printed too much
+  | "output" // it printed too much, or created files that other programs obey
   | "lost"; // the process that ran it died before it ended
 
 /** How a command ended. A type alias, since it is recorded. */
@@ -97,10 +112,18 @@ function stdinText(stdin: NonNullable<CommandSpec["stdin"]>, ctx: StageContext):
   return JSON.stringify(stdin === "input" ? (ctx.input ?? null) : ctx.upstream);
 }
 
-/** The event of a command that is about to start: what it executes may answer its own run, so answers then need proof. */
-export function startEvent({ executionId, ctx }: ActScope, { title }: CommandSpec): EventDraft {
-  const data = { command: title, wall: "none" };
-  return { type: "command.started", executionId, attempt: ctx.attempt, data };
+/**
+ * The events of a command that is about to start: whether one that belongs in a sandbox is in one. Otherwise, what it executes may
+ * answer its own run, so answers of other processes need a code from then on, also after a resume.
+ */
+export function startEvents(
+  { executionId, ctx }: ActScope,
+  { wall }: Pick<CommandWorld, "wall">,
+  { title, sandbox }: CommandSpec,
+): readonly EventDraft[] {
+  if (sandbox === undefined) return [];
+  const data = { command: title, wall: wall() ?? "none" };
+  return [{ type: "command.started", executionId, attempt: ctx.attempt, data }];
 }
 
 export interface CommandStart {
@@ -119,10 +142,11 @@ export interface CommandStart {
 /** Runs a command to its end, and stops everything that it started. Returns failures as values. */
 export async function runCommand(
   scope: ActScope,
-  { clock, env }: CommandWorld,
+  world: CommandWorld,
   start: CommandStart,
   signal: AbortSignal,
 ): Promise<CommandEnd> {
+  const { clock, env } = world;
   const { command, rendered, timeoutMs } = start;
   const { workspace, runId } = scope.ctx;
   const key = callKey(scope, start.step, scope.steps.incarnation);
@@ -141,10 +165,10 @@ export async function runCommand(
     return true;
   };
   const path = secrets.length === 0 ? {} : await foreignPath(scope.env, workspace);
-  let end: ProcessEnd;
+  let end: ProcessEnd & Partial<SandboxedExit>;
   try {
     end = await scope.deadline.timed(signal, (signal) =>
-      runProcess({
+      runIn(scope, world, command, {
         file,
         args,
         cwd,
@@ -167,7 +191,7 @@ export async function runCommand(
       }),
     );
   } catch (thrown) {
-    if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
+    if (!isSluiceError(thrown, "spawn_failed") && !isSluiceError(thrown, "sandbox_failed")) throw thrown;
     return broken("spawn", `${command.title}: ${thrown.message}`);
   }
   // A process may leave its group, but it keeps its environment.
@@ -186,6 +210,11 @@ export async function runCommand(
     );
   if (end.by !== "itself")
     return broken("output", `${command.title} printed more than 256 MB and was stopped`, await streams());
+  if (end.movedAway !== undefined && end.movedAway.length > 0) {
+    const moved = end.movedAway.map(({ path, to }) => `${path} -> ${to}`).join(", ");
+    const message = `${command.title} created files that a later git or Sluice command would obey; they were moved: ${moved}`;
+    return broken("output", message, await streams());
+  }
   if (end.exitCode === null)
     return broken("exit", `${command.title} was ended by ${end.killed ?? "a signal"}`, await streams());
   const { exitCode } = end;
@@ -198,6 +227,21 @@ export async function runCommand(
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
   return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+}
+
+/** Runs a program in the sandbox if its command belongs there. */
+async function runIn(
+  scope: ActScope,
+  { walled }: CommandWorld,
+  { sandbox }: CommandSpec,
+  program: ProcessOptions,
+): Promise<ProcessEnd & Partial<SandboxedExit>> {
+  if (sandbox === undefined) return await runProcess(program);
+  const { write = false, scratch = [], network = false } = sandbox;
+  const end = await walled(program, { writes: write ? [""] : [], scratch: write ? [] : scratch, network });
+  if (end !== undefined) return end;
+  scope.startsUnwalled();
+  return await runProcess(program);
 }
 
 /** What other states read of the parsed output. */

@@ -86,10 +86,21 @@ export async function reportingChanges(
   if (watched === undefined) return await act();
   const watch = await watchWorkspace(workspace, clock, signal, watched);
   const result = await act();
-  if (signal.aborted) return result;
-  const { files } = await watch.changes(signal);
+  const changes = signal.aborted ? undefined : await comparedWith(watch, signal);
+  if (changes === undefined) return { ...result, changed: [], changesUnknown: true };
+  const { files, complete } = changes;
   // Beside other calls, it is unknown which of them changed a file, so each of them counts.
-  return { ...result, changed: files.map(({ path }) => path) };
+  return { ...result, changed: files.map(({ path }) => path), ...(complete ? {} : { changesUnknown: true }) };
+}
+
+/** Undefined where the files cannot be compared: the call has already acted. */
+async function comparedWith(watch: WorkspaceWatch, signal: AbortSignal): Promise<WorkspaceChanges | undefined> {
+  try {
+    return await watch.changes(signal);
+  } catch (thrown) {
+    if (signal.aborted || isSluiceError(thrown)) return undefined;
+    throw thrown;
+  }
 }
 
 interface Survey {

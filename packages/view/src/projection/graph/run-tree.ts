@@ -1,7 +1,7 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { parseSiblingId } from "@sluice/core/runtime";
 import { consideredIn, refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
-import { type EventLine, parseExecutionId } from "../../words/describe-event.ts";
+import { changedFiles, type EventLine, isMessage, parseExecutionId } from "../../words/describe-event.ts";
 import { numberAt, textAt, textsAt } from "../../words/fields.ts";
 import type { ForkChild, Hop, RouteView } from "../../words/route-lines.ts";
 import type { ExecutionView, ForkView, InterruptView, PipelineView, RunView, StateView } from "../run-view.ts";
@@ -196,8 +196,10 @@ export class RunTree {
     this.#detours.started(event, from);
     const [to, interrupt] = [textAt(data, "to"), textAt(data, "interrupt")];
     const hop: Hop = { runId, from, choice: "interrupt", to: [to], event: interrupt };
-    const why = `interrupt ${interrupt}: ${textsAt(data, "files").join(", ")}`;
-    this.#addRoute({ ...NOT_LED, runId, executionId, at, outcome: "moved", hop, from, by: "a changed file", why });
+    const led = isMessage(data)
+      ? { by: "a message", why: "" }
+      : { by: "a changed file", why: `interrupt ${interrupt}: ${changedFiles(data)}` };
+    this.#addRoute({ ...NOT_LED, ...led, runId, executionId, at, outcome: "moved", hop, from });
   }
 
   /** An execution continues after its interrupt, or has ended. */
