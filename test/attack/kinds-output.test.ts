@@ -10,25 +10,26 @@ import { tempFolder } from "../support/tools.ts";
 
 // What a command prints, a person answers or a folder holds is data: it routes nothing, expands nothing and executes nothing.
 
-const print = (text: string): readonly string[] => node(`process.stdout.write(${JSON.stringify(text)})`);
+const print = (text: string): readonly string[] =>
+  node(`process.stdout.write(${JSON.stringify(text)})`.replaceAll("{{", "\\{{"));
 const Output = z.looseObject({ stdout: z.string(), parsed: z.json() });
 
 describe("what a script prints", () => {
   test.each<[string, string, Json]>([
-    ["the prototype of an object", '{"__proto__":{"polluted":1}}', { result: '{"__proto__":{"polluted":1}}' }],
-    ["a prototype deep inside", '{"a":[{"__proto__":{"polluted":1}}]}', { result: expect.any(String) }],
+    ["the prototype of an object", '{"__proto__":{"polluted":1}}', {}],
+    ["a prototype deep inside", '{"a":[{"__proto__":{"polluted":1}}]}', { a: [{}] }],
     ["a constructor", '{"constructor":{"prototype":{"polluted":1}}}', { constructor: { prototype: { polluted: 1 } } }],
     [
       "functions of objects",
       '{"toJSON":"x","toString":1,"then":{"a":1}}',
-      { toJSON: "x", toString: 1, then: { a: 1 } },
+      JSON.parse('{"toJSON":"x","toString":1,"then":{"a":1}}'),
     ],
     ["a number beyond all numbers", '{"n":1e999}', { result: '{"n":1e999}' }],
     ["a number with more digits than numbers have", '{"id":12345678901234567890}', { id: 12345678901234567000 }],
     ["the same key twice", '{"a":1,"a":2}', { a: 2 }],
     ["two documents", '{"a":1}{"a":2}', { result: '{"a":1}{"a":2}' }],
     ["a mark of byte order", '\ufeff{"a":1}', { a: 1 }],
-    ["half a character", '{"a":"\\ud800"}', { result: '{"a":"\\ud800"}' }],
+    ["half a character", '{"a":"\\ud800"}', { a: "\ud800" }],
     ["nothing but depth", `${'{"a":'.repeat(3_000)}1${"}".repeat(3_000)}`, { result: expect.stringMatching(/^\{"a"/) }],
   ])("never becomes more than data: %s", async (_, text, parsed) => {
     const { output } = await play(script({ command: print(text) }));
@@ -110,7 +111,7 @@ describe("what a script prints", () => {
         second: () => to("agent"),
         agent: () => to("ask"),
         ask: () => to("third"),
-        third: (_result, ctx) => done(json(ctx.upstream)),
+        third: ({ output }, ctx) => done(json({ ...ctx.upstream, third: output })),
       },
     });
     const model = talker(() => ({ calls: [{ tool: "submit", input: {} }] }));
