@@ -5,7 +5,7 @@ import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
 import { jsonFault, type SecretFilter } from "@sluice/core/runtime";
-import { LiveText } from "../../agent/live-text.ts";
+import { LiveText } from "../../secrets/live-text.ts";
 import { headTail, systemCode } from "../../tools/files/results.ts";
 
 /** Characters of a stream that an output has. */
