@@ -111,7 +111,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     if (held.sandbox.wall === undefined && !held.sandbox.isLost) return undefined;
     return await held.sandbox.run(program, held.planFor(reach, serverPlan().readOnly));
   };
-  const kinds = kindExecutors({ clock, env, walled });
+  const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
   const executors = new Map<string, StateExecutor>(
     [...modelExecutors(modelFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
       one.kind,

@@ -3,7 +3,15 @@
 import { hash } from "node:crypto";
 import { realpath, stat } from "node:fs/promises";
 import { delimiter, isAbsolute, resolve, sep } from "node:path";
-import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
+import {
+  type ActScope,
+  type Clock,
+  type EventDraft,
+  isSluiceError,
+  type Json,
+  type StageContext,
+  type StepCall,
+} from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import {
   CALL_VARIABLE,
@@ -24,6 +32,8 @@ export interface CommandWorld {
   readonly clock: Clock;
   /** The session's environment, which has the values of secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The name of the session's sandbox, once it is proven. */
+  wall(): string | undefined;
   /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
   walled(
     program: ProcessOptions,
@@ -104,6 +114,20 @@ function stdinText(stdin: NonNullable<CommandSpec["stdin"]>, ctx: StageContext):
   return JSON.stringify(stdin === "input" ? (ctx.input ?? null) : ctx.upstream);
 }
 
+/**
+ * The events of a command that is about to start: whether one that belongs in a sandbox is in one. Otherwise, what it executes may
+ * answer its own run, so answers of other processes need a code from then on, also after a resume.
+ */
+export function startEvents(
+  { executionId, ctx }: ActScope,
+  { wall }: Pick<CommandWorld, "wall">,
+  { title, sandbox }: CommandSpec,
+): readonly EventDraft[] {
+  if (sandbox === undefined) return [];
+  const data = { command: title, wall: wall() ?? "none" };
+  return [{ type: "command.started", executionId, attempt: ctx.attempt, data }];
+}
+
 export interface CommandStart {
   readonly command: CommandSpec;
   readonly rendered: Exclude<RenderedCommand, { readonly fault: string }>;
@@ -142,7 +166,7 @@ export async function runCommand(
       `${unknown} is no secret of this run: the pipeline that declares it was not known at its start`,
     );
   const [file = "", ...args] = rendered.argv;
-  const collected = collectStreams();
+  const collected = collectStreams(scope.secrets);
   const secrets = command.secrets.map((name) => [name, env[name] ?? ""] as const);
   const take = (stream: "stdout" | "stderr") => (text: string) => {
     collected[stream].push(text);
@@ -181,8 +205,8 @@ export async function runCommand(
   // A process may leave its group, but it keeps its environment.
   await endSurvivors(key, clock);
   const texts = {
-    stdout: scope.secrets.text(collected.stdout.text().trim()),
-    stderr: scope.secrets.text(collected.stderr.text().trim()),
+    stdout: collected.stdout.text().trim(),
+    stderr: collected.stderr.text().trim(),
   };
   const streams = async (): Promise<Streams> => await cutStreams(scope, texts, start.step);
   if (end.by === "abort") return aborted(scope, clock, await streams());
