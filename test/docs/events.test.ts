@@ -15,7 +15,7 @@ import {
   to,
 } from "@sluice/core";
 import { eventSchema } from "@sluice/core/schemas";
-import { createSession, type Session, scriptedModel, sendMessage } from "@sluice/stages";
+import { createSession, type Session, scriptedModel, sendMessage, timer } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { tempFolder } from "../support/tools.ts";
@@ -154,7 +154,18 @@ test("every event of runs in which everything happens fits the exported schemas,
   const moved = await mover.run(moving, { task: "move" });
   expect(moved.status).toBe("completed");
 
+  const naps = pipeline({
+    id: "naps",
+    input,
+    stages: { nap: timer({ for: 1 }) },
+    initial: "nap",
+    next: { nap: () => done("rested") },
+  });
+  const napped = await mover.run(naps, { task: "rest" });
+  expect(napped.status).toBe("completed");
+
   const events = [
+    ...(await eventsOf(mover, napped.runId)),
     ...(await eventsOf(mover, moved.runId)),
     ...(await eventsOf(attended, full.runId)),
     ...(await eventsOf(attended, forked.runId)),

@@ -24,6 +24,7 @@ import {
   work,
   workExecutor,
 } from "../../support/run-kit.ts";
+import { isAlive } from "../../support/survivors.ts";
 import { talker } from "../../support/talker.ts";
 
 /** A state that sleeps once until a time, and says that it has slept. */
@@ -251,14 +252,6 @@ fact(
       const text = existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").trim() : "";
       return text === "" ? 0 : Number(text);
     };
-    const isGone = (pid: number): boolean => {
-      try {
-        process.kill(pid, 0);
-        return false;
-      } catch {
-        return true;
-      }
-    };
     const shells = pipeline({
       id: "shells",
       input,
@@ -286,11 +279,11 @@ fact(
     const run = live.start(shells, task);
     await eventually(() => running("pid-1") > 0);
     await run.interrupt("enough");
-    expect(isGone(running("pid-1"))).toBe(true);
+    expect(isAlive(running("pid-1"))).toBe(false);
     void live.resume(shells, run.runId);
     await eventually(() => running("pid-2") > 0);
     await live.close();
-    expect(isGone(running("pid-2"))).toBe(true);
+    expect(isAlive(running("pid-2"))).toBe(false);
   },
 );
 

@@ -156,7 +156,7 @@ export class ProgramRunner implements StepRunner {
           ...(signal === undefined ? {} : { arrived: hears }),
         });
         if (heard) return "signal";
-        return control.cancelled === undefined ? "time" : "cancelled";
+        return (control.cancelled ?? control.interrupted) === undefined ? "time" : "cancelled";
       },
       events: ended,
       hand: (by) => by,

@@ -16,6 +16,8 @@ import { ABORT_GRACE_MS } from "../limits/limits.ts";
 import { matchedInterrupts, watchedFiles } from "./interrupts.ts";
 import type { ToolCallContext } from "./tool-call.ts";
 
+/** How long an interrupted call may take to end, such as to end its processes, in milliseconds. */
+const INTERRUPT_GRACE_MS = 5_000;
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
 const LONGEST_OUTPUT = 100_000;
 
@@ -220,7 +222,7 @@ function raceAbortGrace(
     const onAbort = (): void => {
       // Held from the abort on, because a run that stops in this process releases its lock immediately.
       hold(work);
-      disarm = deps.clock.after(ABORT_GRACE_MS, () => resolve(undefined));
+      disarm = deps.clock.after(graceOf(signal), () => resolve(undefined));
     };
     signal.addEventListener("abort", onAbort, { once: true });
     const disposed = work.finally(() => {
@@ -229,6 +231,11 @@ function raceAbortGrace(
     });
     disposed.then(resolve, reject);
   });
+}
+
+/** After an interruption the run continues, so that what the call started has to be gone before. A cancel has to be quick. */
+function graceOf({ reason }: AbortSignal): number {
+  return isSluiceError(reason, "interrupted") ? INTERRUPT_GRACE_MS : ABORT_GRACE_MS;
 }
 
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
