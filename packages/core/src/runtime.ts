@@ -14,7 +14,8 @@ export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "
 export { readPathScope } from "./definition/patterns/path-scope.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
 export { checkLimits, isVariable, readVariables } from "./definition/state-rules.ts";
-export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS } from "./definition/template.ts";
+export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
+export { denialIn } from "./gate/denial.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
 export { decodeValue } from "./journal/record.ts";
