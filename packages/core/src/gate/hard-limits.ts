@@ -60,14 +60,16 @@ function isProtectedName(name: string): boolean {
 
 /** The command's name, its file, or its package with or without a version. */
 const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/(?:cli|tui)(?:@.*)?$/;
-const VERB = /^(?:answer|cancel|resume|prune|export|replay|fork|--trust|--adopt-store|--answers)$/;
+const VERB =
+  /^(?:answer|cancel|resume|wake|serve|message|interrupt|prune|export|replay|fork|--trust|--adopt-store|--answers)$/;
 /** Options whose value is a program, as in `npx -c` and `node -e`. */
 const PROGRAM_OPTION = /^(?:-[cepS]|--(?:call|eval|print|split-string))$/;
 const OUR_NAME = /\bsluice\b/;
-const VERB_BEHIND = /\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
+const VERB_BEHIND =
+  /\b(?:answer|cancel|resume|wake|serve|message|interrupt|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
 
 const STEERING =
-  "only people may run sluice answer, cancel, resume, prune, export, replay and fork, or pass --trust and --adopt-store: a run cannot approve or control runs";
+  "only people may run sluice answer, cancel, resume, wake, serve, message, interrupt, prune, export, replay and fork, or pass --trust and --adopt-store: a run cannot approve or control runs";
 
 /** Whether program text may call such a command. `export` counts only in the same command, since shells and modules have their own. */
 function callsUs(program: string): boolean {
