@@ -280,6 +280,8 @@ const data = {
   "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
+  /** The state is about to start a command that belongs in a sandbox; `wall` names that sandbox, or is `none`. */
+  "command.started": z.looseObject({ command: z.string(), wall: z.string() }),
   "sleep.started": z.looseObject({ until: z.number(), sleeps: z.number() }),
   "sleep.ended": z.looseObject({ by: z.enum(["time", "message", "cancelled"]) }),
   "interrupt.returned": z.looseObject({ interrupt: z.string(), by: z.string() }),

@@ -42,6 +42,7 @@ export const EVENT_TYPES = [
   "context.changed",
   "fanOut.started",
   "fanOut.joined",
+  "command.started",
   "sleep.started",
   "sleep.ended",
   "limit.near",

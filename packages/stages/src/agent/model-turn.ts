@@ -5,10 +5,10 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
+import { cutText, LiveText } from "../secrets/live-text.ts";
 import type { AgentSpec } from "./agent-spec.ts";
 import { type CallUsage, maxOutput, NO_USAGE, readReservation, spentOn, spentOnFailure } from "./budget.ts";
 import type { Completion } from "./completion/completion.ts";
-import { cutText, LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, NO_MESSAGES, readMessages, takesMessages } from "./messages.ts";
 import type { ModelCaller, ModelOutcome, ModelPlace, ModelRequest } from "./model-call.ts";
 import {

@@ -138,7 +138,7 @@ export function recordedAnswers(
 }
 
 /** Records with an event that `startedUnsandboxed` reads; parsing all others took half of the time that a long run needs to resume. */
-const TELLS_WALL = /"type":"(?:run\.(?:started|resumed)|call\.(?:started|finished))"/;
+const TELLS_WALL = /"type":"(?:run\.(?:started|resumed)|call\.(?:started|finished)|command\.started)"/;
 
 /** Resuming or forking may use a stricter sandbox mode, never a weaker one. Throws Validation `sandbox_lowered`. */
 export function refuseLowerSandbox(

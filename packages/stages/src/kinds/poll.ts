@@ -17,6 +17,7 @@ import {
   type CommandWorld,
   renderCommand,
   runCommand,
+  startEvents,
   wasLost,
 } from "./commands/run-command.ts";
 import { NO_STREAMS, parsedObject, type Streams } from "./commands/streams.ts";
@@ -163,7 +164,7 @@ function attemptsOf(
       const end = await runCommand(scope, world, start, signal);
       return isLast && end.kind === "broken" && end.cause === "timeout" ? { ...end, cause: "total" } : end;
     };
-    return scope.steps.run(step, run, { open: { events: [] } });
+    return scope.steps.run(step, run, { open: { events: startEvents(scope, world, command) } });
   };
 }
 

@@ -8,7 +8,14 @@ import {
   type ScriptOutput,
 } from "./commands/command.ts";
 import { failedBefore, outcomeOf, renderedIn } from "./commands/outcome.ts";
-import { type CommandWorld, lostCommand, renderCommand, runCommand, wasLost } from "./commands/run-command.ts";
+import {
+  type CommandWorld,
+  lostCommand,
+  renderCommand,
+  runCommand,
+  startEvents,
+  wasLost,
+} from "./commands/run-command.ts";
 import { parsedOutput } from "./commands/streams.ts";
 
 /** The kind of states that run a command. */
@@ -69,7 +76,7 @@ export function scriptExecutor(world: CommandWorld): StateExecutor {
           const start = { command, rendered, step: STEP, timeoutMs, parse: parsedOutput, counts: () => true };
           return await runCommand(scope, world, start, signal);
         },
-        { open: { events: [] }, graceMs: mayRepeat ? 0 : GRACE_MS },
+        { open: { events: startEvents(scope, world, command) }, graceMs: mayRepeat ? 0 : GRACE_MS },
       );
       return outcomeOf(SCRIPT, command, end, scope);
     },

@@ -127,7 +127,7 @@ function replayDeps(
   const tools = replayTools(own, namesIn(data.tools), recorded);
   const clock = replayClock(options.clock ?? systemClock, at);
   const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
-  const kinds = kindExecutors({ clock, env: {}, walled: async () => undefined });
+  const kinds = kindExecutors({ clock, env: {}, walled: async () => undefined, wall: () => undefined });
   const executors = new Map<string, StateExecutor>(
     [...models, ...kinds, ...(options.executors ?? [])].map((one) => [one.kind, one]),
   );

@@ -241,6 +241,8 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
       );
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
+    case "command.started":
+      return detail("command", text("command"));
     case "sleep.started":
       return words("sleeps", sleepWords(data, at));
     case "sleep.ended":

@@ -129,8 +129,8 @@ function needsCode(rule: AnswerRule): boolean {
 export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
   for (const { type, runId, data } of events) {
-    // Recorded by the gate before the call, or by the tool while it ran.
-    if (type === "call.started" && data.wall === "none") return true;
+    // Recorded by the gate before the call, by a kind before its command, or by the tool while it ran.
+    if ((type === "call.started" || type === "command.started") && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
     const servers = field(data.sandbox, "unsandboxedServers");

@@ -10,6 +10,7 @@ import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
+import type { AnswerRule } from "../requests/answer.ts";
 import { askPerson } from "../requests/ask-person.ts";
 import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
 import { checkedOutput, readOutcome } from "./check-outcome.ts";
@@ -162,7 +163,9 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     steps: {
       incarnation: journal.incarnation,
       run: (stepId, fn, options) =>
-        step(stepId, () => journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options))),
+        step(stepId, () =>
+          journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options, execution.deps.answers)),
+        ),
       now: (stepId) => step(stepId, () => journal.now(stepId)),
       sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
       emit: (channel, chunk) => journal.emit(channel, chunk),
@@ -278,17 +281,26 @@ class KindCall implements StepCall {
   }
 }
 
-function openOfKind<T extends Json>(options: StepOptions<T> | undefined): StepOptions<T> | undefined {
+function openOfKind<T extends Json>(
+  options: StepOptions<T> | undefined,
+  answers: Pick<AnswerRule, "startsUnwalled">,
+): StepOptions<T> | undefined {
   const open = options?.open;
-  return open === undefined ? options : { ...options, open: { ...open, events: open.events.map(eventOfKind) } };
+  if (open === undefined) return options;
+  const events = open.events.map(eventOfKind);
+  // What the command starts could answer requests of its own run.
+  if (events.some(({ type, data }) => type === "command.started" && data.wall === "none")) answers.startsUnwalled();
+  return { ...options, open: { ...open, events } };
 }
 
 /**
- * Only the run opens and closes requests: a person would be shown what a kind says of a call, and the gate would take the answer.
- * Copied, since the kind still holds the draft.
+ * Only the run says what became of it: a person would be shown what a kind says of a call, the gate would take the answer, and a
+ * resumed run would count a process or a sleep that never was. Copied, since the kind still holds the draft.
  */
+const OF_THE_RUN =
+  /^(?:run|stage|attempt|call|grant|request|fanOut|sleep|interrupt|execution|context|hook)\.|^route\.decided$/;
 function eventOfKind<D extends { readonly type: EventType; readonly data: JsonObject }>(draft: D): D {
   const own = { ...draft };
-  if (!/^(?:grant|request)\./.test(own.type)) return own;
-  throw new SluiceError("Validation", "event_unknown", `${own.type} is an event of the permission gate`);
+  if (!OF_THE_RUN.test(own.type)) return own;
+  throw new SluiceError("Validation", "event_unknown", `${own.type} is an event that only the run writes`);
 }

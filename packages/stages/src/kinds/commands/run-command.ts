@@ -3,7 +3,15 @@
 import { hash } from "node:crypto";
 import { realpath, stat } from "node:fs/promises";
 import { delimiter, isAbsolute, resolve, sep } from "node:path";
-import { type ActScope, type Clock, isSluiceError, type Json, type StageContext, type StepCall } from "@sluice/core";
+import {
+  type ActScope,
+  type Clock,
+  type EventDraft,
+  isSluiceError,
+  type Json,
+  type StageContext,
+  type StepCall,
+} from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import {
   CALL_VARIABLE,
@@ -24,6 +32,8 @@ export interface CommandWorld {
   readonly clock: Clock;
   /** The session's environment, which has the values of secrets. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The name of the session's sandbox, once it is proven. */
+  wall(): string | undefined;
   /** Runs a program in the session's sandbox. Undefined if it has none; then nothing has run. */
   walled(
     program: ProcessOptions,
@@ -67,6 +77,8 @@ export type CommandEnd = { readonly endedAt: number } & (
 
 /** Limits on what a command prints. It has as much memory as the system gives it. */
 const LIMITS = { outputBytes: 256 * 1024 * 1024 };
+/** The codes of commands that could not be started. */
+const NOT_STARTED: ReadonlySet<string> = new Set(["spawn_failed", "sandbox_failed", "sandbox_missing"]);
 /** Characters of `parsed` that states read without a schema, and with one. */
 const LONGEST_PARSED = 200_000;
 
@@ -102,6 +114,20 @@ function stdinText(stdin: NonNullable<CommandSpec["stdin"]>, ctx: StageContext):
   return JSON.stringify(stdin === "input" ? (ctx.input ?? null) : ctx.upstream);
 }
 
+/**
+ * The events of a command that is about to start: whether one that belongs in a sandbox is in one. Otherwise, what it executes may
+ * answer its own run, so answers of other processes need a code from then on, also after a resume.
+ */
+export function startEvents(
+  { executionId, ctx }: ActScope,
+  { wall }: Pick<CommandWorld, "wall">,
+  { title, sandbox }: CommandSpec,
+): readonly EventDraft[] {
+  if (sandbox === undefined) return [];
+  const data = { command: title, wall: wall() ?? "none" };
+  return [{ type: "command.started", executionId, attempt: ctx.attempt, data }];
+}
+
 export interface CommandStart {
   readonly command: CommandSpec;
   readonly rendered: Exclude<RenderedCommand, { readonly fault: string }>;
@@ -133,8 +159,14 @@ export async function runCommand(
   });
   const missing = await folderFault(cwd);
   if (missing !== undefined) return broken("spawn", `the working directory ${cwd} ${missing}`);
+  const unknown = command.secrets.find((name) => !isSecretOf(scope, name, env[name]));
+  if (unknown !== undefined)
+    return broken(
+      "input",
+      `${unknown} is no secret of this run: the pipeline that declares it was not known at its start`,
+    );
   const [file = "", ...args] = rendered.argv;
-  const collected = collectStreams();
+  const collected = collectStreams(scope.secrets);
   const secrets = command.secrets.map((name) => [name, env[name] ?? ""] as const);
   const take = (stream: "stdout" | "stderr") => (text: string) => {
     collected[stream].push(text);
@@ -167,14 +199,14 @@ export async function runCommand(
       }),
     );
   } catch (thrown) {
-    if (!isSluiceError(thrown, "spawn_failed") && !isSluiceError(thrown, "sandbox_failed")) throw thrown;
+    if (!isSluiceError(thrown) || !NOT_STARTED.has(thrown.code)) throw thrown;
     return broken("spawn", `${command.title}: ${thrown.message}`);
   }
   // A process may leave its group, but it keeps its environment.
   await endSurvivors(key, clock);
   const texts = {
-    stdout: scope.secrets.text(collected.stdout.text().trim()),
-    stderr: scope.secrets.text(collected.stderr.text().trim()),
+    stdout: collected.stdout.text().trim(),
+    stderr: collected.stderr.text().trim(),
   };
   const streams = async (): Promise<Streams> => await cutStreams(scope, texts, start.step);
   if (end.by === "abort") return aborted(scope, clock, await streams());
@@ -203,6 +235,12 @@ export async function runCommand(
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
   return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+}
+
+/** Whether a run masks the value of a secret and keeps it from all other processes. */
+function isSecretOf({ secrets, env }: ActScope, name: string, value = ""): boolean {
+  const text = value.trim();
+  return !(name in env) && secrets.text(text) !== text;
 }
 
 /** Runs a program in the sandbox if its command belongs there. */

@@ -4,7 +4,8 @@ import { constants } from "node:fs";
 import { mkdir, open, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
-import { jsonFault } from "@sluice/core/runtime";
+import { jsonFault, type SecretFilter } from "@sluice/core/runtime";
+import { LiveText } from "../../secrets/live-text.ts";
 import { headTail, systemCode } from "../../tools/files/results.ts";
 
 /** Characters of a stream that an output has. */
@@ -25,9 +26,22 @@ export type Streams = {
 };
 export const NO_STREAMS: Streams = { stdout: "", stderr: "" };
 
-/** Collects both streams of a command. */
-export function collectStreams() {
-  return { stdout: headTail(KEPT_HALF), stderr: headTail(KEPT_HALF) };
+/** Collects both streams of a command without its secrets: they are masked before anything is cut, which could halve one. */
+export function collectStreams(secrets: SecretFilter) {
+  return { stdout: collectStream(secrets), stderr: collectStream(secrets) };
+}
+
+function collectStream(secrets: SecretFilter) {
+  const kept = headTail(KEPT_HALF);
+  const masked = new LiveText(secrets, (text) => kept.push(text));
+  return {
+    push: (text: string): void => masked.push(text),
+    /** What was printed, up to the limit. Nothing more may be pushed. */
+    text: (): string => {
+      masked.end();
+      return kept.text();
+    },
+  };
 }
 
 /** Both streams, each cut to what states read. All of a stream that is cut is in a file. */
@@ -61,7 +75,7 @@ async function cutStream(
 }
 
 /** The head and the tail of a text that is longer than an output may be. */
-export function cut(text: string, note: string): string {
+function cut(text: string, note: string): string {
   const head = text.slice(0, HEAD);
   const tail = text.slice(HEAD - SHOWN);
   return `${head}\n… [${text.length - SHOWN} characters omitted; ${note}] …\n${tail}`.toWellFormed();
