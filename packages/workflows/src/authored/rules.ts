@@ -1,5 +1,6 @@
 // What a document may not say that a model wrote, although a file may.
 
+import { isDeepStrictEqual } from "node:util";
 import { durationText, parseDuration } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_WORDS, textsOfKind } from "../kinds/compile.ts";
@@ -127,6 +128,9 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
   }
 }
 
+/** What the command of a model may do in the sandbox, in which it always is. */
+export const AUTHORED_SANDBOX = { write: true } as const;
+
 /** What the command of a model may have. What decides where it runs and which code it loads is not its. */
 const COMMAND_FIELDS: ReadonlySet<string> = new Set([
   "command",
@@ -147,7 +151,9 @@ function commandFindings(
 ): readonly Finding[] {
   const { command = [] } = given.fields;
   const found = Object.keys(given.fields).flatMap((field): readonly Finding[] =>
-    COMMAND_FIELDS.has(field) ? [] : [error("authored-command", [...path, field], `${quoted(field)} ${FORBIDDEN}.`)],
+    COMMAND_FIELDS.has(field) || (field === "sandbox" && isDeepStrictEqual(given.fields.sandbox, AUTHORED_SANDBOX))
+      ? []
+      : [error("authored-command", [...path, field], `${quoted(field)} ${FORBIDDEN}.`)],
   );
   const at = [...path, "command"];
   if (!commands.some((words) => words.every((word, index) => command[index] === word)))
