@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { eventsOf } from "../../packages/view/src/words/run-events.ts";
-import { desk } from "../support/command.ts";
+import { desk, finishes, PIPELINES } from "../support/command.ts";
 
 const PLANNED = { summary: "One line.", steps: ["change a.txt"], files: ["a.txt"], risks: [] };
 const CHANGED = { summary: "Done.", changes: [], deviations: [] };
@@ -33,7 +33,8 @@ test("a run that is begun in the app writes the same events as a headless one pr
   await engine.close();
 
   const { stdout } = await place.sluice([
-    ...["run", "codeReview", "mend a.txt", "--model", model],
+    // Requests of the app's runs stay open.
+    ...["run", "codeReview", "mend a.txt", "--model", model, "--wait"],
     ...["--output-format", "stream-json", "--store", join(place.folder, "other")],
   ]);
   const printed = stdout
@@ -54,6 +55,19 @@ test("a run that is begun in the app writes the same events as a headless one pr
 });
 /** What differs between two runs of the same. */
 const TIMES: ReadonlySet<string> = new Set(["ms", "elapsedMs", "runMs", "incarnation"]);
+
+test("a run that is begun in the app may start in another state, with an input as the command takes it", async () => {
+  const place = desk();
+  const { engine } = engineIn(place.folder, { model: place.script({ second: [finishes("end")] }) });
+  const from = { state: "second", input: ["why=because", "times:=2"] };
+  const run = await engine.start(`${PIPELINES}#writing`, "x", from);
+  expect(await run.handle).toMatchObject({ status: "completed", stages: [{ executionId: "second#1" }] });
+  const [started] = await eventsOf(run.host, run.runId);
+  expect(started?.data.from).toEqual({ state: "second", input: { why: "because", times: 2 } });
+  await expect(engine.start(`${PIPELINES}#writing`, "x", { state: "third", input: [] })).rejects.toMatchObject({
+    code: "start_invalid",
+  });
+});
 
 test("a run is found by what only its id begins with, and what fits none or several says so", async () => {
   const place = desk();

@@ -1,9 +1,12 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
+import { FrameThrottle } from "../../packages/tui/src/app/frame-throttle.ts";
 import { Outbox } from "../../packages/tui/src/app/outbox.ts";
+import { widthOf } from "../../packages/view/src/text/width.ts";
 import { appOverRun } from "../support/app-over-run.ts";
 import type { Desk } from "../support/command.ts";
 import { printed, textAt } from "../support/command.ts";
+import { handClock } from "../support/hand-clock.ts";
 import { sends } from "../support/workflow-desk.ts";
 
 // A run that sleeps, in the app.
@@ -46,9 +49,41 @@ test("a run that sleeps without a process says when it wakes and what wakes it, 
   app.submit("please be brief");
   await saidSo("sent; an agent reads it before its next turn, once the run continues; /resume continues it");
   expect(frame()).toContain("❯ not read yet: please be brief");
+  for (const text of ["one", "two\u001b[2J\u202e", "three ".repeat(500)]) app.submit(text);
+  await until(() => app.state().sent.length === 4);
+  expect(frame()).toContain("… and 2 older messages");
+  for (const [width, height] of [
+    [200, 24],
+    [40, 10],
+    [20, 5],
+    [9, 3],
+  ] as const) {
+    app.resize({ width, height });
+    expect(surface.rows().length).toBeLessThan(height);
+    for (const row of surface.rows())
+      expect(widthOf([{ text: stripVTControlCharacters(row) }])).toBeLessThanOrEqual(width);
+  }
+  app.resize({ width: 200, height: 24 });
   app.submit(`/cancel ${runId}`);
   await saidSo("the run ended before a model read your message: please be brief");
   expect(app.state().sent).toEqual([]);
+});
+
+test("frames are drawn once a second while a time passes in them, and not otherwise", () => {
+  const clock = handClock();
+  let isTicking = true;
+  let frames = 0;
+  const throttle = new FrameThrottle(clock, () => isTicking);
+  throttle.subscribe(() => {
+    frames += 1;
+  });
+  throttle.now();
+  for (let times = 0; times < 50; times += 1) clock.turn(100);
+  expect(frames).toBe(6);
+  isTicking = false;
+  for (let times = 0; times < 50; times += 1) clock.turn(100);
+  expect(frames).toBe(7);
+  throttle.close();
 });
 
 test("a message is settled by the turn that read it, also if its text was masked on the way", () => {

@@ -1,20 +1,24 @@
-import type { JsonObject, SluiceEvent } from "@sluice/core";
+import { done, type JsonObject, pipeline, type SluiceEvent } from "@sluice/core";
+import { subPipeline, timer } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { bodyLines } from "../../packages/tui/src/cards/body.ts";
 import { bodyWidth, cardLines } from "../../packages/tui/src/cards/card.ts";
 import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import { timeline } from "../../packages/tui/src/run/timeline.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
-import type { RunView } from "../../packages/view/src/projection/run-view.ts";
+import type { RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { workedMs } from "../../packages/view/src/words/symbols.ts";
 import { deskOf } from "../support/desk.ts";
+import { handClock } from "../support/hand-clock.ts";
 import { beginDelivery, playDelivery } from "../support/kinds-run.ts";
 import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
 import { pageOf, reportOf, soundPage } from "../support/report-kit.ts";
-import { eventsOf, eventually } from "../support/run-kit.ts";
+import { eventsOf, eventually, noModel, session } from "../support/run-kit.ts";
 import { plain, readRecords, textOf, viewOf } from "../support/run-views.ts";
 
 // What a run shows of its commands, its sleeps, its questions and the choices of its router.
@@ -30,8 +34,8 @@ test("a state that sleeps says when it wakes, and its run sleeps with it", async
   const first = await run.asleep("ready#1");
   expect(first).toMatchObject({ status: "sleeping", wakeAt: 31_000 });
   expect(first.executions[1]).toMatchObject({ status: "sleeping", sleeps: 1, nextWakeAt: 31_000 });
-  expect(rail(first, 1_000)).toContain("☾ ready sleeping · wakes in 30s");
-  expect(rail(first, 30_001)).toContain("☾ ready sleeping · wakes in 1s");
+  expect(rail(first, 1_000)).toContain("☾ ready sleeping · attempt 1, exit 1 · wakes in 30s");
+  expect(rail(first, 30_001)).toContain("☾ ready sleeping · attempt 1, exit 1 · wakes in 1s");
   run.clock.turn(30_000);
   expect((await run.asleep("ready#1", 2)).executions[1]).toMatchObject({ sleeps: 2, nextWakeAt: 61_000 });
   await run.live.close();
@@ -90,7 +94,10 @@ test("a question with a deadline counts down on the rail and on its card", async
   await run.asleep("soak#1");
   run.clock.turn(86_400_000);
   let view = await run.view();
-  await eventually(async () => (view = await run.view()).requests.length > 0, "the question");
+  await eventually(async () => {
+    view = await run.view();
+    return view.requests.length > 0;
+  }, "the question");
   const now = run.clock.now();
   expect(view.status).toBe("waiting");
   expect(rail(view, now)).toContain("◆ approve waiting for you · 3h00m left · 0s");
@@ -194,6 +201,40 @@ test("a run that is suspended while it sleeps says when it wakes, and wakes late
   await again;
 });
 
+test("a state that runs another pipeline does not work while that sleeps", async () => {
+  const clock = handClock();
+  const live = session({ clock, model: noModel });
+  const inner = pipeline({
+    id: "inner",
+    input: z.object({}),
+    stages: { nap: timer({ for: "2h" }) },
+    initial: "nap",
+    next: { nap: () => done(1) },
+  });
+  const outer = pipeline({
+    id: "outer",
+    input: z.object({}),
+    stages: { call: subPipeline({ pipeline: "inner", of: inner, input: {} }) },
+    initial: "call",
+    next: { call: ({ output }) => done(output) },
+    pipelines: { inner },
+  });
+  const handle = live.start(outer, {});
+  const view = async (): Promise<RunView> => viewOf(handle.runId, await readRecords(live.host, handle.runId));
+  await eventually(async () => (await view()).wakeAt !== undefined && clock.waiting() > 0, "the sleep");
+  const asleep = await view();
+  expect(asleep).toMatchObject({ status: "sleeping", wakeAt: 7_201_000 });
+  expect(asleep.executions.map(({ stateId, restingSince }) => [stateId, restingSince])).toEqual([
+    ["call", 1_000],
+    ["nap", 1_000],
+  ]);
+  clock.turn(2 * 3_600_000);
+  await handle;
+  const ended = await view();
+  expect(ended.executions.map((one) => workedMs(one, ended.updatedAt))).toEqual([0, 0]);
+  expect(transcriptOf(ended, "call#1")).toContain("✔ output  1");
+});
+
 test("the report has the sleeps, the attempts, the streams, the answer and the targets of a choice", async () => {
   const run = await playDelivery();
   const { page } = await reportOf(run.live.host, run.handle.runId);
@@ -221,6 +262,28 @@ test("the report has the sleeps, the attempts, the streams, the answer and the t
       .filter(({ tag }) => tag === "details")
       .every(({ attributes }) => !attributes.has("open")),
   ).toBe(true);
+});
+
+test("the time in which a command ran is drawn as work, and the sleeps between its attempts are not", () => {
+  const event = eventMaker();
+  const view = reduceRun("r1", [
+    event(0, "run.started", { pipeline: "p" }),
+    event(0, "attempt.started", {}, "ready#1"),
+    event(10_000, "sleep.started", { until: 3_610_000, sleeps: 1, attempt: 1, exitCode: 1 }, "ready#1"),
+    event(3_610_000, "sleep.ended", { by: "time" }, "ready#1"),
+    event(3_620_000, "stage.exit", { phase: "left", outcome: "completed" }, "ready#1"),
+  ]).view();
+  const command: TranscriptItem = {
+    ...{ kind: "command", attempt: 1, number: 1, isPoll: true, words: ["npm", "view"], state: "ok", why: "" },
+    ...{ stdout: "", stderr: "", files: [] },
+  };
+  const items = new ListBuilder<TranscriptItem>();
+  items.push(command);
+  const executions = view.executions.map((one) => ({ ...one, items: items.view() }));
+  const timeline = textIn(sectionIn(soundPage(pageOf({ ...view, executions })), "timeline"));
+  expect(timeline).toContain("ready#1: done, from 0 ms, for 1 h 0 min: tool 20.0 s, sleep 1 h 0 min");
+  expect(timeline).toContain("command: npm view, 10.0 s");
+  expect(timeline).toContain("idle, drawn shorter than it was: 1 h 0 min");
 });
 
 test("a pipeline that keeps its contents out of reports keeps out what commands print and people answer", async () => {
@@ -332,6 +395,20 @@ test("a run sleeps only while all of its branches do, and a state that runs anot
     started("r1/outer#1:a1:run/b", 7, "attempt.started", {}, "nap#1"),
   ]);
   expect(reducer.view()).toMatchObject({ status: "running", wakeAt: 700 });
+  expect(reducer.view().executions[0]).toMatchObject({ executionId: "outer#1", restMs: 0 });
   reducer.event(started("r1/outer#1:a1:run/b", 8, "sleep.started", { until: 500, sleeps: 1 }, "nap#1"));
   expect(reducer.view()).toMatchObject({ status: "sleeping", wakeAt: 500 });
+  expect(reducer.view().executions[0]).toMatchObject({ executionId: "outer#1", restMs: 0, restingSince: 8 });
+  // It rests while all that it waits for rest: from 8 until the first wakes, and once that has ended.
+  for (const event of [
+    started("r1/outer#1:a1:run/b", 500, "sleep.ended", { by: "time" }, "nap#1"),
+    started("r1/outer#1:a1:run/b", 510, "stage.exit", { phase: "left", outcome: "completed" }, "nap#1"),
+    started("r1/outer#1:a1:run/b", 511, "run.finished", { status: "completed" }),
+    started("r1/outer#1:a1:run/a", 700, "sleep.ended", { by: "time" }, "nap#1"),
+    started("r1/outer#1:a1:run/a", 710, "run.finished", { status: "completed" }),
+    started("r1", 720, "stage.exit", { phase: "left", outcome: "completed" }, "outer#1"),
+  ])
+    reducer.event(event);
+  const outer = reducer.view().executions.find(({ executionId }) => executionId === "outer#1");
+  expect(outer).toMatchObject({ startedAt: 1, endedAt: 720, restMs: 500 - 8 + (700 - 511) });
 });

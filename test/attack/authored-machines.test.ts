@@ -1,7 +1,11 @@
 import type { JsonObject } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { createReport } from "@sluice/core/runtime";
 import { authoredExecutor } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
+import { commandOf } from "../../packages/stages/src/kinds/commands/command.ts";
+import { readAllow } from "../../packages/workflows/src/authored/allow.ts";
+import { checkDocument } from "../../packages/workflows/src/authored/check-document.ts";
 import { asking, feedbackOf, submit, write, writes } from "../support/authored.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { eventually, session, tool } from "../support/run-kit.ts";
@@ -164,6 +168,9 @@ describe("commands", () => {
     ["a folder", script({ cwd: "/tmp" })],
     ["a secret", script({ secrets: ["NPM_TOKEN"] })],
     ["a second run", script({ repeat: true })],
+    ["the network", script({ sandbox: { write: true, network: true } })],
+    ["a sandbox that is none", script({ sandbox: null })],
+    ["one that runs for a day", script({ timeout: "1d" })],
     ["too long to read", of({ script: { command: ["npm", "test", "x".repeat(600)] }, on })],
     ["one that a poll runs", of({ poll: { command: ["id"], every: "1h" }, on })],
   ])("%s", async (_what, document) => {
@@ -177,6 +184,22 @@ describe("commands", () => {
   test("but the words of an allowed one with further arguments are", async () => {
     expect(await runs(of({ script: { command: ["npm", "test", "--", "unit"], timeout: "5m" }, on }))).toBe(true);
   });
+});
+
+test("commands run in the sandbox, whether they are scripts or polls", () => {
+  const document = {
+    ...of({ script: { command: ["npm", "test"] }, on: { success: "b" } }),
+    states: {
+      a: { script: { command: ["npm", "test"] }, on: { success: "b" } },
+      b: { poll: { command: ["npm", "test"], every: "1h" }, on: { success: "done" } },
+      done: final,
+    },
+  };
+  const rules = readAllow(createReport(), { tools: [], commands, kinds: ["script", "poll"] });
+  const { spec, diagnostics } = checkDocument(document, { rules, tools: [], now });
+  expect(diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
+  const states = [...(spec?.states.values() ?? [])].filter(({ kind }) => kind === "script" || kind === "poll");
+  expect(states.map(({ options }) => commandOf(options)?.sandbox)).toEqual([{ write: true }, { write: true }]);
 });
 
 describe("schedules below the floor", () => {

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { done, type Json, pipeline, stage, to } from "@sluice/core";
+import { done, type Json, pipeline, type StateExecutor, stage, systemClock, to } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { poll, script, transcriptEntries } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { scriptExecutor } from "../../packages/stages/src/kinds/script.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 import { type CommandSessionOptions, commandSession, node, only } from "../support/commands.ts";
 import { EVERYTHING } from "../support/mcp.ts";
@@ -147,6 +148,22 @@ describe("a secret that an invoked pipeline or a poll declares", () => {
     const result = await commandSession({ env }).run(declaring(kind), {});
     expect(result).toMatchObject({ status: "completed", output: expect.stringContaining('"OTHER":"other"') });
     expect(JSON.stringify(result)).not.toMatch(/RELEASE_CODE|COPY|c4stle/);
+  });
+});
+
+test("a command of a pipeline that was not known at the start of its run gets no secret", async () => {
+  const walled = async () => undefined;
+  const real = scriptExecutor({ clock: systemClock, env, walled, wall: () => undefined });
+  const late = script({ command: node(LEAK), secrets: [NAME] });
+  const act: StateExecutor["act"] = (init, scope) => real.act(init, { ...scope, state: late.spec });
+  const run = only(script({ command: node(LEAK) }));
+  const result = await commandSession({ env, executors: [{ ...real, act }] }).run(run, {});
+  expect(result).toMatchObject({
+    output: {
+      code: "script",
+      message: expect.stringMatching(/RELEASE_CODE is no secret of this run/),
+      detail: { cause: "input" },
+    },
   });
 });
 

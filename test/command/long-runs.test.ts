@@ -70,6 +70,30 @@ test("a run is killed in every sleep and while it waits, is woken and answered b
   expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
 });
 
+test.each([6, 18])("a run whose process dies after its %d. commit is woken, and repeats nothing", async (commit) => {
+  await using model = await startLoopbackModel({ choose: [choose({ to: "announce" })] });
+  const place = createPlace(model.url);
+  const killed = await place.run([...RUN, "--wait"], { dieAt: `after:${commit}` });
+  expect(killed.signal).toBe("SIGKILL");
+  const [run] = await place.look((host) => host.list());
+  const runId = run?.runId ?? expect.fail("there is no run");
+  // A process that died before the run has ever slept is resumed by a person.
+  if ((await place.look((host) => host.due(1))).runs.length === 0) {
+    const resumed = place.start(["resume", runId, "--wait", "--output-format", "stream-json"]);
+    await resumed.event(({ type }) => type === "sleep.started");
+    await resumed.kill();
+  }
+  for (let status: string | undefined; status !== "completed"; ) {
+    const [request] = await place.look((host) => host.requests(runId));
+    if (request !== undefined) await place.run(["answer", runId, request.requestId, "--value", '{"approved":true}']);
+    await due(place);
+    expect(await place.run(["wake"])).toMatchObject({ code: 0 });
+    status = (await place.look((host) => host.get(runId)))?.status;
+  }
+  expect(logOf(place)).toEqual(["build", "poll", "poll", "poll", "poll", "upload", "announce"]);
+  expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
+});
+
 function runOf(pipeline: string, ...flags: readonly string[]): readonly string[] {
   return ["run", `${pipelineFile("release.ts")}#${pipeline}`, "Now", "--answers", "any", ...flags];
 }

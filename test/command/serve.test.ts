@@ -186,6 +186,25 @@ describe("a run that was woken and works", () => {
     await wholeAfter(here, runId);
   });
 
+  test("is suspended by sluice wake on SIGINT with exit code 130, and due for the next one", async () => {
+    const here = sleepingDesk(WORKING);
+    const runId = await started(here, "napping", { ms: 2_000 });
+    /** One that finds the run due, and is stopped while that works. */
+    const stoppedWake = async (): Promise<Ended> => {
+      const waking = here.start(["wake", ...JSON_OUT]);
+      const mark = join(here.folder, `working-${waking.child.pid}`);
+      await expect.poll(() => existsSync(mark) || waking.child.exitCode !== null, { timeout: 60_000 }).toBe(true);
+      const ended = await stopped(waking, "SIGINT");
+      return ended.stdout.includes('"runs": []') ? await stoppedWake() : ended;
+    };
+    const ended = await stoppedWake();
+    expect([ended.code, at(printed(ended), "runs")]).toEqual([130, [{ runId, outcome: "interrupted" }]]);
+    here.write("done", "");
+    const next = await here.sluice(["wake"]);
+    expect([next.code, next.stdout]).toEqual([0, `${runId}  completed\n`]);
+    await wholeAfter(here, runId);
+  });
+
   test("ends with the process at a second signal, and is continued later", async () => {
     const here = sleepingDesk(
       WORKING.replace("    return Date.now();\n  });", "    return Date.now();\n  }, { graceMs: 60_000 });"),

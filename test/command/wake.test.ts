@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { Json } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { expect, test } from "vitest";
@@ -66,7 +67,7 @@ test("Ctrl-C leaves a run asleep that sleeps here, which is said before", async 
   const running = here.start(["run", `${SLEEPING}#napping`, "--input", `ms:=${HOUR}`, "--trust", ...JSON_OUT]);
   await running.said(
     "stderr",
-    /the run sleeps until .* \(in 1 h\)\. Ctrl-C leaves it asleep; sluice serve, or sluice wake/,
+    /the run sleeps until .* \(in (?:1h00m|59m\d\ds)\)\. Ctrl-C leaves it asleep; sluice serve, or sluice wake/,
   );
   running.child.kill("SIGINT");
   const ended = await running.ended;
@@ -76,7 +77,7 @@ test("Ctrl-C leaves a run asleep that sleeps here, which is said before", async 
 
   const listed = await here.sluice(["runs", "--sleeping", ...JSON_OUT]);
   expect(at(printed(listed), "runs", 0)).toMatchObject({ runId, status: "suspended", suspended: "sleeping", wakeAt });
-  expect((await here.sluice(["runs"])).stdout).toMatch(/sleeping .*wakes at .* \(in 5\d min/);
+  expect((await here.sluice(["runs"])).stdout).toMatch(/sleeping .*wakes at .* \(in 5\dm/);
   expect(at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "wakeAt")).toBe(wakeAt);
   const shown = await here.sluice(["show", runId]);
   expect(shown.stdout).toMatch(/suspended \(sleeping\)[\s\S]*wakes at/);
@@ -132,6 +133,19 @@ test("wake is for people: a run's own process cannot use it, nor serve", async (
   for (const command of ["wake", "serve"]) {
     const ended = await here.sluice([command], { env: { SLUICE_RUN: "r1" } });
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining("is for people")]);
+  }
+});
+
+test("a store from another machine is refused by wake and by serve, since no person has looked at what would run", async () => {
+  const here = sleepingDesk();
+  await sleeper(here, "napping", 2_000);
+  const db = new DatabaseSync(join(here.store, "journal.db"));
+  db.exec("UPDATE wakes SET wake_at = 1; UPDATE store SET machine = 'another'");
+  db.close();
+  for (const command of [["wake"], ["serve", "--no-metrics"]]) {
+    const refused = await here.sluice(command);
+    expect([refused.code, refused.stderr]).toEqual([4, expect.stringContaining("belongs to another machine")]);
+    expect((await here.sluice([...command, "--adopt-store"])).code).toBe(2);
   }
 });
 

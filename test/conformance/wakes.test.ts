@@ -1,5 +1,13 @@
 import { join } from "node:path";
-import { type Clock, done, pipeline, type StateExecutor, state } from "@sluice/core";
+import {
+  type Clock,
+  done,
+  type JournalRecord,
+  pipeline,
+  type RecordPhase,
+  type StateExecutor,
+  state,
+} from "@sluice/core";
 import { deadResumes, verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type RunResult, replayRun } from "@sluice/stages";
@@ -129,4 +137,23 @@ test("a resume counts as dead only while no process records a step of the run or
   }
   await process(folder, world, 0, async (session) => await session.resume(napping, runId));
   expect(await dead(), "it was suspended in order").toBe(0);
+});
+
+test("what a child recorded counts for the processes that wrote it, and for those before", async () => {
+  const record = (stepId: string, phase: RecordPhase, incarnation: string): JournalRecord => {
+    return { seq: 0, ordinal: 0, stepId, phase, incarnation, value: "", events: "[]", hash: "" };
+  };
+  const resumes = ["i1", "i2", "i3", "i4"].map((incarnation) => record("resume", "lifecycle", incarnation));
+  const deadAfter = async (children: Readonly<Record<string, readonly JournalRecord[]>>): Promise<number> => {
+    const all = new Map(Object.entries({ r1: [record("fan", "open", "i0"), ...resumes], ...children }));
+    const host = {
+      records: async (runId: string, from = 0) => all.get(runId)?.slice(from) ?? [],
+      tree: async () => [...all].map(([runId, records]) => ({ runId, records: records.length })),
+    };
+    return await deadResumes(host, { runId: "r1", records: 5 });
+  };
+  expect(await deadAfter({})).toBe(4);
+  expect(await deadAfter({ "r1/fan/a": [record("s", "done", "i0")] })).toBe(4);
+  expect(await deadAfter({ "r1/fan/a": [record("s", "done", "i2")], "r1/fan/b": [record("s", "done", "i1")] })).toBe(2);
+  expect(await deadAfter({ "r1/fan/a": [record("s", "done", "i4")] })).toBe(0);
 });

@@ -143,7 +143,8 @@ test("every event of runs in which everything happens fits the exported schemas,
   const asking = createSession({ model: questions, cwd: folder.root, wait: true });
   const second = asking.start(everything, { task: "ask" });
   await until(second.events, "request.opened");
-  await second.cancel("enough");
+  await second.interrupt("not now");
+  await asking.host.cancel(second.runId, "enough", "test");
 
   const forked = attended.fork(everything, full.runId, { from: "work#1" });
   await until(forked.events, "run.forked");

@@ -133,6 +133,24 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
     }
     await ends("SIGKILL");
   },
+  /** An orchestrator was refused a choice and made another one; killed when it was asked after the state. */
+  async directed({ script, killed }) {
+    const orchestrator = [
+      turn("select_state", { state: "deploy" }),
+      turn("select_state", { state: "write", input: { file: "a.txt" }, reason: "it is missing" }),
+    ];
+    const model = script({ orchestrator, write: [appends("written", "a.txt"), finishes("a.txt")] });
+    await killed("after open . ^orchestrator#2/a1/turn/1/model$", run("directed", "directed", model));
+  },
+  /** A router was refused a choice and made another one; killed between the effect of a call and the answer of its model. */
+  async routed({ script, killed }) {
+    const pick = [
+      turn("choose", { choice: { to: "write", input: {} } }),
+      turn("choose", { choice: { to: "write", input: { file: "a.txt" }, reason: "it is missing" } }),
+    ];
+    const model = script({ pick, write: [appends("written", "a.txt"), finishes("a.txt")] });
+    await killed("after open . ^write#1/a1/turn/2/model$", run("routed", "routed", model));
+  },
 };
 
 async function onlyRun(sluice: Recording["sluice"]): Promise<string> {

@@ -10,6 +10,7 @@ import { CASES } from "./cases.ts";
 import { type Copy, copyOf, movedCopyOf } from "./copy.ts";
 import { cancelled } from "./expected/cancelled.ts";
 import { cancelledAfterKill } from "./expected/cancelled-after-kill.ts";
+import { directed } from "./expected/directed.ts";
 import { fanOut } from "./expected/fan-out.ts";
 import { forked } from "./expected/forked.ts";
 import { grantOpen } from "./expected/grant-open.ts";
@@ -20,6 +21,7 @@ import { killedInWrite } from "./expected/killed-in-write.ts";
 import { outcomeUnknown } from "./expected/outcome-unknown.ts";
 import { release } from "./expected/release.ts";
 import { resumed } from "./expected/resumed.ts";
+import { routed } from "./expected/routed.ts";
 import type { Expected, Files } from "./expected.ts";
 import { fileOf, GOLDEN, PIPELINES } from "./fixtures.ts";
 import { SEQ_SPACE } from "./rewrite.ts";
@@ -27,6 +29,7 @@ import { SEQ_SPACE } from "./rewrite.ts";
 const EXPECTED: Readonly<Record<string, Expected>> = {
   cancelled,
   "cancelled-after-kill": cancelledAfterKill,
+  directed,
   "fan-out": fanOut,
   forked,
   "grant-open": grantOpen,
@@ -37,6 +40,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "outcome-unknown": outcomeUnknown,
   release,
   resumed,
+  routed,
 };
 const JSON_OUT = ["--output-format", "json"];
 

@@ -13,7 +13,7 @@ export function fieldReference(whole: JsonObject, rules: Readonly<Record<string,
   const interrupt = at(schema, "properties", "interrupts", "additionalProperties");
   return [
     "# Fields of workflow documents\n",
-    "Every field of a [Statewright document](workflow-statewright.md), of a [Flujo state machine](workflow-flujo.md) and of the states that run no agent. `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
+    "Every field of a [Statewright document](workflow-statewright.md), of a [Flujo state machine](workflow-flujo.md) and of the [states that run no agent](kinds.md). `npm run schema` writes this page and `@sluice/workflows/schema.json` from one schema. Editors use the file offline.\n",
     "Fields are written in snake_case or camelCase. A field that is written twice, in any spelling, is an error. So is a field that is not listed here, except in `meta` and `context`.\n",
     "## Statewright documents\n",
     section("The document", schema, 3),

@@ -15,7 +15,10 @@ import {
 } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { final, state } from "../../packages/core/src/definition/state.ts";
-import type { EventOutput, In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
+import type { ChoosingState, EventOutput, In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
+
+declare const pick: ChoosingState<"plan" | "over", undefined>;
+declare const astray: ChoosingState<"plam", undefined>;
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 declare function holds<_Fact extends true>(): void;
@@ -298,3 +301,31 @@ pipeline({ ...machine, transitions: [{ ...row, to: invoke("codeReview", { onComp
 final("done");
 // @ts-expect-error a completion schema without its tool
 stage({ prompt: "x", completionSchema: z.object({}), turnCap: 1 });
+
+// A state that chooses what follows.
+const choosing = {
+  id: "choosing",
+  input: z.object({ task: z.string() }),
+  stages: { pick, plan, over: final("completed") },
+} as const;
+pipeline({ ...choosing, initial: "pick", next: { plan: () => done(1) } });
+pipeline({ ...choosing, initial: "pick", next: { pick: { failed: () => to("plan") }, plan: () => done(1) } });
+// @ts-expect-error it has no route for success
+pipeline({ ...choosing, initial: "pick", next: { pick: () => to("plan"), plan: () => done(1) } });
+// @ts-expect-error a target that is no state
+pipeline({ ...choosing, stages: { astray, plan }, initial: "plan", next: { plan: () => done(1) } });
+
+// A model that chooses what follows every state.
+const orchestrator = { instructions: "Direct it." };
+const directed = { id: "directed", input: z.object({ task: z.string() }), stages: { plan, execute } };
+holds<Equal<ReturnType<typeof run<{ task: string }, Json>>, Json>>();
+pipeline({ ...directed, orchestrator });
+pipeline({ ...directed, orchestrator, initial: "execute" });
+// @ts-expect-error an unknown initial state
+pipeline({ ...directed, orchestrator, initial: "exekute" });
+// @ts-expect-error routes beside an orchestrator
+pipeline({ ...directed, orchestrator, initial: "plan", next: { plan: () => done(1) } });
+// @ts-expect-error an initial state is needed without an orchestrator
+pipeline({ ...directed, next: { plan: () => done(1) } });
+// @ts-expect-error an option that does not exist
+pipeline({ ...directed, orchestrator: { ...orchestrator, tools: ["Bash"] } });

@@ -39,7 +39,7 @@ function pipelineOf(count: number): string {
     'import { z } from "zod";',
     `import { done, fail, to } from "${core}/choice.ts";`,
     `import { pipeline } from "${core}/pipeline.ts";`,
-    `import { stage } from "${core}/stage.ts";`,
+    `import { stage } from "${core}/agents/stage.ts";`,
   ];
   const names = Array.from({ length: count }, (_, index) => `s${index}`);
   for (const [index, name] of names.entries()) {

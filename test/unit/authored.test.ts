@@ -216,6 +216,8 @@ describe("the definition of such a state", () => {
     ["tools that are none", { allow: { tools: "Read" } }, ["allow.tools"]],
     ["an empty command", { allow: { tools: [], commands: [[]] } }, ["allow.commands"]],
     ["a floor below thirty seconds", { allow: { tools: [], floor: "29s" } }, ["allow.floor"]],
+    ["a limit that is none", { allow: { tools: [], limits: { maxHops: 0 } } }, ["allow.limits.maxHops"]],
+    ["a limit that does not exist", { allow: { tools: [], limits: { hops: 3 } } }, ["allow.limits.hops"]],
     ["a floor that is none", { allow: { tools: [], floor: "soon" } }, ["allow.floor"]],
     [
       "tools for writing that the pipeline cannot have",

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { asWritten } from "../support/as-written.ts";
 import { handClock } from "../support/hand-clock.ts";
-import { dataOf, eventsOf, eventually, noModel, session, twoHosts } from "../support/run-kit.ts";
+import { dataOf, eventsOf, eventually, noModel, quiet, session, twoHosts } from "../support/run-kit.ts";
 
 const input = z.object({ task: z.string() });
 const plan = z.object({ approved: z.boolean(), note: z.string().default("none") });
@@ -145,6 +145,18 @@ describe("a question with a deadline", () => {
     await eventually(async () => (await live.host.requests(run.runId)).length === 1);
     live.clock.turn(3 * DAY);
     expect(await run).toMatchObject({ output: { answer: { approved: false, note: "nobody" } } });
+  });
+
+  test("stays open until then, also where the session denies other requests earlier", async () => {
+    const live = session({ model: noModel, wait: true, requestTimeoutMs: 1_000 });
+    const run = live.start(withDefault, task);
+    await eventually(async () => (await live.host.requests(run.runId)).length === 1);
+    await quiet();
+    live.clock.turn(DAY);
+    await quiet();
+    expect(await live.host.requests(run.runId)).toHaveLength(1);
+    live.clock.turn(2 * DAY);
+    expect(await run).toMatchObject({ output: { answer: { note: "nobody" } } });
   });
 
   test("takes an answer until then", async () => {

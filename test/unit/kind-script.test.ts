@@ -392,7 +392,7 @@ test("a script that a person interrupts leaves what it had printed, and runs aga
   const second = commandSession({ workspace, host: () => createHost(memory.connect()) });
   expect(await second.resume(state, run.runId)).toMatchObject({ status: "completed", output: { stdout: "half" } });
   expect(workspace.text("starts")).toBe("xx");
-  expect(feedback).toEqual([undefined, expect.stringMatching(/"stdout": ?"half"/)]);
+  expect(feedback).toEqual([undefined, expect.stringContaining('"stdout": "half"')]);
 });
 
 test("a replay of scripts and polls starts nothing, and finds what was recorded", async () => {

@@ -71,6 +71,26 @@ describe("a state that runs another pipeline", () => {
     });
   });
 
+  test("gives the value of a text that is one template, and text for any other", async () => {
+    const live = session({ model: noModel });
+    const made = pipeline({
+      id: "values",
+      input: z.object({ depth: z.number(), tasks: z.array(z.string()) }),
+      stages: {
+        reviewing: subPipeline({
+          pipeline: "review",
+          input: { task: "{{ctx.run.input.tasks}} at {{ctx.run.input.depth}}", depth: "{{ctx.run.input.depth}}" },
+        }),
+      },
+      initial: "reviewing",
+      pipelines: { review },
+      next: { reviewing: ({ output }) => done(output) },
+    });
+    expect(await live.run(made, { depth: 4, tasks: ["a"] })).toMatchObject({
+      output: { seen: { task: '["a"] at 4', depth: 4 } },
+    });
+  });
+
   test("fails when its input does not fit, before anything of the pipeline runs", async () => {
     const live = session({ model: noModel });
     const made = runs(subPipeline({ pipeline: "review", input: { task: "x", depth: "deep" } }));

@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { interruptRun, type ScriptedTurn, timer } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
@@ -142,4 +143,73 @@ test("after a person interrupted a state, the orchestrator chooses when the run 
     "orchestrator#3 completed",
     "orchestrator#4 completed",
   ]);
+});
+
+describe("a run with a message in its sleep that is killed before any of its records", () => {
+  /** The run, killed before its record of this number, and resumed. */
+  async function killedAt(turns: readonly ScriptedTurn[], record: number) {
+    const clock = handClock();
+    const memory = createMemoryJournals();
+    const { model } = noting([select("wait"), ...turns]);
+    const sent = { count: 0 };
+    const live = { host: createHost(memory.connect(), { clock }) };
+    // Sleeps until a time that has passed once the message was answered.
+    const wait = work({
+      act: async (scope) => {
+        await scope.steps.run("send", async () => {
+          if (sent.count === 0)
+            await live.host.signal(scope.ctx.runId, { name: "message", payload: { text: "Well?" }, by: "me" });
+          sent.count += 1;
+          return null;
+        });
+        await scope.sleep("sleep", 0);
+        return scope.signal.aborted ? cancelled("left") : completed("slept");
+      },
+    });
+    const own = directed({ wait, fix: work({ act: () => completed("fixed") }) }, { acknowledges: false });
+    let written = 0;
+    const store = memory.connect();
+    const count = (): void => {
+      written += 1;
+      if (written >= record) throw new SluiceError("Host", "store_io", "the process was killed");
+    };
+    const counted = {
+      ...store,
+      append: (commit: Parameters<typeof store.append>[0]) => {
+        count();
+        return store.append(commit);
+      },
+      create: (...seed: Parameters<typeof store.create>) => {
+        count();
+        return store.create(...seed);
+      },
+    };
+    const first = session({ model, clock, host: createHost(counted, { clock }) });
+    const handle = first.start(own, { task: "T" });
+    const ended = await handle.then(
+      (result) => result,
+      () => undefined,
+    );
+    const second = session({ model, clock, host: createHost(memory.connect(), { clock }) });
+    const { status, stages } = ended ?? (await second.resume(own, handle.runId));
+    const events = await eventsOf(second.host, handle.runId);
+    const told = events
+      .filter(({ type }) => type !== "run.resumed")
+      .map(({ type, executionId }) => `${executionId} ${type}`);
+    return {
+      written,
+      facts: { status, stages: stages.map(({ executionId, status: each }) => `${executionId} ${each}`), told },
+    };
+  }
+
+  test.each([
+    ["comes to the same end when the orchestrator answers", [{ text: "Soon." }, select("completed", 1)]],
+    ["comes to the same end when the orchestrator redirects it", [select("fix"), select("completed", 1)]],
+  ])("%s", async (_what, turns) => {
+    const whole = await killedAt(turns, Number.POSITIVE_INFINITY);
+    expect(whole.facts.status).toBe("completed");
+    expect(whole.facts.told.join()).toContain("interrupt.started");
+    for (let record = 2; record <= whole.written; record += 1)
+      expect((await killedAt(turns, record)).facts).toEqual(whole.facts);
+  });
 });

@@ -382,6 +382,26 @@ test("a long run leaves out what earlier states returned, so that the conversati
   expect(dataOf(events, "limit.near").length).toBeGreaterThan(0);
 });
 
+test("a fork of an orchestrated run has the conversation up to its point, and continues with its own", async () => {
+  const own = directed(states());
+  const first = await direct(own, [select("plan", undefined, "as in the first run"), select("completed", 1), bye]);
+  const { model, prompts } = noting([bye, select("fix", fixFiles), select("completed", 2), bye]);
+  const live = session({ model, host: first.live.host });
+  const result = await live.fork(own, first.result.runId, { from: "orchestrator#2" });
+  expect(result).toMatchObject({ status: "completed", output: 2 });
+  expect(prompts[0]).toContain("as in the first run");
+  expect(prompts[0]).toContain("plan#1 completed");
+});
+
+test("a run that is started in the middle asks its orchestrator after that state", async () => {
+  const { model, prompts } = noting([select("completed", 1), bye]);
+  const live = session({ model });
+  const result = await live.start(directed(states()), { task: "T" }, { from: { state: "fix", input: fixFiles } });
+  expect(result.stages.map(({ executionId }) => executionId)).toEqual(["fix#1", "orchestrator#1", "orchestrator#2"]);
+  expect(prompts[0]).toContain("fix#1 completed");
+  expect(prompts[0]).toContain("Task:");
+});
+
 test("an orchestrated run that is killed before any of its records ends as one that was not", async () => {
   const turns = [
     select("plan"),

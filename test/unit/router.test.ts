@@ -3,6 +3,7 @@ import { checkPipeline, done, final, type JsonObject, pipeline, pipelineShape, s
 import { router, scriptedModel, type TurnPosition } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { killedEverywhere } from "../support/killed-runs.ts";
 import { completed, dataOf, eventsOf, session, work } from "../support/run-kit.ts";
 
 const input = z.object({ task: z.string() });
@@ -207,3 +208,23 @@ function listening(model: LanguageModelV4, offered: string[]): LanguageModelV4 {
     },
   };
 }
+
+test("a run with a router that is killed before any of its records ends as one that was not", async () => {
+  const turns = [choose({ to: "nowhere" }), { text: "?" }, choose(toFix)];
+  const failing = [choose({ to: "nowhere" })];
+  for (const [said, setup] of [
+    [turns, {}],
+    [failing, { tries: 1, fallback: { to: "fix", input: { files: ["f"] } } }],
+  ] as const) {
+    const { whole, killed } = await killedEverywhere(() => {
+      const { id, spec } = routed(setup);
+      return {
+        pipeline: { id, spec },
+        input: { task: "T" },
+        options: { model: scriptedModel({ stages: { pick: said } }) },
+      };
+    });
+    expect(whole.status).toBe("completed");
+    for (const facts of killed) expect(facts).toEqual(whole);
+  }
+});

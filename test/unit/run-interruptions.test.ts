@@ -1,10 +1,21 @@
-import { type ActScope, done, fanOut, type Json, pipeline, SluiceError, type SluiceEvent, to } from "@sluice/core";
+import {
+  type ActScope,
+  backToInterrupted,
+  done,
+  fanOut,
+  type Json,
+  pipeline,
+  SluiceError,
+  type SluiceEvent,
+  to,
+} from "@sluice/core";
 import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { interruptRun, replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
 import {
+  caller,
   cancelled,
   completed,
   dataOf,
@@ -14,6 +25,7 @@ import {
   noModel,
   session,
   type TestSession,
+  tool,
   twoHosts,
   work,
   workExecutor,
@@ -267,6 +279,75 @@ describe("a run that a person interrupts", () => {
       isKilled = written >= killedAt;
     }
     expect(kills).toBeGreaterThan(5);
+  });
+
+  test("interrupts the handler of an interrupt alone, which is entered again and then returns", async () => {
+    const seen: string[] = [];
+    let isHandling = false;
+    const change = tool("Change", { execute: async () => ({ ok: true, output: "ok", changed: ["src/a.ts"] }) });
+    const watching = pipeline({
+      id: "watching",
+      input,
+      interrupts: { SOURCES: { files: "src/**", target: "review" } },
+      stages: {
+        work: work<Json>({
+          act: async (scope) => {
+            await caller(scope)("Change");
+            seen.push(`work#${scope.ctx.visit} ${scope.signal.aborted ? "stopped" : "continues"}`);
+            return completed("worked");
+          },
+        }),
+        review: work<Json>({
+          act: async (scope) => {
+            seen.push(`review#${scope.ctx.visit}`);
+            if (scope.ctx.visit > 1) return completed("fine");
+            return await untilStopped(scope, () => {
+              isHandling = true;
+            });
+          },
+        }),
+      },
+      initial: "work",
+      transitions: [
+        { from: "work", on: "success", to: done("over") },
+        { from: "review", on: "success", to: backToInterrupted() },
+      ],
+    });
+    const live = session({ model: noModel, mode: "yolo", tools: [change] });
+    const handle = live.start(watching, task);
+    await eventually(() => isHandling);
+    await handle.interrupt("later");
+    expect(ends(await eventsOf(live.host, handle.runId))).toEqual({ "review#1": 1 });
+    expect(await live.resume(watching, handle.runId)).toMatchObject({ status: "completed", output: "over" });
+    expect(seen.filter((one, index) => seen.indexOf(one) === index)).toEqual([
+      "review#1",
+      "review#2",
+      "work#1 continues",
+    ]);
+    const all = ends(await eventsOf(live.host, handle.runId));
+    expect(all).toEqual({ "review#1": 1, "review#2": 1, "work#1": 1 });
+  });
+
+  test("suspends a run as it is where nothing can be interrupted, such as a route that waits for approval", async () => {
+    const approving = pipeline({
+      id: "approving",
+      input,
+      stages: { first: work<Json>({ act: () => completed(1) }), second: work<Json>({ act: () => completed(2) }) },
+      initial: "first",
+      transitions: [
+        { from: "first", on: "success", to: to("second"), approval: { message: "Go?" } },
+        { from: "second", on: "success", to: done("over") },
+      ],
+    });
+    const live = session({ model: noModel, wait: true });
+    const handle = live.start(approving, task);
+    await eventually(async () => (await live.host.requests(handle.runId)).length === 1);
+    await handle.interrupt("later");
+    expect(dataOf(await eventsOf(live.host, handle.runId), "execution.interrupted")).toEqual([]);
+    const again = live.resume(approving, handle.runId);
+    await eventually(async () => (await live.host.get(handle.runId))?.status === "running");
+    await again.suspend();
+    expect(await live.host.requests(handle.runId)).toHaveLength(1);
   });
 
   test("has nothing to interrupt once it is suspended or finished", async () => {

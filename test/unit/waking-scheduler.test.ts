@@ -20,7 +20,7 @@ interface World {
   readonly faults: unknown[];
 }
 
-/** A scheduler over runs in memory; a wake removes the run from those that sleep. */
+/** A scheduler over runs in memory; a run that is awake does not sleep. */
 function world({
   clock = handClock(),
   maxParallel = 2,
@@ -49,8 +49,11 @@ function world({
     },
     wake: async (runId) => {
       it.woken.push([runId, now()]);
+      // A run that a live process owns is not due.
+      const at = it.sleeping.get(runId) ?? 0;
+      it.sleeping.delete(runId);
       const verdict = await it.verdict(runId);
-      if (verdict === "done") it.sleeping.delete(runId);
+      if (verdict !== "done") it.sleeping.set(runId, at);
       return verdict;
     },
     onChange: (listener) => {
@@ -139,6 +142,8 @@ test("at most so many runs are awake, and the next begins when one ends", async 
   const ends = new Map<string, () => void>();
   it.verdict = (runId) => new Promise((resolve) => ends.set(runId, () => resolve("done")));
   for (const [index, runId] of ["a", "b", "c"].entries()) it.sleeping.set(runId, now() + index);
+  it.changed();
+  await pass(clock, SECOND);
   it.changed();
   await pass(clock, SECOND);
   expect(scheduler.counts()).toEqual({ active: 2, heldBack: 0 });
@@ -236,4 +241,26 @@ test("a stopped scheduler wakes nothing, and waits for the runs that are awake",
   end.resolve("done");
   await stopping;
   expect(clock.waiting()).toBe(0);
+});
+
+test("a look that a stop overtakes wakes nothing", async () => {
+  const clock = handClock();
+  const look = Promise.withResolvers<{ runs: readonly string[]; next: undefined }>();
+  const woken: string[] = [];
+  const scheduler = startScheduler({
+    due: () => look.promise,
+    wake: async (runId) => {
+      woken.push(runId);
+      return "done";
+    },
+    onChange: () => () => undefined,
+    clock,
+    maxParallel: 1,
+    pollMs: POLL_MS,
+    onFault: (thrown) => expect.fail(String(thrown)),
+  });
+  const stopping = scheduler.stop();
+  look.resolve({ runs: ["a"], next: undefined });
+  await stopping;
+  expect([woken, clock.waiting()]).toEqual([[], 0]);
 });

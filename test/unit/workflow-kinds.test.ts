@@ -564,3 +564,57 @@ describe("a document with an orchestrator", () => {
     ]);
   });
 });
+
+describe("an orchestrator of other formats", () => {
+  const machine = {
+    kind: "StateMachine",
+    name: "directed",
+    start_state: "plan",
+    orchestrator: { instructions: "Finish {{ context.what }}." },
+    context: { what: "it" },
+    states: {
+      plan: [{ name: "draft", prompt: "Plan.", tools: [] }],
+      ask: [{ name: "question", human: { question: "Well?" } }],
+    },
+  };
+  const folder = {
+    "d/pipeline.yaml":
+      "id: directed\ninitial: plan\norchestrator: { instructions: 'Finish {{ctx.context.what}}.' }\ncontext: { what: it }\nstages: [plan, ask]\n",
+    "d/plan.md":
+      "---\nallowedTools: []\ncompletionTool: submit\ncompletionSchema: { properties: { result: { type: string } } }\n---\nPlan.\n",
+    "d/ask.md": "---\nkind: human\n---\nWell?\n",
+  };
+  test.each<readonly [name: string, load: () => Promise<LoadedWorkflow>]>([
+    ["a Flujo machine", () => loadDocument(machine)],
+    ["a folder of Markdown stages", () => loadTexts("d", folder)],
+  ])("chooses among the states of %s", async (_name, load) => {
+    const loaded = await load();
+    expect(ruleLines(loaded)).toEqual([]);
+    const { model, prompts } = noting([select("ask"), select("completed", { ok: true }), bye], {
+      plan: [{ calls: [{ tool: "submit", input: { result: "a plan" } }] }],
+    });
+    const live = session({ model, interactors: [person({ kind: "value", value: "good" })] });
+    const result = await live.run(pipelineOf(loaded), { task: "T" });
+    expect(result).toMatchObject({ status: "completed", output: { ok: true } });
+    for (const part of ["Finish it.", "a plan", "good"]) expect(prompts.at(-1)).toContain(part);
+  });
+
+  test.each<readonly [what: string, change: object, rules: readonly string[]]>([
+    ["transitions", { transitions: [{ from: "plan", on: "success", to: "ask" }] }, ["no-effect transitions"]],
+    [
+      "a fallback that does not exist",
+      { orchestrator: { instructions: "x", fallback: "aks" } },
+      ["unknown-target orchestrator.fallback"],
+    ],
+  ])("reports %s of a machine", async (_what, change, rules) => {
+    expect(ruleLines(await loadDocument({ ...machine, ...change }))).toEqual(rules);
+  });
+
+  test("reports transitions beside it, and stages without it, in a folder", async () => {
+    const rows = "transitions:\n  - { from: plan, to: done }\n";
+    const both = { ...folder, "d/pipeline.yaml": `${folder["d/pipeline.yaml"]}${rows}` };
+    expect(ruleLines(await loadTexts("d", both))).toEqual(["no-effect transitions"]);
+    const none = { ...folder, "d/pipeline.yaml": `id: x\ninitial: plan\nstages: [plan, ask]\n${rows}` };
+    expect(ruleLines(await loadTexts("d", none))).toContain("no-effect stages");
+  });
+});

@@ -120,6 +120,7 @@ export type {
   State,
   StateCommon,
   StateOptions,
+  TargetsWithin,
   Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";

@@ -29,7 +29,7 @@ export type {
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
-export { COMMAND_SYMBOLS, commandLineOf, exitText } from "./words/command-words.ts";
+export { COMMAND_SYMBOLS, commandLineOf, exitText, polledText } from "./words/command-words.ts";
 export { childrenText, type Hop, type RouteView, routeLines } from "./words/route-lines.ts";
 export {
   CALL_SYMBOLS,

@@ -1,6 +1,12 @@
 export const OUTPUT_FORMATS = ["text", "json", "stream-json"] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
+/** What `--json` means to the subcommands that have it. */
+const JSON_OF: ReadonlyMap<string, OutputFormat> = new Map([
+  ["audit", "json"],
+  ["serve", "stream-json"],
+]);
+
 /** The requested format, from raw arguments: errors of invalid arguments are written in it, too. */
 export function formatIn(args: readonly string[]): OutputFormat {
   let format: OutputFormat = "text";
@@ -8,7 +14,7 @@ export function formatIn(args: readonly string[]): OutputFormat {
     if (word === "--") break;
     const value = word === "--output-format" ? args[index + 1] : /^--output-format=(.*)$/s.exec(word)?.[1];
     format = OUTPUT_FORMATS.find((known) => known === value) ?? format;
-    if (word === "--json" && args[0] === "audit") format = "json";
+    if (word === "--json") format = JSON_OF.get(args[0] ?? "") ?? format;
   }
   return format;
 }

@@ -9,7 +9,6 @@ import { commandLine, type ProjectPaths, workspaceOf } from "../project/project-
 import { answerLine } from "../runs/answer-line.ts";
 import { openSession } from "../runs/open-session.ts";
 import { prepareResume } from "../runs/resume-plan.ts";
-import type { RunFlags } from "../runs/run-flags.ts";
 import type { RunPlan } from "../runs/run-plan.ts";
 import { createProjectCache, type KnownProject } from "./project-cache.ts";
 import { createSessionPool } from "./session-pool.ts";
@@ -35,7 +34,6 @@ export interface WakerOptions {
   readonly host: RunHost;
   /** Where the store is. */
   readonly at: ProjectPaths;
-  readonly flags: Pick<RunFlags, "maxParallel">;
   readonly clock: Clock;
   /** Called once a run was resumed here. `lateMs` is how long after its time; undefined if it slept until no time. */
   readonly onResumed: (runId: string, lateMs: number | undefined) => void;
@@ -58,7 +56,7 @@ const SHORT_SLEEP_MS = 1_000;
 /** Resumes in a row without any progress after which a run is left alone. */
 const MOST_DEAD_RESUMES = 5;
 
-export function createWaker({ host, at, flags, clock, onResumed, say }: WakerOptions, outer: CommandContext): Waker {
+export function createWaker({ host, at, clock, onResumed, say }: WakerOptions, outer: CommandContext): Waker {
   const err = (text: string): void => say(text.replace(/^sluice: /, "").trimEnd());
   const context = { ...outer, terminal: { ...outer.terminal, err } };
   const projectAt = createProjectCache(context);
@@ -104,7 +102,7 @@ export function createWaker({ host, at, flags, clock, onResumed, say }: WakerOpt
     const project = projectAt(workspaceOf({ cwd: textAt(data, "cwd") }, context.here));
     const { projects, remember } = project;
     const snapshot = { data, past: [], open: [] };
-    const { place, plan } = prepareResume({ runId, flags, snapshot, at, projects, remember }, context);
+    const { place, plan } = prepareResume({ runId, flags: {}, snapshot, at, projects, remember }, context);
     return { plan: await plan(), place, project };
   };
   const resume = async (runId: string): Promise<Woken> => {
@@ -113,7 +111,7 @@ export function createWaker({ host, at, flags, clock, onResumed, say }: WakerOpt
       say(`${by}: ${message}`);
     const people = { interactors: [], wait: true, onFault };
     const { session, settle } = pool.take(keyOf(plan, place, project), () => {
-      const opened = openSession({ plan, place, flags, store: watched, people }, context);
+      const opened = openSession({ plan, place, flags: {}, store: watched, people }, context);
       return opened.session;
     });
     try {

@@ -3,7 +3,7 @@ import type { Json } from "../base/json.ts";
 import { checkPipeline } from "./check/check.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
 import type { PipelineSpec } from "./spec.ts";
-import type { AnyState, NextMap, OutputOf, Pipeline, PipelineCommon, Transitions } from "./types.ts";
+import type { AnyState, NextMap, OutputOf, Pipeline, PipelineCommon, TargetsWithin, Transitions } from "./types.ts";
 
 /**
  * Defines a pipeline: states, an initial state, and transitions by functions (`next`), by a table (`transitions`) or by a model
@@ -11,7 +11,7 @@ import type { AnyState, NextMap, OutputOf, Pipeline, PipelineCommon, Transitions
  * the run. Throws Validation `definition_invalid` with all problems.
  */
 export function pipeline<R, const S extends Record<string, AnyState>, const N extends NextMap<S, R>>(
-  definition: PipelineCommon<R, S> & Transitions<R, S, N>,
+  definition: PipelineCommon<R, S> & Transitions<R, S, N> & { readonly stages: TargetsWithin<NoInfer<S>> },
 ): Pipeline<R, NextMap<S, R> extends N ? Json : OutputOf<N>>;
 export function pipeline(definition: PipelineDefinition): Pipeline<unknown, unknown> {
   const { spec, problems } = compilePipeline(definition);

@@ -34,7 +34,7 @@ export type FailureCode =
   | "authored" // a model wrote no pipeline that may run
   | "router" // it chose no target
   | "orchestrator" // it selected no state
-  | "script" // a command did not end as it should; `detail` has its exit code and output
+  | "script" // a command did not end as it should
   | "poll" // the same, or nothing was ready in time
   | "interrupted"; // the handler of an interrupt did not return to a parallel state
 

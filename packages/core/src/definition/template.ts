@@ -155,13 +155,19 @@ function unquoted(inside: string): string | undefined {
 }
 
 function textAt(ctx: object, path: TemplatePath): string {
+  const value = templateValue(ctx, path);
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** The value that a path of a template leads to. Throws Validation `prompt_unresolved` for a path that does not exist. */
+export function templateValue(ctx: object, path: TemplatePath): unknown {
   let value: unknown = ctx;
   for (const [index, key] of path.entries()) {
     const inside = memberOf(value, key);
     if (inside === undefined) throw unresolved(path, index, value);
     value = inside;
   }
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return value;
 }
 
 /** Whether the path leads to a value. */

@@ -168,6 +168,16 @@ export interface OrchestratorOptions {
   /** Where the run continues the first time that it does not choose. Without it, the run fails with code `orchestrator`. */
   readonly fallback?: RouteFallback;
 }
+/** Makes a target that is no state of the pipeline a compile error; a list made at run time is checked when it is defined. */
+export type TargetsWithin<S> = {
+  readonly [K in keyof S]: S[K] extends { readonly targets: readonly (infer T)[] }
+    ? string extends T
+      ? unknown
+      : [T] extends [keyof S]
+        ? unknown
+        : { readonly targets: readonly (keyof S & string)[] }
+    : unknown;
+};
 /**
  * The transitions of a pipeline: functions, a table, or a model. `initial` says only where it is required: with its type, the
  * compiler would tell these three apart by it, and would no longer infer the types of rows.

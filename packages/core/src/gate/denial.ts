@@ -1,4 +1,4 @@
-import type { JsonObject } from "../base/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
 import { didYouMean } from "../base/problems.ts";
 import type { Issue } from "../schema/schema.ts";
 
@@ -23,6 +23,11 @@ export type ToolCallDenied = Readonly<Alternatives> & {
 };
 export function denial(cause: DenialCause, tool: string, reason: string, alternatives: Alternatives): ToolCallDenied {
   return { code: "tool_call_denied", cause, tool: shortName(tool), reason, ...copyOf(alternatives) };
+}
+
+/** What a model of a state reads of a refusal: it names the state. The record does not, since its step does. */
+export function denialIn(stateId: string, output: Json): Json {
+  return isJsonObject(output) && output.allowedTools !== undefined ? { ...output, state: stateId } : output;
 }
 
 /** For a call to a tool that does not exist: suggests the most similar of the `known` ones. */

@@ -136,9 +136,12 @@ function requestsIn(runId: string, events: readonly EventDraft[], openedAt: numb
   return { opened, closed };
 }
 
+/** Part of the events of a record that reports an interruption. No text of an event contains it, since its quotes are escaped there. */
+export const INTERRUPTION_MARK = '"type":"execution.interrupted"';
+
 /** The interruption by a person that a record reports, if it does. Cheap for every other record. */
 export function interruptionIn(runId: string, record: Pick<JournalRecord, "seq" | "events">): Interruption | undefined {
-  if (!record.events.includes('"type":"execution.interrupted"')) return undefined;
+  if (!record.events.includes(INTERRUPTION_MARK)) return undefined;
   const found = readEvents(runId, record).find(({ type }) => type === "execution.interrupted");
   if (found === undefined) return undefined;
   const { data } = found;

@@ -11,7 +11,7 @@ export interface RequestQueueOptions {
   /** Commits a resolution. A rejection leaves the request open. */
   readonly submit: (request: PersonRequest, resolution: Resolution, by: string) => Promise<SubmitOutcome>;
   readonly clock: Clock;
-  /** Time in this queue after which a request is resolved with cause `timeout`. Never when omitted. */
+  /** Time in this queue after which a request without a deadline of its own is resolved with cause `timeout`. Never when omitted. */
   readonly timeoutMs?: number;
   /**
    * For a request that no interactor answers: `answer` resolves it with cause `no_interactor`, `wait` leaves it open, also after
@@ -182,7 +182,8 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         settled: false,
       };
       entries.set(key, entry);
-      if (timeoutMs !== undefined) {
+      // A question with a deadline stays open until then.
+      if (timeoutMs !== undefined && given.body.until === undefined) {
         entry.cancelTimer = clock.after(
           timeoutMs,
           () => void resolve(entry, { kind: "none", cause: "timeout" }, QUEUE),

@@ -142,7 +142,7 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
   }
   const made = textField(input, "made");
   if (child.given !== undefined && made !== spec.fingerprint) {
-    const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and is another one now`;
+    const message = `run ${steps.runId}: its pipeline ${name} was made during the run, and has changed`;
     throw new SluiceError("Validation", "pipeline_changed", message);
   }
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);

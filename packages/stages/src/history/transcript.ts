@@ -1,5 +1,5 @@
 import { field, isJson, type JournalRecord, type Json, parseJson } from "@sluice/core";
-import { type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
+import { denialIn, type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
 import { invalidCompletion } from "../agent/completion/completion.ts";
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 import { callId } from "../agent/transcript.ts";
@@ -49,7 +49,7 @@ function partsOf(record: JournalRecord, step: AgentStepRef): readonly Transcript
       return transitionIn(record.events, value);
     case "calls":
       return step.part === "verdicts" || step.part === "approvals"
-        ? (readVerdicts(record.value) ?? []).flatMap(refusalOf)
+        ? (readVerdicts(record.value) ?? []).flatMap((verdict) => refusalOf(verdict, step.state))
         : resultsOf(record.events, value);
     default:
       return [];
@@ -143,8 +143,8 @@ function transitionIn(events: string, value: Json): readonly TranscriptPart[] {
 }
 
 /** The result of a denied call; executed calls have their own records. */
-function refusalOf({ id, verdict }: RecordedVerdict): readonly TranscriptPart[] {
-  const output = verdict.kind === "refused" ? readable(verdict.output) : undefined;
+function refusalOf({ id, verdict }: RecordedVerdict, state: string): readonly TranscriptPart[] {
+  const output = verdict.kind === "refused" ? readable(denialIn(state, verdict.output)) : undefined;
   return output === undefined ? [] : [{ kind: "result", callId: id, ok: false, output }];
 }
 

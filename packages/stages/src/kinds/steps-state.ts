@@ -107,6 +107,7 @@ export function stepsState({ steps, output, limits }: StepsOptions): State {
     options,
     ...(output === undefined ? {} : { output: schemaAt(report, "output", { ...output, type: "object" }) }),
     checksOutput: true,
+    readsProgress: true,
     adds: [...names],
     templates,
     parts: {

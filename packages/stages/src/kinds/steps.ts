@@ -75,11 +75,12 @@ function isJsonValue(value: unknown): value is Json {
 const RESUME = "resume";
 
 /**
- * The progress of the visit that paused. Only a row can lead to a further visit, and no row takes this field from a model or a
- * person, while the input of a first visit may be that of the run.
+ * The progress of the visit that paused. Where a row continues it, only rows lead to a further visit, and no row takes this field
+ * from a model or a person, while the input of a first visit may be that of the run. Without such a row, a model may choose the
+ * state and write its input.
  */
-function resumed({ ctx, stateId }: ActScope): Progress | undefined {
-  if (ctx.visit < 2 || !isObject(ctx.input)) return undefined;
+function resumed({ ctx, stateId, pauses }: ActScope): Progress | undefined {
+  if (!pauses || ctx.visit < 2 || !isObject(ctx.input)) return undefined;
   const resume = asJson(ctx.input[RESUME]);
   if (field(resume, "state") !== stateId) return undefined;
   const outputs = field(resume, "outputs");

@@ -19,6 +19,7 @@ import {
   type Report,
   schemaAt,
   stateSpec,
+  templateValue,
   toJsonValue,
 } from "@sluice/core/runtime";
 import {
@@ -40,8 +41,8 @@ export interface SubPipelineOptions<A extends Record<string, AnyState>, P extend
   /** The pipeline of that key, which types input and output. */
   readonly of?: P;
   /**
-   * The run's input: JSON whose texts may have `{{ctx.path}}` templates, or a function that returns it. It has to fit the
-   * pipeline's schema. Default: the input of the state.
+   * The run's input: JSON whose texts may have `{{ctx.path}}` templates, or a function that returns it. A text that is one template
+   * and nothing else becomes its value. The input has to fit the pipeline's schema. Default: the input of the state.
    */
   readonly input?: Json | ((ctx: StageContext<Reads<A>, I>) => In<P>);
   /** A schema that the run's output has to fit, for a pipeline without a type. An output that does not fit fails the state with code `schema`. */
@@ -129,16 +130,18 @@ function inputOf(
   return renderer(report, "input", input, references);
 }
 
-/** Fills in the templates of all texts in a value. Keys stay as they are. */
+/** Fills in the templates of all texts in a value. Keys stay as they are. A text that is one template becomes its value. */
 function renderer(
   report: Report,
   path: string,
   value: Json,
   references: Record<string, CompiledTemplate["references"]>,
-): (ctx: StageContext) => Json {
+): (ctx: StageContext) => unknown {
   if (typeof value === "string") {
     const template = templateAt(report, path, value);
     if (template.references.length > 0) references[path] = template.references;
+    const [first] = template.references;
+    if (first?.place.length === value.length) return (ctx) => templateValue(ctx, first.path);
     return (ctx) => template.render(ctx);
   }
   if (typeof value !== "object" || value === null) return () => value;

@@ -25,6 +25,9 @@ export interface RunOfSpans {
   readonly kinds: ObservedRun["kinds"];
 }
 
+/** The kinds of states that call a model. */
+const AGENT_KINDS: ReadonlySet<string> = new Set(["agent", "router", "orchestrator"]);
+
 /** Events that close a request, with the value of `sluice.request.answer` if the event has no answer. */
 const ANSWERS: Partial<Record<EventDraft["type"], string>> = {
   "grant.answered": "answered",
@@ -75,7 +78,7 @@ export class RunSpans implements RunTelemetry {
     this.#closeAttempt(at);
     const stage = executionId.slice(0, executionId.lastIndexOf("#"));
     const key = itemKeyOf(this.#runId, stage);
-    const agent = this.#run.kinds.get(stage) === "agent";
+    const agent = AGENT_KINDS.has(this.#run.kinds.get(stage) ?? "");
     const shared = {
       "gen_ai.conversation.id": this.#run.conversation,
       ...(agent ? { "gen_ai.agent.name": stage } : {}),

@@ -41,7 +41,10 @@ export interface SessionOptions {
    * it. Default: its sleeps pass in this process.
    */
   readonly suspendSleepsOver?: number;
-  /** A request without an answer after this many milliseconds is denied with cause `timeout`; default never. */
+  /**
+   * A request without an answer after this many milliseconds is denied with cause `timeout`; default never. A question with a
+   * deadline stays open until then.
+   */
   readonly requestTimeoutMs?: number;
   /** Added to the built-in tools; a tool with the name of a built-in tool replaces it. */
   readonly tools?: readonly Tool[];

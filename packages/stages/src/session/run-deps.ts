@@ -55,7 +55,7 @@ import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
-import { refuseSharedSecrets, refuseUnusableSecrets } from "../secrets/declared.ts";
+import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
@@ -189,13 +189,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedAs, factsOf);
     const declared = declaredSecrets(spec);
-    refuseUnusableSecrets(spec, declared, env);
+    if (declared.size > 0) refuseUnusableSecrets(spec, declared, env, serverEnv);
     const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
       declared: [...declared.keys()],
     });
-    refuseSharedSecrets(declared, serverEnv);
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
     const hasWalledStates = runsInSandbox(spec);

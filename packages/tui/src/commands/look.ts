@@ -82,10 +82,13 @@ function cellsOf(run: RunSummary, started: JsonObject | undefined, now: number):
 }
 
 function statusOf({ status, suspended, owner = "?", wakeAt }: RunSummary, now: number): string {
-  const wake = wakeAt === undefined ? "" : wakeAt <= now ? "due" : `wakes in ${timeLeft(wakeAt, now)}`;
   if (status === "running") return `running in ${oneLine(owner, 30)}`;
-  if (suspended === "sleeping") return `☾ sleeping${wake === "" ? "" : ` · ${wake}`}`;
-  return suspended === "waiting" ? `${status} (waits)` : status;
+  if (status !== "suspended") return status;
+  const words = suspended === "sleeping" ? "☾ sleeping" : suspended === "waiting" ? "suspended (waits)" : status;
+  if (wakeAt === undefined) return words;
+  // What waits for an answer continues at its deadline without one.
+  const time = suspended === "waiting" ? `${timeLeft(wakeAt, now)} left` : `wakes in ${timeLeft(wakeAt, now)}`;
+  return `${words} · ${wakeAt <= now ? "due" : time}`;
 }
 
 const STYLES: Readonly<Record<RunSummary["status"], Style>> = {

@@ -32,28 +32,36 @@ export function commandRows(command: CommandView, options: KindRowsOptions): rea
 }
 
 function headLine(command: CommandView, width: number): Line {
-  const { state, number, isPoll, ms, nextAt } = command;
-  const { sign, word, style } = COMMAND_SYMBOLS[state];
-  const exit = exitText(command);
-  const outcome: Line = [
-    { text: "  " },
-    { text: word, style },
-    ...(exit === "" ? [] : [{ text: ` · ${exit}`, ...(state === "error" ? { style: "bad" as const } : {}) }]),
-    ...(ms === undefined ? [] : [{ text: ` · ${milliseconds(ms)}`, style: "dim" as const }]),
-    ...(nextAt === undefined ? [] : [{ text: ` · next at ${moment(nextAt)}`, style: "dim" as const }]),
-  ];
-  const left: Span[] = [
+  const { state, number, isPoll } = command;
+  const { sign, style } = COMMAND_SYMBOLS[state];
+  const left: Line = [
     { text: `${sign} `, style },
     ...(isPoll ? [{ text: `attempt ${number}`, style: "strong" as const }] : []),
   ];
   // The first attempt of a poll shows its command.
-  if (isPoll && number > 1) return [...left, ...outcome];
-  left.push({ text: isPoll ? " $ " : "$ ", style: "accent" });
-  const room = width - widthOf(left) - widthOf(outcome);
+  if (isPoll && number > 1) return [...left, ...outcomeOf(command, true)];
+  const front: Line = [...left, { text: isPoll ? " $ " : "$ ", style: "accent" }];
+  const roomBeside = (outcome: Line): number => width - widthOf(front) - widthOf(outcome);
+  const whole = outcomeOf(command, true);
+  const outcome = roomBeside(whole) < LEAST_COMMAND ? outcomeOf(command, false) : whole;
+  const shown = revealed(headOf(commandLineOf(command), MAX_COMMAND), "code");
+  return [...front, ...cut(shown, Math.max(4, roomBeside(outcome))), ...outcome];
+}
+
+/** Columns of a command beside which its outcome has its duration too. */
+const LEAST_COMMAND = 24;
+
+function outcomeOf(command: CommandView, withTime: boolean): Line {
+  const { state, ms, nextAt } = command;
+  const { word, style } = COMMAND_SYMBOLS[state];
+  const exit = exitText(command);
+  const time = withTime && ms !== undefined ? [` · ${milliseconds(ms)}`] : [];
+  const next = nextAt === undefined ? [] : [` · next at ${moment(nextAt)}`];
   return [
-    ...left,
-    ...cut(revealed(headOf(commandLineOf(command), MAX_COMMAND), "code"), Math.max(4, room)),
-    ...outcome,
+    { text: "  " },
+    { text: word, style },
+    ...(exit === "" ? [] : [{ text: ` · ${exit}`, style: state === "error" ? ("bad" as const) : ("plain" as const) }]),
+    ...[...time, ...next].map((text): Span => ({ text, style: "dim" })),
   ];
 }
 

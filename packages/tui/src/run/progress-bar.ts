@@ -6,6 +6,7 @@ import {
   type ListItems,
   listStatus,
   moneyOf,
+  polledText,
   type RailStation,
   type RunView,
   railOf,
@@ -268,6 +269,7 @@ function factsOf(execution: ExecutionView, level: Level, now: number): readonly 
   const cap = turnCap === undefined ? "" : level === 0 ? ` of ${turnCap}` : `/${turnCap}`;
   const tokens = tokensOf(usage);
   const facts = [
+    level === 0 ? polledText(execution) : "",
     level < 2 && attempt > 1 ? (level === 0 ? `attempt ${attempt}` : `a${attempt}`) : "",
     turn > 0 ? `${level === 0 ? "turn " : ""}${turn}${cap}` : "",
     level < 2 && tokens > 0 ? `${shortCount(tokens)}${level === 0 ? " tokens" : ""}` : "",

@@ -282,13 +282,13 @@ function statusLine({ view, flags, others, busy, quitting, now }: AppState): Lin
     add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
   } else {
     add(`${stateLabel(view.pipeline)} ${stateLabel(view.runId)}`.trim());
+    add(wakeText(view, now), "notice");
     const { dangerLevel } = view.meta;
     if (dangerLevel !== undefined) add(`danger ${cleanInline(dangerLevel)}`, dangerLevel === "safe" ? "dim" : "notice");
     add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);
     add(moneyOf(view.usage));
-    add(wakeText(view, now), "notice");
     if (view.denied.length > 0) add(`${view.denied.length} denied`, "notice");
   }
   const more = others.filter(({ endedAt }) => endedAt === undefined).length;

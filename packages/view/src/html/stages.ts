@@ -1,5 +1,6 @@
 import { childStatus, type ExecutionGroup, groupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
+import { polledText } from "../words/command-words.ts";
 import { executionName } from "../words/describe-event.ts";
 import { workedMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
@@ -161,7 +162,10 @@ function stageMarkup(execution: ExecutionView, { end, share, isOpen, anchor, isI
     ...(interrupted === undefined ? [] : [`waits for ${interrupted.by}, which handles ${interrupted.interrupt}`]),
   ];
   const join = fork === undefined || isInside ? [] : [`in parallel, joined in ${fork.join || "an unknown state"}`];
-  const wake = nextWakeAt === undefined ? [] : [`wakes at ${moment(nextWakeAt)}`];
+  const wake =
+    nextWakeAt === undefined
+      ? []
+      : [polledText(execution), `wakes at ${moment(nextWakeAt)}`].filter((note) => note !== "");
   const notes = [`from ${moment(startedAt)}`, ...wake, ...envelope, ...detours, ...join].map(
     (note) => html`<li>${note}</li>`,
   );

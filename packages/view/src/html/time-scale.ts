@@ -64,7 +64,7 @@ export function sumOf(stretches: readonly Stretch[]): number {
 }
 
 /** The parts of a stretch that no busy one covers. */
-function idleIn({ from, to }: Stretch, busy: readonly Stretch[]): readonly Stretch[] {
+export function idleIn({ from, to }: Stretch, busy: readonly Stretch[]): readonly Stretch[] {
   const idle: Stretch[] = [];
   let last = from;
   for (const one of [...busy.toSorted((a, b) => a.from - b.from), { from: to, to }]) {

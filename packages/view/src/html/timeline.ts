@@ -1,11 +1,13 @@
 import { type ExecutionGroup, flatGroupsOf, sumOf as sumOfItems } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts";
+import { headOf } from "../text/clean.ts";
+import { commandLineOf } from "../words/command-words.ts";
 import { executionName } from "../words/describe-event.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, type StatusMark, statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
-import { sumOf, type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
+import { idleIn, sumOf, type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
 
 const MOST_LANES = 200;
 /** Items of a list with a lane each; those of a longer list share one. */
@@ -21,7 +23,8 @@ type Span = TimeSpan & { readonly to: number };
 export function timelineMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
   const { executions, startedAt, updatedAt: end } = view;
   if (executions.length === 0) return html`<p>No stage was entered.</p>`;
-  const all = [...view.spans].map((span): Span => ({ ...span, to: span.to ?? Math.max(span.from, end) }));
+  const recorded = [...view.spans].map((span): Span => ({ ...span, to: span.to ?? Math.max(span.from, end) }));
+  const all = [...recorded, ...commandSpans(executions, recorded, end)];
   const busy = all.filter(({ kind }) => kind === "model" || kind === "tool");
   const scale = timeScale({ from: startedAt, to: Math.max(end, startedAt + 1) }, busy);
   const byKey = Map.groupBy(all, ({ key }) => key ?? "");
@@ -43,6 +46,23 @@ ${lanes}${left > 0 ? html`<p>${cutNote(count(left, "stage"))}</p>` : NOTHING}
 <div class="lane axis" aria-hidden="true"><div></div><div class="ticks">${TICKS.map((share) => html`<span>${milliseconds(scale.moment(share * WIDTH) - startedAt)}</span>`)}</div></div>
 </div>
 ${legend(scale)}`;
+}
+
+/** UTF-16 units. */
+const LONGEST_COMMAND = 80;
+
+/** When commands of states ran: no event says that, so the time of their executions without rests and waits. */
+function commandSpans(executions: readonly ExecutionView[], recorded: readonly Span[], end: number): readonly Span[] {
+  const byKey = Map.groupBy(recorded, ({ key }) => key ?? "");
+  return executions.flatMap(({ key, items, startedAt, endedAt = end }) => {
+    const command = [...items].find((item) => item.kind === "command");
+    if (command === undefined) return [];
+    const others = [...(byKey.get("") ?? []), ...(byKey.get(key) ?? [])];
+    const label = `command: ${headOf(commandLineOf(command), LONGEST_COMMAND)}`;
+    return idleIn({ from: startedAt, to: endedAt }, others).map(
+      (span): Span => ({ ...span, key, kind: "tool", label }),
+    );
+  });
 }
 
 /** What a lane shows: one execution, or all items of a long list. */
@@ -169,5 +189,5 @@ function legend({ cut }: TimeScale): Markup {
   const sample = (name: string, words: string): Markup =>
     html`<li><svg viewBox="0 0 22 12" width="22" height="12" aria-hidden="true"><rect class="${name}" x="1" y="1" width="20" height="10"/></svg> ${words}</li>`;
   const gaps = cut.map(({ from, to }) => milliseconds(to - from)).join(", ");
-  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("sleep", "asleep")}${sample("suspended", "suspended")}${sample("unknown", "not recorded")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
+  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool or command (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("sleep", "asleep")}${sample("suspended", "suspended")}${sample("unknown", "not recorded")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
 }

@@ -73,6 +73,7 @@ export class ExecutionReducer {
   #model = "";
   #sleeps = 0;
   #nextWakeAt: number | undefined;
+  #polled: ExecutionView["polled"];
   #updatedAt: number;
   /** The process that recorded its last events. */
   #incarnation = "";
@@ -174,6 +175,7 @@ export class ExecutionReducer {
       case "sleep.started": {
         this.#sleeps += 1;
         this.#nextWakeAt = timeAt(data, "until");
+        this.#polled = polledIn(data);
         this.#running();
         break;
       }
@@ -277,6 +279,7 @@ export class ExecutionReducer {
       ...(this.#endedAt === undefined ? {} : { endedAt: this.#endedAt }),
       sleeps: this.#sleeps,
       ...(nextWakeAt === undefined ? {} : { nextWakeAt }),
+      ...(nextWakeAt === undefined || this.#polled === undefined ? {} : { polled: this.#polled }),
       ...restOf(this.#startedAt, this.#endedAt),
       ...facts,
       ...(this.#tools === undefined ? {} : { tools: this.#tools }),
@@ -381,6 +384,12 @@ export function noteOf({ what, more, tone }: EventLine): BoundaryItem {
     text: more === "" ? what : `${what}: ${more}`,
     tone: isShown ? tone : "plain",
   };
+}
+
+function polledIn(data: SluiceEvent["data"]): ExecutionView["polled"] {
+  const { attempt, exitCode } = data;
+  if (typeof attempt !== "number") return undefined;
+  return { attempt, ...(typeof exitCode === "number" ? { exitCode } : {}) };
 }
 
 /** Whether a state asks a person: there is no call whose item shows the question. */

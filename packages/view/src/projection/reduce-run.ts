@@ -1,5 +1,5 @@
 import { field, type LiveChunk, type OpenRequest, type RunEnd, type SluiceEvent } from "@sluice/core";
-import { addUsage } from "@sluice/core/runtime";
+import { addUsage, parseSiblingId } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { describeEvent, type EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt } from "../words/fields.ts";
@@ -12,7 +12,7 @@ import type { KindEntry } from "./kind-reducer.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { RunHead } from "./run-head.ts";
 import type { ExecutionView, LogItem, RunView } from "./run-view.ts";
-import { TimeReducer } from "./time-reducer.ts";
+import { ownerOf, TimeReducer } from "./time-reducer.ts";
 
 /** One parsed record of a run or of a run below it. */
 export interface ReadRecord {
@@ -211,6 +211,7 @@ class Reducer implements RunReducer {
       this.#copiedFrom = undefined;
     this.#applyToRun(event, line, seq);
     if (event.type === "run.finished") {
+      this.#touchOwners(event.runId);
       this.#cancelUnfinished(event, touched);
       if (isRoot) items.push(this.#finish(event, end));
     }
@@ -254,12 +255,17 @@ class Reducer implements RunReducer {
     switch (type) {
       case "run.started":
         this.#tree.started(event);
+        this.#touchOwners(runId);
         if (isRoot) this.#head.start(event);
         break;
       case "run.forked":
         if (!isRoot) break;
         this.#tree.continued(event);
         this.#head.continued(event);
+        break;
+      case "sleep.started":
+      case "sleep.ended":
+        this.#touchOwners(runId);
         break;
       case "interrupt.started":
         this.#tree.interrupted(event);
@@ -343,6 +349,14 @@ class Reducer implements RunReducer {
 
   #ownerChanged(dropLive: boolean): void {
     this.#touchAll((execution) => (dropLive && execution.dropLive()) || !execution.ended);
+  }
+
+  /** The executions that started a run, or a run above it, rest with what they wait for. */
+  #touchOwners(runId: string): void {
+    for (let at: string | undefined = runId; at !== undefined; at = parseSiblingId(at)?.parentId) {
+      const execution = this.#executions.get(ownerOf(at) ?? "");
+      if (execution !== undefined) this.#dirty.add(execution);
+    }
   }
 
   #touchAll(which: (execution: ExecutionReducer) => boolean): void {

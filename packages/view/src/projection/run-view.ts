@@ -145,6 +145,8 @@ export interface ExecutionView {
   readonly sleeps: number;
   /** When it wakes, in epoch milliseconds; only while it sleeps. */
   readonly nextWakeAt?: number;
+  /** The last attempt of a poll that sleeps. */
+  readonly polled?: { readonly attempt: number; readonly exitCode?: number };
   /** Milliseconds in which it slept or no process executed it; without those since `restingSince`. */
   readonly restMs: number;
   /** Epoch milliseconds; only while it rests. */

@@ -1,4 +1,5 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
+import { parseSiblingId } from "@sluice/core/runtime";
 import { numberAt, textAt } from "../words/fields.ts";
 import { moment } from "../words/words.ts";
 import { type AppendOnlyList, ListBuilder } from "./append-only-list.ts";
@@ -20,6 +21,7 @@ export class TimeReducer {
     const model = `model ${runId}`;
     const before = this.#last.of(runId) ?? at;
     this.#last.add(runId, at);
+    if (executionId !== "") this.#rests.executed(runId, key);
     // A killed process records no end of its model calls, whose time is known up to the record before.
     if (AFTER_KILL.has(type)) this.#close(model, before);
     else if (ENDS_MODEL.has(type)) this.#close(model, at);
@@ -84,8 +86,12 @@ export class TimeReducer {
         this.#runWorks(runId, at);
         break;
       }
+      case "run.started":
+        this.#rests.runStarted(runId, at);
+        break;
       case "run.finished":
         this.#runWorks(runId, at);
+        this.#rests.runEnded(runId, at);
         // A run that is cancelled from outside records no end of its sleeps.
         for (const open of [...this.#open.keys()]) if (open.startsWith(`sleep ${runId}:`)) this.#close(open, at);
         break;
@@ -140,10 +146,22 @@ interface RestSpan {
   to: number;
 }
 
-/** The times in which executions slept, and in which no process executed the run. */
+/** A run that an execution started itself. */
+interface OwnRun {
+  readonly runId: string;
+  readonly from: number;
+  to: number;
+  /** Its executions. */
+  readonly keys: Set<string>;
+}
+
+/** The times in which executions slept or waited for runs that slept, and in which no process executed the run. */
 class Rests {
   /** By execution; those of the run have the key ''. */
   readonly #spans = new Map<string, RestSpan[]>();
+  /** By the execution that started them. */
+  readonly #ownRuns = new Map<string, OwnRun[]>();
+  readonly #runs = new Map<string, OwnRun>();
 
   began(key: string, from: number): void {
     const spans = this.#spans.get(key) ?? [];
@@ -157,19 +175,79 @@ class Rests {
     if (last?.to === Number.POSITIVE_INFINITY) last.to = Math.max(last.from, to);
   }
 
+  /** A run below another one: of a fan-out, or of an execution that runs pipelines itself. */
+  runStarted(runId: string, from: number): void {
+    const parent = ownerOf(runId);
+    if (parent === undefined) return;
+    const run: OwnRun = { runId, from, to: Number.POSITIVE_INFINITY, keys: new Set() };
+    this.#runs.set(runId, run);
+    const runs = this.#ownRuns.get(parent);
+    if (runs === undefined) this.#ownRuns.set(parent, [run]);
+    else runs.push(run);
+  }
+
+  runEnded(runId: string, to: number): void {
+    const run = this.#runs.get(runId);
+    if (run !== undefined) run.to = to;
+  }
+
+  executed(runId: string, key: string): void {
+    this.#runs.get(runId)?.keys.add(key);
+  }
+
   /** Between two times; `to` is undefined if the second is still to come. */
   of(key: string, from: number, to = Number.POSITIVE_INFINITY): Rest {
-    const spans = ["", key].flatMap((of) => this.#spans.get(of) ?? []).toSorted((a, b) => a.from - b.from);
+    const spans = merged([...(this.#spans.get("") ?? []), ...this.#restsOf(key)]);
     let restMs = 0;
-    let end = from;
     for (const span of spans) {
-      const begin = Math.max(end, span.from);
-      end = Math.max(end, Math.min(span.to, to));
+      const [begin, end] = [Math.max(from, span.from), Math.min(to, span.to)];
       if (end === Number.POSITIVE_INFINITY) return { restMs, restingSince: begin };
       restMs += Math.max(0, end - begin);
     }
     return { restMs };
   }
+
+  /** Its own sleeps, and the times in which all runs that it started rested. */
+  #restsOf(key: string): readonly RestSpan[] {
+    const own = this.#spans.get(key) ?? [];
+    const runs = this.#ownRuns.get(key);
+    if (runs === undefined) return own;
+    const last = Math.max(...runs.map(({ to }) => to));
+    // Its owner does not wait for a run that has ended.
+    const rested = runs.map((run) =>
+      merged([...[...run.keys].flatMap((each) => this.#restsOf(each)), { from: run.to, to: last }]),
+    );
+    return [...own, ...rested.reduce(common)];
+  }
+}
+
+/** The execution that started a run itself; undefined for the runs of a fan-out and for the root. */
+export function ownerOf(runId: string): string | undefined {
+  const { parentId, fanOut = "" } = parseSiblingId(runId) ?? {};
+  const [, executionId] = /^(.+):a\d+:/s.exec(fanOut) ?? [];
+  return parentId === undefined || executionId === undefined ? undefined : executionKey(parentId, executionId);
+}
+
+/** The same times in order, without overlaps. */
+function merged(spans: readonly RestSpan[]): readonly RestSpan[] {
+  const all: RestSpan[] = [];
+  for (const { from, to } of spans.toSorted((a, b) => a.from - b.from)) {
+    const last = all.at(-1);
+    if (to <= from) continue;
+    if (last !== undefined && from <= last.to) last.to = Math.max(last.to, to);
+    else all.push({ from, to });
+  }
+  return all;
+}
+
+/** The times that are in both of two merged lists. */
+function common(some: readonly RestSpan[], others: readonly RestSpan[]): readonly RestSpan[] {
+  return some.flatMap((one) =>
+    others.flatMap((other) => {
+      const [from, to] = [Math.max(one.from, other.from), Math.min(one.to, other.to)];
+      return from < to ? [{ from, to }] : [];
+    }),
+  );
 }
 
 /** The times of the events of each run. A child's come before those of its parent that happened earlier. */

@@ -26,6 +26,17 @@ export function commandLineOf({ words }: Pick<CommandFacts, "words">): string {
   return [name, ...others].map((word) => (/^[^\s"'\\]+$/.test(word) ? word : JSON.stringify(word))).join(" ");
 }
 
+/** `attempt 3, exit 1`; empty for a state that is no poll, or that does not sleep. */
+export function polledText({
+  polled,
+}: {
+  readonly polled?: { readonly attempt: number; readonly exitCode?: number };
+}): string {
+  if (polled === undefined) return "";
+  const exit = exitText(polled);
+  return `attempt ${polled.attempt}${exit === "" ? "" : `, ${exit}`}`;
+}
+
 /** `exit 1`; empty if the command did not end by itself. */
 export function exitText({ exitCode }: Pick<CommandFacts, "exitCode">): string {
   return exitCode === undefined ? "" : `exit ${exitCode}`;

@@ -47,7 +47,7 @@ const EXECUTION_SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
   paused: { sign: "◆", word: "paused", style: "notice" },
   cancelled: { sign: "⊘", word: "cancelled", style: "dim" },
   suspended: { sign: "◆", word: "suspended", style: "notice" },
-  sleeping: { sign: "☾", word: "sleeping", style: "dim" },
+  sleeping: { sign: "☾", word: "sleeping", style: "accent" },
   interrupted: { sign: "◇", word: "interrupted", style: "notice" },
 };
 

@@ -1,7 +1,7 @@
 // What a pipeline may hold that a model writes.
 
 import type { AnyPipeline, RunLimits } from "@sluice/core";
-import type { Report } from "@sluice/core/runtime";
+import { checkLimits, type Report } from "@sluice/core/runtime";
 import { type Duration, durationText, parseDuration } from "@sluice/stages";
 import { KIND_NAMES, type KindName } from "../kinds/fields.ts";
 
@@ -59,6 +59,7 @@ export function readAllow(report: Report, allow: AuthoredAllow): AuthoredRules {
     report.add("allow.commands", "is a list of commands, each a list of words", '[["npm", "test"]]');
   if (!isTexts(models)) report.add("allow.models", "is a list of models");
   if (!Number.isSafeInteger(maxStates) || maxStates < 1) report.add("allow.maxStates", "is a whole number from 1");
+  checkLimits(report, "allow.limits", allow.limits, "run");
   return {
     kinds: new Set(kinds),
     tools: isTexts(tools) ? [...tools] : [],

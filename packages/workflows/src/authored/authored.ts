@@ -80,7 +80,8 @@ export function authored(
   const others = [...rules.pipelines.values()].map(({ spec }) => spec);
   const spec = stateSpec(
     AUTHORED,
-    { ...common, allowedTools: rules.tools },
+    // Its commands run in the sandbox, which is therefore proven before the run starts.
+    { ...common, allowedTools: rules.tools, ...(rules.commands.length === 0 ? {} : { sandbox: {} }) },
     {
       options,
       keys: KEYS,

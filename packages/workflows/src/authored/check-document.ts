@@ -1,6 +1,6 @@
 // A document that a model wrote, checked as a file is, and by what its author allows.
 
-import { type AnyPipeline, isJsonObject, type Json, type PipelineSpec } from "@sluice/core";
+import { type AnyPipeline, field, isJsonObject, type Json, type PipelineSpec } from "@sluice/core";
 import { compilePipeline } from "@sluice/core/host";
 import { checkSession, statesWithin } from "@sluice/core/runtime";
 import type { Diagnostic } from "../diagnostic.ts";
@@ -11,7 +11,7 @@ import { aboutFile, diagnosticsOf } from "../report/diagnostics.ts";
 import { partialSchema, statewrightSchema } from "../statewright/schema.ts";
 import { readStatewright } from "../statewright/statewright.ts";
 import type { AuthoredRules } from "./allow.ts";
-import { authoredFindings } from "./rules.ts";
+import { AUTHORED_SANDBOX, authoredFindings } from "./rules.ts";
 
 /** A checked document. */
 export interface CheckedDocument {
@@ -36,7 +36,8 @@ export const DOCUMENT = "pipeline.json";
 /** Characters of a document. */
 const LONGEST = 65_536;
 
-export function checkDocument(document: Json, { rules, tools, now }: DocumentScope): CheckedDocument {
+export function checkDocument(written: Json, { rules, tools, now }: DocumentScope): CheckedDocument {
+  const document = walled(written);
   const text = JSON.stringify(document, null, 2);
   const refused = (diagnostics: readonly Diagnostic[]): CheckedDocument => ({ diagnostics, text });
   if (!isJsonObject(document)) return refused([aboutFile(DOCUMENT, "wrong-type", "The pipeline is not an object.")]);
@@ -66,4 +67,22 @@ export function checkDocument(document: Json, { rules, tools, now }: DocumentSco
   found.push(...[...problems, ...live].map((problem) => problemFinding(problem, locate(problem))));
   const all = diagnosticsOf(source, found);
   return all.some(({ severity }) => severity === "error") ? refused(all) : { spec, diagnostics: all, text };
+}
+
+/** The document with all its commands in the sandbox, where people see it. */
+function walled(document: Json): Json {
+  const states = field(document, "states");
+  if (!isJsonObject(document) || states === undefined || !isJsonObject(states)) return document;
+  const inside = Object.entries(states).map(([name, state]) => [name, walledState(state)] as const);
+  return { ...document, states: Object.fromEntries(inside) };
+}
+
+function walledState(state: Json): Json {
+  if (!isJsonObject(state)) return state;
+  const commands = Object.entries(state).flatMap(([name, fields]) =>
+    (name === "script" || name === "poll") && isJsonObject(fields) && !("sandbox" in fields)
+      ? [[name, { ...fields, sandbox: AUTHORED_SANDBOX }] as const]
+      : [],
+  );
+  return commands.length === 0 ? state : { ...state, ...Object.fromEntries(commands) };
 }

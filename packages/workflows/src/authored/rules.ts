@@ -1,5 +1,6 @@
 // What a document may not say that a model wrote, although a file may.
 
+import { isDeepStrictEqual } from "node:util";
 import { durationText, parseDuration } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_WORDS, textsOfKind } from "../kinds/compile.ts";
@@ -14,6 +15,8 @@ import { isCovered } from "./covers.ts";
 const LONGEST_NAME = 64;
 /** Characters of a command that people read. */
 const LONGEST_COMMAND = 500;
+/** How long a command may run. */
+const LONGEST_RUN_MS = 3_600_000;
 /** Model calls of one attempt. */
 const MOST_TURNS = 50;
 
@@ -127,6 +130,9 @@ function kindFindings(given: KindState, path: DocumentPath, rules: AuthoredRules
   }
 }
 
+/** What the command of a model may do in the sandbox, in which it always is. */
+export const AUTHORED_SANDBOX = { write: true } as const;
+
 /** What the command of a model may have. What decides where it runs and which code it loads is not its. */
 const COMMAND_FIELDS: ReadonlySet<string> = new Set([
   "command",
@@ -145,9 +151,11 @@ function commandFindings(
   path: DocumentPath,
   { commands }: AuthoredRules,
 ): readonly Finding[] {
-  const { command = [] } = given.fields;
+  const { command = [], timeout } = given.fields;
   const found = Object.keys(given.fields).flatMap((field): readonly Finding[] =>
-    COMMAND_FIELDS.has(field) ? [] : [error("authored-command", [...path, field], `${quoted(field)} ${FORBIDDEN}.`)],
+    COMMAND_FIELDS.has(field) || (field === "sandbox" && isDeepStrictEqual(given.fields.sandbox, AUTHORED_SANDBOX))
+      ? []
+      : [error("authored-command", [...path, field], `${quoted(field)} ${FORBIDDEN}.`)],
   );
   const at = [...path, "command"];
   if (!commands.some((words) => words.every((word, index) => command[index] === word)))
@@ -161,6 +169,11 @@ function commandFindings(
           "no command is allowed",
         ),
       ),
+    );
+  const limit = timeout === undefined ? undefined : parseDuration(timeout);
+  if (limit?.ok === true && limit.ms > LONGEST_RUN_MS)
+    found.push(
+      error("authored-schedule", [...path, "timeout"], `A command runs for at most ${durationText(LONGEST_RUN_MS)}.`),
     );
   if (JSON.stringify(command).length > LONGEST_COMMAND)
     found.push(error("authored-size", at, `A command has at most ${LONGEST_COMMAND} characters.`));

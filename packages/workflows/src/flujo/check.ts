@@ -8,7 +8,11 @@ import { closeTo } from "./step-kinds.ts";
 export const ANY = "*";
 
 /** `read` are the findings of reading the document, which leaves out what is mistaken. */
-export function checkMachine(machine: FlujoMachine, read: readonly Finding[]): readonly Finding[] {
+export function checkMachine(
+  machine: FlujoMachine,
+  read: readonly Finding[],
+  orchestrator?: { readonly fallback?: string | undefined },
+): readonly Finding[] {
   const { start, states, names, ends, transitions, at } = machine;
   const ended = new Set(ends.map(({ name }) => name));
   const known = [...names, ...ended];
@@ -32,6 +36,7 @@ export function checkMachine(machine: FlujoMachine, read: readonly Finding[]): r
     const suggestion = "remove it, or add its target to the router";
     found.push({ severity: "error", rule: "event-row", message, suggestion, path: at("transitions", index, "on") });
   }
+  if (orchestrator !== undefined) return [...found, ...orchestratedFindings(machine, orchestrator.fallback, isKnown)];
   if (ends.length === 0) {
     const message = "The machine has no end state, so it cannot end.";
     const suggestion = 'add "end_states"';
@@ -52,6 +57,24 @@ export function checkMachine(machine: FlujoMachine, read: readonly Finding[]): r
     return found;
   const isSound = !found.some(({ severity }) => severity === "error");
   return [...found, ...reachFindings(machine), ...(isSound ? completionFindings(machine) : [])];
+}
+
+/** What has no place in a machine whose orchestrator chooses what follows every state. */
+function orchestratedFindings(
+  { transitions, ends, states, names, at }: FlujoMachine,
+  fallback: string | undefined,
+  isKnown: (name: string) => boolean,
+): readonly Finding[] {
+  const found = ends.flatMap(({ name, path }) => endFindings(name, path, states.get(name)));
+  if (fallback !== undefined && !isKnown(fallback))
+    found.push(unknownState(fallback, [...names], at("orchestrator", "fallback")));
+  if (transitions.length === 0) return found;
+  const message = "The orchestrator chooses what follows every state, so transitions have no effect.";
+  const suggestion = 'remove them, or remove "orchestrator"';
+  return [
+    ...found,
+    { severity: "error", rule: "no-effect", message, suggestion, path: at("transitions"), what: "key" },
+  ];
 }
 
 function isUnder(path: Finding["path"], above: Finding["path"]): boolean {
@@ -121,7 +144,7 @@ export function reachedStates({ start, ends, states, transitions }: FlujoMachine
 }
 
 /** The states that the router of a state names. */
-function chosenTargets(
+export function chosenTargets(
   state: FlujoState | undefined,
 ): readonly { readonly name: string; readonly path: Finding["path"] }[] {
   return (state?.steps ?? []).flatMap(({ fields: { router }, at }) => {

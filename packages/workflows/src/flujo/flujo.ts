@@ -4,6 +4,7 @@ import type { AnyPipeline, Problem, RunLimits } from "@sluice/core";
 import type { PipelineDefinition } from "@sluice/core/host";
 import type { FindingAt, WorkflowCompilation, WorkflowFormat, WorkflowReading, WorkflowReference } from "../format.ts";
 import { idFor } from "../read/names.ts";
+import type { Finding } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { compileMachine } from "./machine.ts";
 import { type FlujoDocument, type FlujoMachine, type FlujoStep, isFlujo, readDocument } from "./read-document.ts";
@@ -53,8 +54,9 @@ function compileDocument(
   }
   const { body } = document;
   const machine = "machine" in body ? body.machine : sequence(document, body.steps);
-  const compiled = compileMachine({ document, imports }, machine, id);
-  const { context, limits } = document.fields;
+  const { context, limits, orchestrator } = document.fields;
+  const compiled = compileMachine({ document, imports }, machine, id, "machine" in body ? orchestrator : undefined);
+  const misplaced = orchestrator !== undefined && !("machine" in body) ? [orchestratorOfSteps(document)] : [];
   const definition: PipelineDefinition = {
     ...compiled.definition,
     ...(context === undefined ? {} : { context }),
@@ -62,9 +64,16 @@ function compileDocument(
   };
   return {
     definition,
-    findings: compiled.findings,
+    findings: [...misplaced, ...compiled.findings],
     locate: (problem) => locateField(document, problem) ?? compiled.locate(problem),
   };
+}
+
+/** Steps follow each other, so there is nothing to choose. */
+function orchestratorOfSteps(document: FlujoDocument): Finding {
+  const message = "Steps run in order, so an orchestrator has nothing to choose.";
+  const suggestion = "write kind: StateMachine, with states";
+  return { severity: "error", rule: "no-effect", message, suggestion, path: document.at("orchestrator"), what: "key" };
 }
 
 function runLimits({ max_hops, max_visits, max_tokens, max_cost_usd, timeout_s }: RunCaps): RunLimits {

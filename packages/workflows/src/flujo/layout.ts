@@ -3,9 +3,10 @@
 import { textsOfKind } from "../kinds/compile.ts";
 import { idFor, idsFor } from "../read/names.ts";
 import type { Finding } from "../read/shape.ts";
+import { chosenTargets } from "./check.ts";
 import type { FlujoDocument, FlujoMachine, FlujoState } from "./read-document.ts";
 import { type KnownStep, knowStep } from "./step-kinds.ts";
-import { readsInput } from "./templates.ts";
+import { readsAnswer, readsInput } from "./templates.ts";
 
 export interface PlacedStep extends KnownStep {
   /** The name of its output upstream; of a stage, that of its state. */
@@ -73,6 +74,7 @@ export function layOut(
     });
     states.push({ name: state.name, id: stateId, steps, isStage });
   }
+  findings.push(...forgedAnswers(machine, states));
   const called = (name: string, among: readonly PlacedStep[]): PlacedStep | undefined =>
     among.find(({ step }) => step.name === name);
   return {
@@ -86,6 +88,23 @@ export function layOut(
         states.flatMap(({ steps }) => steps),
       ),
   };
+}
+
+/** A router's model writes the input of the state that it chooses, so it could write what a person has answered before. */
+function forgedAnswers(machine: FlujoMachine, states: readonly PlacedState[]): readonly Finding[] {
+  const chosen = new Set(machine.states.values().flatMap((state) => chosenTargets(state).map(({ name }) => name)));
+  return states.flatMap((state): readonly Finding[] => {
+    if (!chosen.has(state.name)) return [];
+    return state.steps.flatMap(({ step, use }): readonly Finding[] => {
+      const { prompt, message, input } = step.fields;
+      const texts = [prompt, message, ...(typeof input === "string" ? [input] : Object.values(input ?? {}))];
+      const all = [...texts, ...(use.kind === "other" ? textsOfKind(use.given).map(({ text }) => text) : [])];
+      if (!all.some((text) => typeof text === "string" && readsAnswer(text))) return [];
+      const why = `A router leads to ${JSON.stringify(state.name)}, and its model could write the answer that "resume_input" reads.`;
+      const suggestion = 'save the answer with "sink_to", and read it from the context';
+      return [{ severity: "error", rule: "router-step", message: why, suggestion, path: step.path, what: "key" }];
+    });
+  });
 }
 
 /** Whether a step can be a state by itself. */

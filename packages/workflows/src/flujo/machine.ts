@@ -6,6 +6,7 @@ import { isObject } from "@sluice/core/runtime";
 import { celGuards } from "../expressions/cel-guard.ts";
 import type { CelTypes } from "../expressions/variables.ts";
 import { type FindingAt, runInput } from "../format.ts";
+import { type OrchestratorFields, orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { ANY, checkMachine, handlesSuccess, isRouted, outcomeOf, reachedStates } from "./check.ts";
@@ -14,7 +15,7 @@ import { stateOf, typesOf, variablesOf } from "./conditions.ts";
 import { type Layout, layOut, type PlacedState, type PlacedStep } from "./layout.ts";
 import { pauseFindings } from "./pauses.ts";
 import type { FlujoDocument, FlujoMachine } from "./read-document.ts";
-import { readsInput } from "./templates.ts";
+import { readsInput, stageRoots, stateTemplates } from "./templates.ts";
 
 /** What the machines of a document share. */
 export interface Workflow {
@@ -29,10 +30,19 @@ export interface CompiledMachine {
   locate(problem: Problem): FindingAt;
 }
 
-export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: string): CompiledMachine {
-  const reached = reachedStates(machine);
+/** `orchestrator` is of the document, whose states it chooses; machines inside of it have their own transitions. */
+export function compileMachine(
+  workflow: Workflow,
+  machine: FlujoMachine,
+  id: string,
+  orchestrator?: OrchestratorFields,
+): CompiledMachine {
+  const isOrchestrated = orchestrator !== undefined;
+  const reached = isOrchestrated
+    ? new Set([...machine.states.keys(), ...machine.ends.map(({ name }) => name)])
+    : reachedStates(machine);
   const layout = layOut(workflow.document, machine, reached, id);
-  const findings: Finding[] = [...checkMachine(machine, workflow.document.findings), ...layout.findings];
+  const findings: Finding[] = [...checkMachine(machine, workflow.document.findings, orchestrator), ...layout.findings];
   const stages: Record<string, AnyState> = {};
   const pipelines: Record<string, AnyPipeline> = {};
   const parts = new Map<string, CompiledPart>();
@@ -45,23 +55,41 @@ export function compileMachine(workflow: Workflow, machine: FlujoMachine, id: st
   }
   for (const { name } of machine.ends)
     if (reached.has(name)) stages[layout.idOf(name)] = final(outcomeOf(name, machine.states.get(name)));
-  const rows = rowsOf(workflow.document, machine, layout, reached);
+  const rows = isOrchestrated ? NO_ROWS : rowsOf(workflow.document, machine, layout, reached);
   findings.push(...rows.findings, ...pauseFindings(machine, layout, ({ id: state }) => parts.get(state)?.pipelines));
   const definition: PipelineDefinition = {
     id,
     input: runInput,
     stages,
     initial: machine.start === undefined ? "" : layout.idOf(machine.start),
-    transitions: rows.rows.map(({ row }) => row),
+    ...(isOrchestrated
+      ? { orchestrator: orchestratorOf(orchestrator, { template: runTemplates, stateId: layout.idOf }) }
+      : { transitions: rows.rows.map(({ row }) => row) }),
     pipelines,
   };
   return {
     definition,
     findings,
     locate: (problem) =>
+      locateOrchestrator(workflow.document, problem) ??
       locateInStates(machine, layout, parts, problem) ??
       locateInRows(machine, rows.rows, problem) ?? { path: machine.path, what: "key" },
   };
+}
+
+const NO_ROWS: ReturnType<typeof rowsOf> = { rows: [], findings: [] };
+
+/** The templates of the orchestrator, which reads no step. */
+function runTemplates(text: string): string {
+  return stateTemplates(
+    text,
+    stageRoots(() => undefined),
+  );
+}
+
+function locateOrchestrator(document: FlujoDocument, { path }: Problem): FindingAt | undefined {
+  const at = orchestratorPath(path);
+  return at === undefined ? undefined : { path: document.at(...at), what: at.length === 1 ? "key" : "value" };
 }
 
 /** The pipeline of an import or of a machine inside a state. */

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
 import { optionalKinds } from "../kinds/fields.ts";
+import { orchestratorFields } from "../kinds/orchestrator.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -56,6 +57,7 @@ const documentFields = {
     .describe("The JSON Schema of the context. With it, a condition that reads an unknown field is an error.")
     .optional(),
   limits: limits.optional(),
+  orchestrator: orchestratorFields.optional(),
   properties: propertiesField.optional(),
 };
 

@@ -74,6 +74,11 @@ export function readsInput(text: string): boolean {
   return [...text.matchAll(TEMPLATE)].some(([, root]) => root === "previous_step" || root === "resume_input");
 }
 
+/** Whether a text reads the last answer of a person. */
+export function readsAnswer(text: string): boolean {
+  return [...text.matchAll(TEMPLATE)].some(([, root]) => root === "resume_input");
+}
+
 /** The steps that a text reads, and where it does. */
 export function stepsRead(
   text: string,

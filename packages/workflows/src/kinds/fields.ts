@@ -39,6 +39,16 @@ const command = {
       "Names of environment variables that this command alone gets. No agent and no other command sees their values.",
     )
     .optional(),
+  sandbox: z
+    .strictObject({
+      write: z.boolean().describe("Whether the command may write to the workspace. Default: false.").optional(),
+      network: z.boolean().describe("Whether it may use the network. Default: false.").optional(),
+      scratch: z.array(text).describe("Folders of the workspace that it may write for its own use.").optional(),
+    })
+    .describe(
+      "Runs the command in the sandbox, for code that an agent may have changed. Without it, the command runs outside, since its author is trusted.",
+    )
+    .optional(),
   output: z
     .record(z.string(), json)
     .describe("The JSON Schema of `parsed`, what the command prints as JSON.")

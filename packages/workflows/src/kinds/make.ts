@@ -71,7 +71,7 @@ export function makeState(given: KindState, names: KindNames): AnyState {
 
 /** What scripts and polls have in common. */
 function commandOf(fields: CommandFields, template: KindNames["template"]) {
-  const { command, shell, stdin, env, cwd, timeout, success_codes, secrets, output } = fields;
+  const { command, shell, stdin, env, cwd, timeout, success_codes, secrets, sandbox, output } = fields;
   const variables = Object.entries(env ?? {}).map(([name, value]) => [name, template(value)] as const);
   return {
     command: shell === undefined ? (command ?? []).map(template) : { shell },
@@ -81,7 +81,16 @@ function commandOf(fields: CommandFields, template: KindNames["template"]) {
     ...(timeout === undefined ? {} : { timeoutMs: durationOf(timeout) }),
     ...(success_codes === undefined ? {} : { successCodes: success_codes }),
     ...(secrets === undefined ? {} : { secrets }),
+    ...(sandbox === undefined ? {} : { sandbox: sandboxOf(sandbox) }),
     ...(output === undefined ? {} : { output: { ...output, type: "object" } as const }),
+  };
+}
+
+function sandboxOf({ write, network, scratch }: NonNullable<CommandFields["sandbox"]>) {
+  return {
+    ...(write === undefined ? {} : { write }),
+    ...(network === undefined ? {} : { network }),
+    ...(scratch === undefined ? {} : { scratch }),
   };
 }
 

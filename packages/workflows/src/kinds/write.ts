@@ -82,6 +82,7 @@ function writeCommand(parts: Parts): JsonObject {
     ...given("timeout", unless(parts.timeout, "10m")),
     ...given("success_codes", unless(parts["success codes"], [0])),
     ...given("secrets", parts.secrets),
+    ...given("sandbox", parts.sandbox),
     ...given("output", parts.out),
   };
 }

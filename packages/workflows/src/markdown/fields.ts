@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
 import { humanFields, KIND_NAMES, kindFields } from "../kinds/fields.ts";
+import { orchestratorFields } from "../kinds/orchestrator.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -173,7 +174,13 @@ export const folderFields = z.strictObject({
       "Caps of a whole run: `maxTokens`, `maxCostUsd`, `timeoutMs`, `maxVisits` of one stage (default 10) and `maxHops`, the transitions (default 10 times the number of stages).",
     )
     .optional(),
-  transitions: z.array(row).min(1).describe("The rows of the table of transitions. The first that matches is taken."),
+  transitions: z
+    .array(row)
+    .min(1)
+    .describe("The rows of the table of transitions. The first that matches is taken.")
+    .optional(),
+  orchestrator: orchestratorFields.optional(),
+  stages: z.array(stage).min(1).describe("The stages among which an orchestrator chooses.").optional(),
   final: z
     .union([z.record(z.string(), outcome), z.array(text)])
     .describe(
@@ -197,7 +204,7 @@ export const folderFields = z.strictObject({
 });
 
 /** The same without required fields: one that is missing is reported, and the rest is compiled all the same. */
-export const partialFolder = folderFields.partial({ id: true, initial: true, transitions: true });
+export const partialFolder = folderFields.partial({ id: true, initial: true });
 
 export type FolderFields = z.infer<typeof partialFolder>;
 export type StageFields = z.infer<typeof stageFields>;

@@ -130,8 +130,10 @@ function mentionsIn(pipeline: Json): readonly Mention[] {
     (row: Json, index) => [row, ["transitions", index]] as const,
   );
   const interrupts = isJsonObject(pipeline.interrupts) ? Object.entries(pipeline.interrupts) : [];
+  const stages: readonly Json[] = Array.isArray(pipeline.stages) ? pipeline.stages : [];
   return [
     ...named(pipeline.initial, ["initial"]),
+    ...stages.flatMap((name, index) => named(name, ["stages", index])),
     ...rows.flatMap(([row, path]) => (isJsonObject(row) ? targetsIn(row.to, [...path, "to"]) : [])),
     ...interrupts.flatMap(([name, interrupt]) =>
       isJsonObject(interrupt) ? named(interrupt.target, ["interrupts", name, "target"]) : [],

@@ -26,9 +26,11 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
+import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
+import { fullTemplates } from "../read/template.ts";
 import { type FolderFields, folderFields, partialFolder, type RowFields } from "./fields.ts";
 import { DONE, endNames, FAIL, firstMentions, type Mention, RETURN, readStages, targetsOfRouter } from "./folder.ts";
 import { compileKindStage, kindNamed } from "./kind-stage.ts";
@@ -38,7 +40,10 @@ import { type CompiledStage, compileStage, describesObject, objectSchema } from 
 export const markdown: WorkflowFormat = {
   name: "markdown",
   recognizes: (document) =>
-    isJsonObject(document) && "transitions" in document && !("states" in document) && !("kind" in document),
+    isJsonObject(document) &&
+    ("transitions" in document || ("orchestrator" in document && "stages" in document)) &&
+    !("states" in document) &&
+    !("kind" in document),
   read,
 };
 
@@ -111,11 +116,18 @@ interface CompiledRow {
   readonly findings: readonly Finding[];
 }
 
-function folderFindings({ input }: FolderFields): readonly Finding[] {
-  if (input === undefined || describesObject(input)) return [];
-  const message = "The input of a run is an object.";
-  const suggestion = "write type: object";
-  return [{ severity: "error", rule: "wrong-type", message, suggestion, path: ["input"], what: "key" }];
+function folderFindings({ input, orchestrator, transitions, stages }: FolderFields): readonly Finding[] {
+  const found: Finding[] = [];
+  const error = (rule: string, field: string, message: string, suggestion: string): void => {
+    found.push({ severity: "error", rule, message, suggestion, path: [field], what: "key" });
+  };
+  if (input !== undefined && !describesObject(input))
+    error("wrong-type", "input", "The input of a run is an object.", "write type: object");
+  if (orchestrator !== undefined && transitions !== undefined)
+    error("no-effect", "transitions", "The orchestrator chooses what follows every stage.", "remove one of the two");
+  if (orchestrator === undefined && stages !== undefined)
+    error("no-effect", "stages", "The transitions name the stages.", 'remove it, or write "orchestrator"');
+  return found;
 }
 
 function finalsOf({ final: given }: FolderFields): readonly string[] {
@@ -137,7 +149,9 @@ function definitionOf(folder: FolderFields, stages: Stages, rows: readonly Compi
     input: input === undefined ? runInput : objectSchema(input),
     stages: { ...own, ...finalStates(folder) },
     initial: folder.initial ?? "",
-    transitions: rows.flatMap(({ row }) => (row === undefined ? [] : [row])),
+    ...(folder.orchestrator === undefined
+      ? { transitions: rows.flatMap(({ row }) => (row === undefined ? [] : [row])) }
+      : { orchestrator: orchestratorOf(folder.orchestrator, { template: fullTemplates, stateId: (name) => name }) }),
     ...(folder.context === undefined ? {} : { context: folder.context }),
     ...(limits === undefined ? {} : { limits: definedLimits(limits) }),
     ...(interrupts === undefined ? {} : { interrupts }),
@@ -264,6 +278,8 @@ function locateProblem(problem: Problem, { mentions, stages, rows, locate }: Kno
     if (mention === undefined) return { path: ["transitions"] };
     return { path: mention.path, ...(mention.source === undefined ? {} : { source: mention.source }) };
   }
+  const orchestrator = orchestratorPath(problem.path);
+  if (orchestrator !== undefined) return { path: locate(orchestrator) };
   if (first !== "transitions") return { path: locate([first, ...rest]) };
   const [index, ...inside] = rest;
   if (index === undefined) return { path: [first], what: "key" };

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
 import { GUARD_OPERATORS } from "../expressions/guard.ts";
 import { optionalKinds } from "../kinds/fields.ts";
+import { orchestratorFields } from "../kinds/orchestrator.ts";
 
 const text = z.string().min(1);
 const count = z.int().min(1);
@@ -170,23 +171,6 @@ const meta = z
   })
   .describe("Facts about the workflow. Other keys are kept.");
 
-const orchestrator = z
-  .strictObject({
-    instructions: text.describe("What its model has to achieve. `{{ctx.…}}` is replaced by a value of the run."),
-    model: text.describe("The model, instead of the session's.").optional(),
-    max_turns_per_choice: count.describe("Model calls allowed for one choice. Default: 8.").optional(),
-    acknowledges: z
-      .boolean()
-      .describe("Whether it is asked for a closing text when the run has ended. Default: true.")
-      .optional(),
-    fallback: stateName
-      .describe("The state that follows the first time that it does not choose. Without it, the run fails.")
-      .optional(),
-  })
-  .describe(
-    "A model that chooses what follows every state, in one transcript over the run. States then have no transitions.",
-  );
-
 /** A Statewright document. Keys may also be written in camelCase. */
 export const statewrightSchema = z.strictObject({
   $schema: z.string().describe("The schema of the document, for editors. It is never fetched.").optional(),
@@ -195,7 +179,7 @@ export const statewrightSchema = z.strictObject({
   context: z.record(z.string(), json).describe("The initial context. Default: `{}`.").optional(),
   states: z.record(text, stateSchema).describe("The states by name."),
   guards: z.record(text, guard).describe("The conditions that transitions name.").optional(),
-  orchestrator: orchestrator.optional(),
+  orchestrator: orchestratorFields.optional(),
   interrupts: z.record(text, interrupt).describe("Detours by name.").optional(),
   properties: propertiesField.optional(),
   meta: meta.optional(),

@@ -34,13 +34,13 @@ export interface CompiledState {
 }
 
 /** What a state needs of its document. */
-export interface Surroundings extends Pick<KindNames, "stateId" | "pipelineKey"> {
+export interface DocumentScope extends Pick<KindNames, "stateId" | "pipelineKey"> {
   /** Whether a model chooses what follows every state. An agent then completes with an output instead of an event. */
   readonly isOrchestrated: boolean;
 }
 
 /** Compiles one state. `id` is its name inside the pipeline. */
-export function compileState(name: string, id: string, state: StatewrightState, around: Surroundings): CompiledState {
+export function compileState(name: string, id: string, state: StatewrightState, around: DocumentScope): CompiledState {
   const path = ["states", name];
   if (state.type === "final") {
     const end = labelled(final(outcomeOf(name, state)), name, id);
@@ -72,7 +72,7 @@ export function compileState(name: string, id: string, state: StatewrightState, 
 }
 
 /** A state that runs no agent. */
-function ofKind(name: string, id: string, given: KindState, ids: Surroundings): CompiledState {
+function ofKind(name: string, id: string, given: KindState, ids: DocumentScope): CompiledState {
   const path = ["states", name, given.kind];
   const compiled = compileKind(given, { ...ids, template: fullTemplates, templateFaults: templateFindings });
   const locate = (problem: Problem): FindingAt => {

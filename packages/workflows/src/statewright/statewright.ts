@@ -24,6 +24,7 @@ import {
   type WorkflowReading,
   type WorkflowReference,
 } from "../format.ts";
+import { orchestratorOf, orchestratorPath } from "../kinds/orchestrator.ts";
 import { idFor, idsFor, workflowIdsFor } from "../read/names.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
@@ -31,7 +32,7 @@ import { fullTemplates } from "../read/template.ts";
 import { checkStatewright, RETURN, withEnds } from "./check.ts";
 import { type Edge, edgesOf, kindOf } from "./edges.ts";
 import { partialSchema, type StatewrightDocument, statewrightSchema } from "./schema.ts";
-import { type CompiledState, compileState, type Surroundings } from "./stages.ts";
+import { type CompiledState, compileState, type DocumentScope } from "./stages.ts";
 
 /** The format of documents with `states` and an `initial` one. */
 export const statewright: WorkflowFormat = {
@@ -84,7 +85,7 @@ function compileStates(document: StatewrightDocument): ReadonlyMap<string, Compi
   const { states = {} } = document;
   const ids = idsFor(Object.keys(states));
   const keys = workflowIdsFor(new Set(referencesOf(document).map(({ name }) => name)));
-  const known: Surroundings = {
+  const known: DocumentScope = {
     stateId: (name) => ids.get(name),
     pipelineKey: (name) => keys.get(name) ?? name,
     isOrchestrated: document.orchestrator !== undefined,
@@ -131,6 +132,7 @@ function compile(
   const guards = guardsOf(document, "context");
   const resultGuards = guardsOf(document, "result");
   const pipelineIds = workflowIdsFor(workflows.keys());
+  const stateId = (name: string): string => states.get(name)?.id ?? name;
   const rows: { readonly row: Row; readonly edge: Edge }[] = [];
   for (const [name, edge] of allEdges(document)) {
     const own = typeof edge.on === "string" ? resultGuards : guards;
@@ -148,7 +150,7 @@ function compile(
     context,
     ...(document.orchestrator === undefined
       ? { transitions: rows.map(({ row }) => row) }
-      : { orchestrator: orchestratorOf(document.orchestrator, states) }),
+      : { orchestrator: orchestratorOf(document.orchestrator, { template: fullTemplates, stateId }) }),
     ...(Object.keys(interrupts).length === 0
       ? {}
       : {
@@ -171,21 +173,6 @@ function compile(
       references: referencesOf(document),
     });
   return { definition, findings: [], locate };
-}
-
-/** The options of the model that chooses what follows every state. */
-function orchestratorOf(
-  fields: NonNullable<StatewrightDocument["orchestrator"]>,
-  states: States,
-): NonNullable<PipelineDefinition["orchestrator"]> {
-  const { instructions, model, max_turns_per_choice, acknowledges, fallback } = fields;
-  return {
-    instructions: fullTemplates(instructions),
-    ...(model === undefined ? {} : { model }),
-    ...(max_turns_per_choice === undefined ? {} : { maxTurnsPerChoice: max_turns_per_choice }),
-    ...(acknowledges === undefined ? {} : { acknowledges }),
-    ...(fallback === undefined ? {} : { fallback: { to: states.get(fallback)?.id ?? fallback } }),
-  };
 }
 
 /** The guards by name. Those of a transition that no event starts may read what the state gave. */
@@ -277,18 +264,13 @@ function locateProblem(
   const [, pipelineId = ""] = /^pipelines\.([\w-]+)$/su.exec(path) ?? [];
   const reference = known.references.find(({ name }) => name === known.pipelines.get(pipelineId));
   if (pipelineId !== "" && reference !== undefined) return { path: reference.path };
-  const [, option] = /^orchestrator\.(\w+)/u.exec(path) ?? [];
-  if (path.startsWith("orchestrator")) return { path: ["orchestrator", ...orchestratorField(option)] };
+  const orchestrator = orchestratorPath(path);
+  if (orchestrator !== undefined) return { path: orchestrator };
   const [field = ""] = path.split(".");
   if (field === "interrupts") return { path: [field], what: "key" };
   return field === "initial" || field === "context" || field === "id"
     ? { path: [field] }
     : { path: ["states"], what: "key" };
-}
-
-function orchestratorField(option: string | undefined): DocumentPath {
-  if (option === undefined) return [];
-  return [option === "maxTurnsPerChoice" ? "max_turns_per_choice" : option];
 }
 
 function interruptPath(name: string, field: string): DocumentPath {

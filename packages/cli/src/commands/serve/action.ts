@@ -2,7 +2,7 @@ import { isSluiceError, type JsonObject, type RunHost, systemClock } from "@slui
 import { messageOf, redactText, visible, visibleJson } from "@sluice/core/runtime";
 import { countRuns, lockService, type RunCounts } from "@sluice/sqlite";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count, milliseconds, moment } from "@sluice/view/words";
+import { count, milliseconds, moment, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT, type StopSignal } from "../../output/exit-codes.ts";
 import type { ProjectPaths } from "../../project/project-paths.ts";
@@ -24,7 +24,6 @@ export type ServeFlags = CommonFlags & {
   /** False with --no-metrics. */
   readonly metrics?: false | LoopbackAddress;
   readonly json?: boolean;
-  readonly adoptStore?: boolean;
 };
 
 const MAX_PARALLEL = 16;
@@ -36,7 +35,7 @@ const METRICS_AT: LoopbackAddress = { host: "127.0.0.1", port: 9464 };
 export async function serve(context: CommandContext, flags: ServeFlags): Promise<number> {
   refuseInsideRun(readSettings(context.env), "serve");
   const at = await projectsHere(flags, context).place();
-  return await withWritableStore(at, flags.adoptStore, async (host) => {
+  return await withWritableStore(at, undefined, async (host) => {
     const lock = lockService(at.store);
     try {
       await serveStore(host, at, flags, context);
@@ -62,7 +61,7 @@ async function serveStore(host: RunHost, at: ProjectPaths, flags: ServeFlags, co
     const late = lateMs === undefined ? "" : `, ${milliseconds(lateMs)} after its time`;
     log.event("woke", `${runId}  woke${late}`, { runId, ...(lateMs === undefined ? {} : { lateMs }) });
   };
-  const waker = createWaker({ host, at, flags: { maxParallel }, clock, onResumed, say: log.note }, context);
+  const waker = createWaker({ host, at, clock, onResumed, say: log.note }, context);
   const wake = async (runId: string): Promise<WakeVerdict> => {
     const woken = await waker.wake(runId);
     metrics.came(woken);
@@ -169,6 +168,8 @@ function sampledCounts(
   };
 }
 
+const LONGEST_LINE = 4_000;
+
 /** One line for each event that matters: for people with its time, or as JSON. */
 function createLog({ outputFormat, json }: ServeFlags, { terminal }: CommandContext) {
   const asJson = json === true || outputFormat !== "text";
@@ -176,9 +177,11 @@ function createLog({ outputFormat, json }: ServeFlags, { terminal }: CommandCont
   return {
     event: (type: string, text: string, data: JsonObject): void => {
       const at = systemClock.now();
-      terminal.out(
-        asJson ? `${visibleJson({ type, at, ...data })}\n` : `${moment(at)}  ${visible(redactText(text))}\n`,
-      );
+      // One line, so that no message of a run can look like a line of its own.
+      const shown = asJson
+        ? visibleJson({ type, at, ...data })
+        : `${moment(at)}  ${oneLine(redactText(text), LONGEST_LINE)}`;
+      terminal.out(`${shown}\n`);
     },
     note,
     fault: (thrown: unknown): void => note(messageOf(thrown)),

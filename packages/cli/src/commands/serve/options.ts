@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { ADOPT_STORE, duration, wholeNumber, withCommonOptions } from "../../options.ts";
+import { duration, wholeNumber, withCommonOptions } from "../../options.ts";
 import { type LoopbackAddress, parseLoopback } from "./loopback.ts";
 
 export function configure(command: Command, context: CommandRun): void {
@@ -18,7 +18,6 @@ export function configure(command: Command, context: CommandRun): void {
     .option("--metrics <address>", "the loopback address of /healthz and /metrics (default: 127.0.0.1:9464)", address)
     .option("--no-metrics", "open no port")
     .option("--json", "the same as --output-format stream-json")
-    .option(...ADOPT_STORE)
     .action(context.acts(async () => (await import("./action.ts")).serve));
 }
 

@@ -66,6 +66,7 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
     route,
     output: output === undefined ? undefined : asShown(output),
     error: error === undefined ? undefined : shownError(error),
+    lastWord: view.lastWord,
   };
 }
 
@@ -73,7 +74,10 @@ type Shown = Awaited<ReturnType<typeof look>>;
 type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
 
-function jsonOf({ run, started, totals, routes, requests, route, output, error }: Shown, line: Line): JsonObject {
+function jsonOf(
+  { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
+  line: Line,
+): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0)) } : {};
   return {
     runId: run.runId,
@@ -95,6 +99,7 @@ function jsonOf({ run, started, totals, routes, requests, route, output, error }
     ...(started.answers === undefined ? {} : { answers: started.answers }),
     output: output ?? null,
     error: error ?? null,
+    ...(lastWord === undefined ? {} : { lastWord: { ...lastWord } }),
     stages: totals.stages,
     denied: totals.denied,
     routes: routes.map(asRoute),
@@ -145,7 +150,7 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, routes, requests, route, output, error }: Shown,
+  { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -181,6 +186,10 @@ function textOf(
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
   if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
+  if (lastWord !== undefined) {
+    lines.push("", "the orchestrator says:", indented(visible(lastWord.text)));
+    if (lastWord.asksForRun) lines.push("  It asks for another run.");
+  }
   if (run.status === "suspended")
     lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0)))}`);
   return lines;

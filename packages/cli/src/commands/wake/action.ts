@@ -1,7 +1,7 @@
 import { isSluiceError, type JsonObject, type RunHost, systemClock } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count } from "@sluice/view/words";
+import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT, STOPPED, type StopSignal } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
@@ -13,9 +13,10 @@ import type { CommonFlags } from "../../runs/run-flags.ts";
 import { createWaker, type Woken } from "../../waking/waker.ts";
 import { wokenJson, wokenText } from "../../waking/words.ts";
 
-export type WakeFlags = CommonFlags & { readonly maxParallel?: number; readonly adoptStore?: boolean };
+export type WakeFlags = CommonFlags & { readonly maxParallel?: number };
 
 const MAX_PARALLEL = 16;
+const LONGEST_LINE = 4_000;
 
 /** `sluice wake`: continues the runs that are due now, and ends. */
 export async function wake(context: CommandContext, flags: WakeFlags): Promise<number> {
@@ -25,10 +26,12 @@ export async function wake(context: CommandContext, flags: WakeFlags): Promise<n
   const results = new Map<string, Woken>();
   let stoppedBy: StopSignal | undefined;
   if (await hasDueRuns(at, flags)) {
-    await withWritableStore(at, flags.adoptStore, async (host) => {
+    await withWritableStore(at, undefined, async (host) => {
       stoppedBy = await wakeAll(host, at, flags, context, (runId, woken) => {
         results.set(runId, woken);
-        if (flags.outputFormat === "text") terminal.out(`${visible(`${runId}  ${wokenText(woken, Date.now())}`)}\n`);
+        const text = `${runId}  ${wokenText(woken, Date.now())}`;
+        // One line, so that no message of a run can look like that of another one.
+        if (flags.outputFormat === "text") terminal.out(`${oneLine(text, LONGEST_LINE)}\n`);
         if (flags.outputFormat === "stream-json") terminal.out(`${visibleJson(resultOf(runId, woken))}\n`);
       });
     });
@@ -66,10 +69,7 @@ async function wakeAll(
   const { terminal } = context;
   const most = flags.maxParallel ?? MAX_PARALLEL;
   const say = (text: string): void => terminal.err(`sluice: ${visible(text)}\n`);
-  const waker = createWaker(
-    { host, at, flags: { maxParallel: most }, clock: systemClock, onResumed: ignore, say },
-    context,
-  );
+  const waker = createWaker({ host, at, clock: systemClock, onResumed: ignore, say }, context);
   const active = new Map<string, Promise<void>>();
   const seen = new Set<string>();
   let stoppedBy: StopSignal | undefined;
@@ -81,9 +81,7 @@ async function wakeAll(
   });
   try {
     for (;;) {
-      // Each run once: one that is due again at once must not keep this process.
-      const { runs } = await host.due(seen.size + most);
-      const next = runs.filter((runId) => !seen.has(runId)).slice(0, Math.max(0, most - active.size));
+      const next = await unseen(host, seen, most - active.size);
       if (stoppedBy !== undefined || (next.length === 0 && active.size === 0)) break;
       for (const runId of next) {
         seen.add(runId);
@@ -101,6 +99,16 @@ async function wakeAll(
     ignoreSignals();
     await waker.close();
   }
+}
+
+/** The next due runs that were not woken here: one that is due again at once must not keep this process. */
+async function unseen(host: RunHost, seen: ReadonlySet<string>, most: number): Promise<readonly string[]> {
+  for (let limit = most; most > 0; limit *= 2) {
+    const { runs } = await host.due(limit);
+    const found = runs.filter((runId) => !seen.has(runId));
+    if (found.length >= most || runs.length < limit) return found.slice(0, most);
+  }
+  return [];
 }
 
 function resultOf(runId: string, woken: Woken): JsonObject {

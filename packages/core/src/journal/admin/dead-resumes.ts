@@ -8,7 +8,10 @@ const MOST_READ = 32;
  * How often a run without an owner was resumed in a row, by processes that recorded nothing of it and did not suspend it: they died, or
  * the run's code failed. A waker leaves such a run alone after some of these. At most 32.
  */
-export async function deadResumes(host: RunHost, { runId, records }: RunSummary): Promise<number> {
+export async function deadResumes(
+  host: Pick<RunHost, "records" | "tree">,
+  { runId, records }: Pick<RunSummary, "runId" | "records">,
+): Promise<number> {
   const incarnations: string[] = [];
   for (const record of (await host.records(runId, Math.max(0, records - MOST_READ))).toReversed()) {
     if (!isLifecycle(record) || record.stepId !== LIFECYCLE_STEP.resume) break;

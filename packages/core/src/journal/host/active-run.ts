@@ -83,11 +83,6 @@ export class Cancellation {
   /** Why a person interrupted what the run does now; the run itself continues. */
   interrupted: SluiceError | undefined;
 
-  /** Why what the run does now has to end. */
-  get ending(): SluiceError | undefined {
-    return this.cancelled ?? this.interrupted;
-  }
-
   /** Only the first reason counts. */
   cancel(reason: SluiceError): void {
     if (this.cancelled !== undefined) return;
@@ -168,14 +163,14 @@ export async function waitForSignal(
       };
       const controlChanged = (): void => {
         if (control.stopped !== undefined) reject(control.stopped);
-        else if (control.ending !== undefined) resolve();
+        else if (control.cancelled !== undefined || control.interrupted !== undefined) resolve();
       };
       listener = { controlChanged };
       control.listen(listener);
       if (arrived !== undefined) unsubscribe = tree.onSignal(() => check.request());
       if (until !== undefined) arm(until);
       controlChanged();
-      if (!control.signal.aborted && control.ending === undefined) check.request();
+      if (!control.signal.aborted && control.interrupted === undefined) check.request();
     });
   } finally {
     ended = true;

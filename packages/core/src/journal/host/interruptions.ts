@@ -25,6 +25,8 @@ export class Interruptions {
   #received: readonly ReceivedSignal[] = [];
   /** How many of the received ones were carried out; `all`: those of before the resume. */
   #handled: number | "all";
+  /** Whether one was received and not carried out. A field, since every step reads it. */
+  pending = false;
   #isSuspending = false;
 
   constructor(handled: 0 | "all", suspend: () => void) {
@@ -46,16 +48,15 @@ export class Interruptions {
   receive(signals: readonly ReceivedSignal[]): void {
     if (this.#handled === "all") this.#handled = signals.length;
     this.#received = signals;
+    this.pending = signals.length > this.#handled;
     this.check();
   }
 
   /** Recovery has read that the first `count` were carried out. */
   handled(count: number): void {
-    if (this.#handled !== "all") this.#handled = Math.max(this.#handled, count);
-  }
-
-  get pending(): boolean {
-    return this.#handled !== "all" && this.#received.length > this.#handled;
+    if (this.#handled === "all") return;
+    this.#handled = Math.max(this.#handled, count);
+    this.pending = this.#received.length > this.#handled;
   }
 
   /** Interrupts what can be interrupted, if that was asked for and all programs have read their recorded steps. */
@@ -65,6 +66,7 @@ export class Interruptions {
     if (programs.some(({ recovering }) => recovering)) return;
     const interruption = merged(this.#received.slice(this.#handled), this.#received.length);
     this.#handled = this.#received.length;
+    this.pending = false;
     const able = programs.filter(({ canBeInterrupted }) => canBeInterrupted);
     for (const program of able) this.#interrupted.add(program);
     for (const program of able) program.interrupt(interruption);

@@ -57,6 +57,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   readonly #at: RunPosition;
   readonly #root = new Cancellation();
   readonly interruptions: Interruptions;
+  /** Undefined before the first reading. */
+  #interruptionsSeen: number | undefined;
   /** Of the children that are running. */
   #children: Set<Cancellation> | undefined;
   #signalListeners: Set<() => void> | undefined;
@@ -276,7 +278,9 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
         this.stop(new SluiceError("Host", "ownership_lost", message));
       }
       const interruptions = await store.signals(this.runId, INTERRUPTION_SIGNAL);
-      if (!this.#ended) this.interruptions.receive(interruptions);
+      if (this.#ended || interruptions.length === this.#interruptionsSeen) return;
+      this.#interruptionsSeen = interruptions.length;
+      this.interruptions.receive(interruptions);
     } catch (thrown) {
       // A store that cannot be read cannot take this run's next record either.
       this.stop(thrown);

@@ -1,7 +1,14 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, interruptionIn, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
+import {
+  appendRecord,
+  INTERRUPTION_MARK,
+  interruptionIn,
+  jsonText,
+  type RecordDraft,
+  toRecordedValue,
+} from "../record.ts";
 import type {
   ChildRun,
   Interruption,
@@ -262,11 +269,8 @@ export class ProgramRunner implements StepRunner {
     });
   }
 
-  /** A step is executed from here on. */
-  #beginsWork(): void {
-    this.#isWorking = true;
-    const { interruptions } = this.#run.tree;
-    if (interruptions.pending) interruptions.check();
+  #interruptNow(): void {
+    this.#run.tree.interruptions.check();
     if (this.#interruption !== undefined) this.#passInterruption();
   }
 
@@ -298,7 +302,6 @@ export class ProgramRunner implements StepRunner {
 
   #withInterruption(events: readonly EventDraft[]): readonly EventDraft[] {
     const own = this.#interruptionEvents;
-    if (own.length === 0) return events;
     this.#interruptionEvents = NO_EVENTS;
     return [...events, ...own];
   }
@@ -363,20 +366,24 @@ export class ProgramRunner implements StepRunner {
       step.check?.(known?.open);
       if (known?.done !== undefined) {
         this.#copied = known.copied === true;
-        this.#interruptedBefore(known.done);
+        // Each record is asked, and few are of an interruption.
+        if (known.done.events.includes(INTERRUPTION_MARK)) this.#interruptedBefore(known.done);
         const recorded = step.hand(JSON.parse(known.done.value));
         this.#copied = false;
         // Awaited, so that overlapping steps fail on a resume as they do on the first run.
         return await Promise.resolve(recorded);
       }
-      this.#beginsWork();
+      this.#isWorking = true;
+      // Written out, since every step comes here and few runs are ever interrupted.
+      if (this.#run.tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
       const openRecord = known?.open;
       const opened =
         openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);
       const made = await step.make(opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
-      const events = this.#withInterruption(step.events?.(value) ?? NO_EVENTS);
+      const own = step.events?.(value) ?? NO_EVENTS;
+      const events = this.#interruptionEvents === NO_EVENTS ? own : this.#withInterruption(own);
       const cost = step.cost?.(value);
       // A run that has slept works unattended: if its process dies now, it is due at once.
       const wakeAt = step.until === undefined ? undefined : 0;
@@ -503,7 +510,8 @@ export class RunningCall implements StepCall, CancellationListener {
     this.signals = signals;
     this.#around = around;
     this.#graceMs = graceMs;
-    this.#aborted = around.control.ending;
+    const { control } = around;
+    this.#aborted = control.cancelled ?? control.interrupted;
   }
 
   // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
@@ -543,13 +551,13 @@ export class RunningCall implements StepCall, CancellationListener {
       working.then(resolve, reject);
       control.listen(this);
       // The function may have stopped the run before it returned its promise.
-      if (control.stopped !== undefined || control.ending !== undefined) this.controlChanged();
+      if ((control.stopped ?? control.cancelled ?? control.interrupted) !== undefined) this.controlChanged();
     });
   }
 
   controlChanged(): void {
     const { control, clock } = this.#around;
-    if (control.stopped === undefined) this.#abort(control.ending);
+    if (control.stopped === undefined) this.#abort(control.cancelled ?? control.interrupted);
     else if (control.stopped.code === SUSPENDED && this.#graceMs > 0)
       this.#disarm ??= clock.after(this.#graceMs, () => this.#abandon());
     else this.#abandon();

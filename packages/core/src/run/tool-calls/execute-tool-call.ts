@@ -127,11 +127,15 @@ export async function executeToolCall(
   const startedAt = clock.now();
   let unwalled = false;
   const finish = ({ changed, changesUnknown, ...ran }: RawResult): ExecutedCall => {
-    const { subjects } = runnable;
+    const { subjects, tool } = runnable;
     const { outcome } = ran;
-    const writesNothing = isWalled(subjects) && call.reach.writes.length === 0;
-    const changes = { subjects, outcome, changed, isUnknown: changesUnknown === true, writesNothing };
-    const interrupts = runnable.tool?.effect === "read" ? [] : matchedInterrupts(of, changes);
+    const interrupts =
+      tool?.effect === "read"
+        ? []
+        : matchedInterrupts(of, () => {
+            const writesNothing = isWalled(subjects) && call.reach.writes.length === 0;
+            return { subjects, outcome, changed, isUnknown: changesUnknown === true, writesNothing };
+          });
     return {
       ...ran,
       ms: clock.now() - startedAt,

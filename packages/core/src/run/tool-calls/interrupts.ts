@@ -42,10 +42,11 @@ export function watchedFiles(interrupts: readonly Interrupt[]): WatchedFiles {
 /** The interrupts that an executed call starts, in declared order. Those that are being handled are not started again. */
 export function matchedInterrupts(
   { attempt: { execution } }: ToolCallContext,
-  changes: CallChanges,
+  changesOf: () => CallChanges,
 ): readonly MatchedInterrupt[] {
   const { interrupts, view, deps } = execution;
   if (interrupts.length === 0) return [];
+  const changes = changesOf();
   const files = changes.changed ?? writtenPaths(changes, deps.workspace.root);
   const isUnknown = mayHaveChangedAny(changes);
   const handled = new Set(view.suspended.map(({ interrupt }) => interrupt));
@@ -80,7 +81,7 @@ function writtenPaths({ subjects, outcome }: CallChanges, root: string): readonl
 function mayHaveChangedAny({ subjects, outcome, changed, isUnknown, writesNothing }: CallChanges): boolean {
   if (writesNothing) return false;
   if (isUnknown) return true;
-  // Nobody reports what a call changed that did not end here. Only one of files alone changes no others.
+  // Nothing reports what a call changed that did not end here. Only one of files alone changes no others.
   const hasNoReport = changed === undefined && (outcome === "abandoned" || outcome === "outcome_unknown");
   return hasNoReport && !(subjects.length > 0 && subjects.every(({ kind }) => kind === "path"));
 }

@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import { SluiceError } from "../../base/errors.ts";
-import { isJsonObject, type Json } from "../../base/json.ts";
+import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import {
   type Authorization,
@@ -10,7 +10,7 @@ import {
   type Policy,
   SealedCall,
 } from "../../gate/authorize-call.ts";
-import { denial } from "../../gate/denial.ts";
+import { denial, denialIn } from "../../gate/denial.ts";
 import { sandboxOf } from "../../gate/envelope.ts";
 import { type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
 import { type CallUsage, countAllowed, countResult, limitsEdits, NO_CALLS } from "../../gate/usage.ts";
@@ -281,19 +281,19 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
     const { cause, output, stuck } = verdict;
     const { executionId, attempt } = call.scope;
     if (cause !== undefined) of.attempt.denied.push({ executionId, attempt, callId: id, tool, cause });
-    return { id, tool, ok: false, output: inState(output, of), ...(stuck === true ? { stuck } : {}) };
+    return {
+      id,
+      tool,
+      ok: false,
+      output: denialIn(of.attempt.execution.stateId, output),
+      ...(stuck === true ? { stuck } : {}),
+    };
   }
   if (ran === undefined) return notRun(call);
   // Not assigned, since a note may be named __proto__.
   for (const [key, value] of Object.entries(ran.notes ?? {}))
     Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
   return { id, tool, ok: ran.ok, output: ran.output };
-}
-
-/** What a model reads of a refusal names its state. The record, whose step names it, does not. */
-function inState(output: Json, { attempt }: ToolCallContext): Json {
-  if (!isJsonObject(output) || !("allowedTools" in output)) return output;
-  return { ...output, state: attempt.execution.stateId };
 }
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */

@@ -18,6 +18,7 @@ export type Detour =
  */
 export class OwnDetours implements Detours {
   readonly #controller = new AbortController();
+  readonly signal: AbortSignal = this.#controller.signal;
   readonly #steps: StepRunner;
   readonly #secrets: SecretFilter;
   readonly #perform: (decided: Decided) => Promise<Detour>;
@@ -35,10 +36,6 @@ export class OwnDetours implements Detours {
     this.#onAbort = () => this.#controller.abort(run.reason);
     if (run.aborted) this.#onAbort();
     else run.addEventListener("abort", this.#onAbort, { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
   }
 
   async take(decided: Decided): Promise<DetourEnd> {

@@ -243,9 +243,11 @@ function isCommandSpec(command: unknown): command is CommandSpec {
   );
 }
 
-/** Whether a command of a pipeline, or of those that it may run, runs in the sandbox. */
+/** Whether a state of a pipeline, or of those that it may run, says what its processes may do in the sandbox. */
 export function runsInSandbox(spec: PipelineSpec): boolean {
-  return statesWithin(spec).some(({ options }) => commandOf(options)?.sandbox !== undefined);
+  return statesWithin(spec).some(
+    ({ sandbox, options }) => sandbox !== undefined || commandOf(options)?.sandbox !== undefined,
+  );
 }
 
 /** The secrets that commands of a pipeline declare, and of those that it may run, each with a state that declares it. */

@@ -77,6 +77,8 @@ export type CommandEnd = { readonly endedAt: number } & (
 
 /** Limits on what a command prints. It has as much memory as the system gives it. */
 const LIMITS = { outputBytes: 256 * 1024 * 1024 };
+/** The codes of commands that could not be started. */
+const NOT_STARTED: ReadonlySet<string> = new Set(["spawn_failed", "sandbox_failed", "sandbox_missing"]);
 /** Characters of `parsed` that states read without a schema, and with one. */
 const LONGEST_PARSED = 200_000;
 
@@ -157,6 +159,12 @@ export async function runCommand(
   });
   const missing = await folderFault(cwd);
   if (missing !== undefined) return broken("spawn", `the working directory ${cwd} ${missing}`);
+  const unknown = command.secrets.find((name) => !isSecretOf(scope, name, env[name]));
+  if (unknown !== undefined)
+    return broken(
+      "input",
+      `${unknown} is no secret of this run: the pipeline that declares it was not known at its start`,
+    );
   const [file = "", ...args] = rendered.argv;
   const collected = collectStreams(scope.secrets);
   const secrets = command.secrets.map((name) => [name, env[name] ?? ""] as const);
@@ -191,7 +199,7 @@ export async function runCommand(
       }),
     );
   } catch (thrown) {
-    if (!isSluiceError(thrown, "spawn_failed") && !isSluiceError(thrown, "sandbox_failed")) throw thrown;
+    if (!isSluiceError(thrown) || !NOT_STARTED.has(thrown.code)) throw thrown;
     return broken("spawn", `${command.title}: ${thrown.message}`);
   }
   // A process may leave its group, but it keeps its environment.
@@ -227,6 +235,12 @@ export async function runCommand(
   // After masking, since an escape in JSON can hide a secret.
   const whole = scope.secrets.json(start.parse(texts.stdout));
   return { kind: "exited", exitCode, ...own, ...(await parsedOf(command, whole, own)), endedAt: clock.now() };
+}
+
+/** Whether a run masks the value of a secret and keeps it from all other processes. */
+function isSecretOf({ secrets, env }: ActScope, name: string, value = ""): boolean {
+  const text = value.trim();
+  return !(name in env) && secrets.text(text) !== text;
 }
 
 /** Runs a program in the sandbox if its command belongs there. */

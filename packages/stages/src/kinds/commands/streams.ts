@@ -75,7 +75,7 @@ async function cutStream(
 }
 
 /** The head and the tail of a text that is longer than an output may be. */
-export function cut(text: string, note: string): string {
+function cut(text: string, note: string): string {
   const head = text.slice(0, HEAD);
   const tail = text.slice(HEAD - SHOWN);
   return `${head}\n… [${text.length - SHOWN} characters omitted; ${note}] …\n${tail}`.toWellFormed();

@@ -1,0 +1,88 @@
+import { matchesArgv, matchesName, matchesPath, readPattern } from "@sluice/core/gate";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { isCovered } from "../../packages/workflows/src/authored/covers.ts";
+
+// A pattern that counts as narrower than another one allows nothing that the other one does not.
+
+const piece = fc.constantFrom(
+  "src",
+  "src",
+  "src*",
+  "a",
+  "b.ts",
+  "*",
+  "**",
+  "*.ts",
+  "..",
+  ".",
+  "{a,..}",
+  "",
+  "s?c",
+  "[ab]",
+  "src*",
+);
+const pathScope = fc.array(piece, { minLength: 1, maxLength: 4 }).map((pieces) => pieces.join("/"));
+/** Scopes of folders, which others can be within. */
+const folderScope = fc.constantFrom("src/**", "src/a/**", "a/**", "src.a/**", "**", "src/*", "src");
+const path = fc
+  .array(fc.constantFrom("src", "a", "b.ts", "c", "..", "srcs", ".git"), { minLength: 1, maxLength: 4 })
+  .map((pieces) => pieces.join("/"));
+const word = fc.constantFrom("npm", "npm", "test", "testing", "run", "*", "unit", "te*", "--", "-x", "a;b", "$(id)");
+const commandScope = fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => words.join(" "));
+const argv = fc.array(fc.constantFrom("npm", "test", "run", "unit", "testing", "--", "-x", "id"), {
+  minLength: 1,
+  maxLength: 5,
+});
+
+function patternOf(text: string) {
+  const reading = readPattern(text);
+  return reading.ok ? reading.value : undefined;
+}
+
+test("of paths", () => {
+  let covered = 0;
+  const tool = fc.constantFrom("Edit", "Edit", "E*", "*", "Write");
+  const pattern = fc
+    .tuple(tool, fc.option(fc.oneof(pathScope, folderScope)))
+    .map(([name, scope]) => (scope === null ? name : `${name}(${scope})`));
+  fc.assert(
+    fc.property(pattern, pattern, fc.array(path, { minLength: 8, maxLength: 8 }), (narrow, wide, paths) => {
+      if (!isCovered(narrow, [wide])) return;
+      const [inner, outer] = [patternOf(narrow), patternOf(wide)];
+      if (inner === undefined || outer === undefined) return;
+      covered += 1;
+      for (const name of ["Edit", "Write", "Read"])
+        if (matchesName(inner, name)) {
+          expect(matchesName(outer, name)).toBe(true);
+          for (const one of paths)
+            if (matchesPath(inner, one)) expect([one, matchesPath(outer, one)]).toEqual([one, true]);
+        }
+    }),
+    { numRuns: 60_000 },
+  );
+  expect(covered).toBeGreaterThan(300);
+});
+
+test("of commands", () => {
+  let covered = 0;
+  const pattern = fc
+    .option(fc.oneof(commandScope, fc.constantFrom("npm *", "npm test *", "npm run te *", "*")))
+    .map((scope) => (scope === null ? "Bash" : `Bash(${scope})`));
+  fc.assert(
+    fc.property(pattern, pattern, fc.array(argv, { minLength: 8, maxLength: 8 }), (narrow, wide, lines) => {
+      if (!isCovered(narrow, [wide])) return;
+      const [inner, outer] = [patternOf(narrow), patternOf(wide)];
+      if (inner === undefined || outer === undefined) return;
+      covered += 1;
+      // And the command that the narrower one names.
+      const own = (inner.scope ?? "npm").split(" ").map((part) => part.replace("*", "id"));
+      for (const words of [...lines, own]) {
+        const known = words.map(() => false);
+        if (matchesArgv(inner, words, known)) expect([words, matchesArgv(outer, words, known)]).toEqual([words, true]);
+      }
+    }),
+    { numRuns: 60_000 },
+  );
+  expect(covered).toBeGreaterThan(300);
+});
