@@ -167,7 +167,11 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
           journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options, execution.deps.answers)),
         ),
       now: (stepId) => step(stepId, () => journal.now(stepId)),
-      sleepUntil: (stepId, epochMs) => step(stepId, () => journal.sleepUntil(stepId, epochMs)),
+      sleepUntil: (stepId, epochMs) =>
+        step(stepId, async () => {
+          refuseNoTime(stepId, epochMs);
+          await journal.sleepUntil(stepId, epochMs);
+        }),
       emit: (channel, chunk) => journal.emit(channel, chunk),
       heard: () => journal.heard(),
     },
@@ -218,11 +222,16 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         const stepId = stepIds.children(executionId, attempt.number, name);
         return slot.withSlotReleased(() => execution.runChildren(stepId, children));
       }),
-    wait: (stepId, until) => step(stepId, () => slot.withSlotReleased(() => journal.sleepUntil(stepId, until))),
+    wait: (stepId, until) =>
+      step(stepId, async () => {
+        refuseNoTime(stepId, until);
+        await slot.withSlotReleased(() => journal.sleepUntil(stepId, until));
+      }),
     sleep: (name, until, data = {}) =>
-      step(name, () => {
+      step(name, async () => {
+        refuseNoTime(name, until);
         sleeps += 1;
-        return sleepThrough(attempt, counts, { name, until, data: { ...data, until, sleeps } });
+        await sleepThrough(attempt, counts, { name, until, data: { ...data, until, sleeps } });
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);
@@ -240,6 +249,12 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
       return calls?.close() ?? [];
     },
   };
+}
+
+/** A wait until no time would never end, and its record could not hold it. */
+function refuseNoTime(name: string, until: number): void {
+  if (!Number.isFinite(until))
+    throw new SluiceError("Validation", "not_json", `the time until which ${name} waits is ${until}, which is no time`);
 }
 
 /** The answer to one request must never count for another. */
