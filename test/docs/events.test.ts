@@ -15,7 +15,7 @@ import {
   to,
 } from "@sluice/core";
 import { eventSchema } from "@sluice/core/schemas";
-import { createSession, type Session, scriptedModel, sendMessage, script, timer } from "@sluice/stages";
+import { script as command, createSession, type Session, scriptedModel, sendMessage, timer } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { tempFolder } from "../support/tools.ts";
@@ -157,7 +157,7 @@ test("every event of runs in which everything happens fits the exported schemas,
   const naps = pipeline({
     id: "naps",
     input,
-    stages: { nap: timer({ for: 1 }), count: script({ command: ["true"], sandbox: {} }) },
+    stages: { nap: timer({ for: 1 }), count: command({ command: ["true"], sandbox: {} }) },
     initial: "nap",
     next: { nap: () => to("count"), count: () => done("rested") },
   });
