@@ -152,8 +152,8 @@ describe("a secret that an invoked pipeline or a poll declares", () => {
 });
 
 test("a command of a pipeline that was not known at the start of its run gets no secret", async () => {
-  const walled = async () => undefined;
-  const real = scriptExecutor({ clock: systemClock, env, walled, wall: () => undefined });
+  const none = { wall: () => undefined, walled: async () => undefined };
+  const real = scriptExecutor({ clock: systemClock, env, ...none });
   const late = script({ command: node(LEAK), secrets: [NAME] });
   const act: StateExecutor["act"] = (init, scope) => real.act(init, { ...scope, state: late.spec });
   const run = only(script({ command: node(LEAK) }));

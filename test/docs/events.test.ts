@@ -15,7 +15,7 @@ import {
   to,
 } from "@sluice/core";
 import { eventSchema } from "@sluice/core/schemas";
-import { createSession, type Session, scriptedModel, sendMessage } from "@sluice/stages";
+import { createSession, script as runsCommand, type Session, scriptedModel, sendMessage, timer } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { tempFolder } from "../support/tools.ts";
@@ -94,6 +94,15 @@ const moves = scriptedModel({
   stages: { building: [{ calls: [write("notes/b.md")] }, send("SHIP"), send("DONE")], checking: [send("VALID")] },
 });
 
+/** Starts a command that belongs in a sandbox, and sleeps. */
+const resting = pipeline({
+  id: "resting",
+  input,
+  stages: { check: runsCommand({ command: ["true"], sandbox: {} }), rest: timer({ for: 1 }) },
+  initial: "check",
+  next: { check: () => to("rest"), rest: () => done("") },
+});
+
 const people = callbackInteractor("test", ({ kind, body }): Answer => {
   if (kind === "askUser") return { kind: "value", value: "blue" };
   return JSON.stringify(body).includes("granted.md") ? { kind: "approve" } : { kind: "deny", reason: "not this one" };
@@ -154,14 +163,19 @@ test("every event of runs in which everything happens fits the exported schemas,
   const moved = await mover.run(moving, { task: "move" });
   expect(moved.status).toBe("completed");
 
+  const rester = createSession({ cwd: folder.root, sandbox: "off" });
+  const rested = await rester.run(resting, { task: "rest" });
+  expect(rested.status).toBe("completed");
+
   const events = [
+    ...(await eventsOf(rester, rested.runId)),
     ...(await eventsOf(mover, moved.runId)),
     ...(await eventsOf(attended, full.runId)),
     ...(await eventsOf(attended, forked.runId)),
     ...(await eventsOf(waiting, first.runId)),
     ...(await eventsOf(asking, second.runId)),
   ];
-  await Promise.all([mover.close(), attended.close(), waiting.close(), asking.close()]);
+  await Promise.all([rester.close(), mover.close(), attended.close(), waiting.close(), asking.close()]);
 
   const misfits = events.flatMap((event) => {
     const parsed = eventSchema.safeParse(event);

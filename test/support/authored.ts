@@ -105,5 +105,3 @@ export async function write(
 export function feedbackOf({ model }: Pick<Written, "model">): string {
   return JSON.stringify(model.heard.at(-1)?.messages);
 }
-
-export { dataOf, eventsOf };

@@ -213,3 +213,20 @@ describe("a run with a message in its sleep that is killed before any of its rec
       expect((await killedAt(turns, record)).facts).toEqual(whole.facts);
   });
 });
+
+test("an orchestrator that a person interrupted in its first turn chooses again when the run continues", async () => {
+  const own = directed(states());
+  const { model, prompts } = noting([{ ...select("fix"), delayMs: HOUR }, select("fix"), select("completed", 1), bye]);
+  const live = session({ model });
+  const handle = live.start(own, { task: "T" });
+  await eventually(() => prompts.length === 1);
+  await interruptRun(live.host, handle.runId, "not yet", "me");
+  expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
+  const result = await live.resume(own, handle.runId);
+  expect(result).toMatchObject({ status: "completed", output: 1 });
+  expect(result.stages.map(({ executionId, status }) => `${executionId} ${status}`).slice(0, 3)).toEqual([
+    "orchestrator#1 cancelled",
+    "orchestrator#2 completed",
+    "fix#1 completed",
+  ]);
+});

@@ -199,7 +199,7 @@ export interface RunTask {
   /**
    * Stops the run here without running more of its code; it can be resumed. Waits for steps within their grace period.
    * Does not wait for code that ignores its signal, which delays a resume until it ends. A run that only sleeps is suspended as
-   * `sleeping`. `due`: an interrupted run that has slept before is due at once, for whoever wakes sleeping runs.
+   * `sleeping`. `due`: an interrupted run that has slept before is due at once.
    */
   suspend(reason: SuspendReason, options?: { readonly due?: boolean }): Promise<void>;
   /** Calls the listener when nothing of the run's tree works, since it sleeps or waits for a signal, now or later. Returns the unsubscriber. */

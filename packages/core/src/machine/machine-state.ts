@@ -238,6 +238,14 @@ export function countOf({ counts }: Pick<MachineView, "counts">, state: string):
   return counts.get(state) ?? { visits: 0, turns: 0 };
 }
 
+/** Visits of one state, unless `limits.maxVisits` says otherwise. */
+export const MAX_VISITS = 10;
+
+/** Routes of one run, unless `limits.maxHops` says otherwise. */
+export function maxHopsOf({ limits, states }: PipelineSpec): number {
+  return limits.maxHops ?? 10 * states.size;
+}
+
 /** The state that was entered last. Throws before the start. */
 export function enteredOf({ at }: Pick<MachineView, "at">): Entered {
   if (at === undefined) throw new Error('the run has not started: give the machine { kind: "start" } first');

@@ -1,6 +1,6 @@
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { CompiledSchema } from "../schema/schema.ts";
-import { countOf, type MachineView } from "./machine-state.ts";
+import { countOf, MAX_VISITS, type MachineView, maxHopsOf } from "./machine-state.ts";
 
 /** A state that a choosing state may name. */
 export interface RouteTarget {
@@ -36,14 +36,6 @@ export function routeTargets(spec: PipelineSpec, view: MachineView, state: strin
 /** Why a target is not offered; undefined if it is. */
 export function cappedTarget({ visitsLeft }: RouteTarget): string | undefined {
   return visitsLeft === 0 ? "it was entered as often as it may be, or the run has taken all its routes" : undefined;
-}
-
-/** Visits of one state, unless `limits.maxVisits` says otherwise. */
-export const MAX_VISITS = 10;
-
-/** Routes of one run, unless `limits.maxHops` says otherwise. */
-export function maxHopsOf({ limits, states }: PipelineSpec): number {
-  return limits.maxHops ?? 10 * states.size;
 }
 
 function visitsLeft(spec: PipelineSpec, view: MachineView, target: string): number {

@@ -11,14 +11,16 @@ import {
   type Entered,
   enteredOf,
   type Joined,
+  MAX_VISITS,
   type MachineView,
+  maxHopsOf,
   type Patch,
   type PendingFanOut,
   statesToVisit,
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
 import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
-import { MAX_VISITS, maxHopsOf, type RefusedTarget, routeTargets } from "./route-targets.ts";
+import { type RefusedTarget, routeTargets } from "./route-targets.ts";
 import { inputAt, type StartAt, startProblems } from "./start-at.ts";
 
 /** What has happened to a run. */

@@ -67,7 +67,9 @@ async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json):
   const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
   const walk = walkOf(pipeline, steps, state);
   const end = await walkToEnd(walk, moveOf(walk, await decideStart(pipeline, steps, state)));
-  return runEndOf(walk.account, end, await acknowledgementOf(walk, end));
+  const { orchestrator } = spec;
+  const said = orchestrator === undefined ? undefined : await acknowledgementOf(walk, end, orchestrator);
+  return runEndOf(walk.account, end, said);
 }
 
 function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState): Walk {

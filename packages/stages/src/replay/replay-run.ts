@@ -25,7 +25,7 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { modelExecutors } from "../agent/choosing/executors.ts";
+import { modelExecutors } from "../agent/choosing/orchestrator.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";

@@ -38,7 +38,7 @@ import {
   type ProjectNeeds,
   projectNeeds,
 } from "../agent/agent-spec.ts";
-import { modelExecutors } from "../agent/choosing/executors.ts";
+import { modelExecutors } from "../agent/choosing/orchestrator.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {

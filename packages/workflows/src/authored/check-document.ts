@@ -32,7 +32,7 @@ export interface DocumentScope {
 }
 
 /** The name of the document in diagnostics. */
-export const DOCUMENT = "pipeline.json";
+const DOCUMENT = "pipeline.json";
 /** Characters of a document. */
 const LONGEST = 65_536;
 

@@ -8,7 +8,7 @@ import type { AuthoredRules } from "./allow.ts";
 import { checkDocument } from "./check-document.ts";
 
 /** The tool with which the model submits its document. */
-export const CREATE_PIPELINE = "create_pipeline";
+const CREATE_PIPELINE = "create_pipeline";
 /** Characters of a rejected document that its next author reads. */
 const LONGEST_DOCUMENT = 24_000;
 /** Diagnostics that it reads. */

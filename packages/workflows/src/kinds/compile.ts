@@ -91,7 +91,7 @@ interface DurationAt {
 }
 
 /** The fields of a state that are durations. */
-export function durationsOf(given: KindState): readonly DurationAt[] {
+function durationsOf(given: KindState): readonly DurationAt[] {
   switch (given.kind) {
     case "script":
       return [{ field: "timeout", value: given.fields.timeout }];

@@ -55,7 +55,7 @@ const command = {
     .optional(),
 };
 
-export const scriptFields = z
+const scriptFields = z
   .strictObject({
     ...command,
     repeat: z
@@ -65,7 +65,7 @@ export const scriptFields = z
   })
   .describe("Runs a command, without an agent.");
 
-export const pollFields = z
+const pollFields = z
   .strictObject({
     ...command,
     every: duration.describe("The time between two attempts, such as `30s`, `15m` or `3h`. A number is milliseconds."),
@@ -77,7 +77,7 @@ export const pollFields = z
   })
   .describe("Runs a command again and again until it succeeds. The run sleeps in between.");
 
-export const timerFields = z
+const timerFields = z
   .strictObject({
     for: duration.describe("How long the run sleeps, such as `30s`, `15m`, `3h` or `5d`.").optional(),
     until: z
@@ -107,7 +107,7 @@ export const humanFields = z
   })
   .describe("Asks a person.");
 
-export const pipelineFields = z
+const pipelineFields = z
   .strictObject({
     workflow: text.describe("The workflow that runs: its name, or its path relative to this file."),
     input: z
@@ -117,7 +117,7 @@ export const pipelineFields = z
   })
   .describe("Runs another workflow. Its output is the state's output.");
 
-export const routerFields = z
+const routerFields = z
   .strictObject({
     targets: z.array(text).min(1).describe("The states that the model chooses from."),
     prompt: text.describe("How the model is to choose. `{{ctx.…}}` is replaced by a value of the run."),

@@ -15,11 +15,14 @@ const LONGEST_MS = 60_000;
 const LONGEST_TEXT = 8_000;
 
 /** Executes the orchestrator once more, also of a failed or cancelled run. Whatever it does, the run's end stays as it is. */
-export async function acknowledgementOf(walk: Walk, end: MachineEnd): Promise<Acknowledgement | undefined> {
+export async function acknowledgementOf(
+  walk: Walk,
+  end: MachineEnd,
+  orchestrator: string,
+): Promise<Acknowledgement | undefined> {
   const { pipeline, steps, state, account } = walk;
   const { spec, deps } = pipeline;
-  const { orchestrator } = spec;
-  if (orchestrator === undefined || spec.states.get(orchestrator)?.acknowledges !== true) return undefined;
+  if (spec.states.get(orchestrator)?.acknowledges !== true) return undefined;
   // A run that ended before it began has no conversation to close.
   if (countOf(state, orchestrator).visits === 0) return undefined;
   apply(state, { enter: { state: orchestrator, input: inputOf(end) } });

@@ -103,7 +103,7 @@ export const sleepFacts: Facts = {
     assert.equal((await host.get("r1"))?.suspended, "interrupted");
   },
 
-  "a signal makes a suspended run due, and whoever claims it has heard it": async ({ connect, clock }) => {
+  "a signal makes a suspended run due, once": async ({ connect, clock }) => {
     const first = await connect();
     const task = await start(first.host, twoSleeps);
     await clock.untilArmed(1);

@@ -16,8 +16,8 @@ import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { cancelled, endedWithout } from "../executor.ts";
-import type { ModelCaller } from "../model-call.ts";
+import { agentExecutor, cancelled, endedWithout } from "../executor.ts";
+import { callModel, type ModelCaller } from "../model-call.ts";
 import { modelTurn } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { completionStepName } from "../step-names.ts";
@@ -42,8 +42,21 @@ const FULL = 0.7;
 /** Tokens, of a model whose context window is not known. */
 const UNKNOWN_WINDOW = 128_000;
 
+/** The executors of all kinds that a model works for, which every session and replay has. */
+export function modelExecutors(
+  modelOf: (agent: AgentSpec) => ResolvedModel,
+  factsOf: (modelId: string) => ModelFacts,
+  caller: ModelCaller = (request) => callModel(request),
+): readonly StateExecutor[] {
+  return [
+    agentExecutor(modelOf, factsOf, caller),
+    agentExecutor(modelOf, factsOf, caller, "router"),
+    orchestratorExecutor(modelOf, factsOf, caller),
+  ];
+}
+
 /** Runs the orchestrators of pipelines. */
-export function orchestratorExecutor(
+function orchestratorExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts,
   caller: ModelCaller,
