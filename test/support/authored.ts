@@ -10,7 +10,7 @@ import {
 } from "@sluice/core";
 import type { ScriptedTurn } from "@sluice/stages";
 import { type AuthoredAllow, type AuthoredOptions, authored, authoredExecutor, runInput } from "@sluice/workflows";
-import { dataOf, eventsOf, json, session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
+import { json, session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
 import { type Heard, type Talker, talker } from "./talker.ts";
 
 // Pipelines that a scripted model writes.
