@@ -305,6 +305,8 @@ describe("a program", () => {
     ["a folder of the workspace", (root) => `${root}/node_modules/.bin:${process.env.PATH}`],
     ["a folder that is relative", () => `node_modules/.bin:${process.env.PATH}`],
     ["an empty entry", () => `:${process.env.PATH}`],
+    ["the workspace, and has nothing else", (root) => `${root}:.:`],
+    ["nothing at all", () => ""],
     ["the current folder", () => `.:${process.env.PATH}`],
     ["a folder that leads back to the workspace", (root) => `/tmp/../${root}/node_modules/.bin:${process.env.PATH}`],
   ])(
@@ -332,6 +334,19 @@ describe("a program", () => {
     const state = script({ command: ["printf", "%s", "system"], secrets: ["RELEASE_CODE"] });
     expect((await play(state, {}, { workspace, env })).output).toMatchObject({ stdout: "system" });
     expect(existsSync(workspace.path(CANARY))).toBe(false);
+  });
+
+  test("with a secret that is in the workspace only is not found, and the failure says how to name it", async () => {
+    const workspace = tempFolder();
+    printing(workspace, "node_modules/.bin/own-tool");
+    const env = { ...TOKEN, PATH: `${workspace.path("node_modules/.bin")}:${process.env.PATH}` };
+    const state = script({ command: ["own-tool"], secrets: ["RELEASE_CODE"] });
+    expect((await play(state, {}, { workspace, env })).output).toMatchObject({
+      code: "script",
+      message: expect.stringMatching(/ENOENT.*name such a program by its path/),
+      detail: { cause: "spawn" },
+    });
+    expect(planted(workspace)).toEqual([]);
   });
 
   test("with a secret may be one of the workspace that its author names by its path", async () => {

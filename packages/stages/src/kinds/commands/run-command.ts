@@ -172,7 +172,7 @@ export async function runCommand(
     collected[stream].push(text);
     return true;
   };
-  const path = secrets.length === 0 ? {} : await foreignPath(scope.env, workspace);
+  const path: { readonly PATH?: string } = secrets.length === 0 ? {} : await foreignPath(scope.env, workspace);
   let end: ProcessEnd & Partial<SandboxedExit>;
   try {
     end = await scope.deadline.timed(signal, (signal) =>
@@ -200,7 +200,8 @@ export async function runCommand(
     );
   } catch (thrown) {
     if (!isSluiceError(thrown) || !NOT_STARTED.has(thrown.code)) throw thrown;
-    return broken("spawn", `${command.title}: ${thrown.message}`);
+    const hint = path.PATH === undefined || path.PATH === scope.env.PATH ? "" : WITHOUT_OWN;
+    return broken("spawn", `${command.title}: ${thrown.message}${hint}`);
   }
   // A process may leave its group, but it keeps its environment.
   await endSurvivors(key, clock);
@@ -313,6 +314,10 @@ function callKey({ ctx, executionId }: ActScope, step: string, incarnation: stri
   return hash("sha256", JSON.stringify([ctx.runId, executionId, ctx.attempt, step, incarnation])).slice(0, 32);
 }
 
+const SYSTEM_PATH = ["/usr/bin", "/bin"].join(delimiter);
+const WITHOUT_OWN =
+  " A command with secrets does not find programs of the workspace through PATH: name such a program by its path, as in ./node_modules/.bin/tool.";
+
 /** PATH without the folders of the workspace, where an agent may have put a program of any name. */
 async function foreignPath(
   { PATH }: Readonly<Record<string, string>>,
@@ -320,12 +325,11 @@ async function foreignPath(
 ): Promise<{ readonly PATH?: string }> {
   if (PATH === undefined) return {};
   const root = await realpath(workspace);
-  const own = await Promise.all(PATH.split(delimiter).map((entry) => isForeign(entry, root)));
-  return {
-    PATH: PATH.split(delimiter)
-      .filter((_, index) => own[index] === true)
-      .join(delimiter),
-  };
+  const entries = PATH.split(delimiter);
+  const foreign = await Promise.all(entries.map((entry) => isForeign(entry, root)));
+  const kept = entries.filter((_, index) => foreign[index] === true);
+  // An empty PATH means the current folder.
+  return { PATH: kept.length === 0 ? SYSTEM_PATH : kept.join(delimiter) };
 }
 
 async function isForeign(entry: string, root: string): Promise<boolean> {
