@@ -188,6 +188,7 @@ describe.each(["anthropic", "openai-compatible"] as const)("the trace of codeRev
           reason: expect.stringContaining("the user"),
           allowedTools: ["Read", "Grep", "Glob"],
           completionTool: "submit_plan",
+          state: "plan",
         },
       },
     ]);
