@@ -229,10 +229,10 @@ test("a request that was open when its run was killed is open again, and is answ
   await expectVerified(place);
 });
 
-test("a request that was open when its run was killed is denied when the run continues with no one there", async () => {
+test("a request that was open when its run was killed is denied when the run continues with --no-wait and no one there", async () => {
   await using model = await startLoopbackModel(ASKING);
   const { place, runId } = await killedWaiting(model);
-  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
+  const resumed = await place.run(["resume", runId, "--no-wait", "--output-format", "json"]);
   expect(resumed).toMatchObject({ code: 0 });
   expect(reportOf(resumed)).toMatchObject({ status: "completed", denied: [{ tool: "Bash", cause: "no_interactor" }] });
   expect(textOf(place, "granted.log")).toBeUndefined();

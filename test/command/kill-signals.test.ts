@@ -199,8 +199,8 @@ test("a killed run is cancelled with its children by another process, which asks
   await expectCancelled(place, runId);
 
   const resumed = await place.run(["resume", runId, "--output-format", "json"]);
-  expect(resumed).toMatchObject({ code: 4 });
-  expect(reportOf(resumed)).toMatchObject({ runId: null, error: { code: "run_finished" } });
+  expect(resumed).toMatchObject({ code: 1 });
+  expect(reportOf(resumed)).toMatchObject({ runId, status: "cancelled", error: { message: "wrong branch" } });
   expect(await place.run(["cancel", runId])).toMatchObject({ code: 1 });
   expect(turnsOf(model, place)).toEqual(before);
 });

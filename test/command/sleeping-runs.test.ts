@@ -36,7 +36,7 @@ test("show and audit say until when a run sleeps", async () => {
   const runId = textAt(printed(await here.sluice(run)), "runId");
   const { stdout } = await here.sluice(["show", runId]);
   expect(stdout).toMatch(/^r\S+ {2}suspended \(sleeping\)$/m);
-  expect(stdout).toMatch(/^ {2}wakes at +\d{4}-.*Z \(in (?:2 h|1 h 59 min)\)$/m);
+  expect(stdout).toMatch(/^ {2}wakes at +\d{4}-.*Z \(in (?:2h00m|1h59m)\)$/m);
   expect(stdout).toMatch(/^cooling#1 +unfinished +1 +0 .* \d+ ms$/m);
   const json = printed(await here.sluice(["show", runId, "--output-format", "json"]));
   expect(json).toMatchObject({ wakeAt: expect.any(Number), stages: [{ sleeps: 1, nextWakeAt: expect.any(Number) }] });

@@ -126,8 +126,8 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        "const events = step.events?.(value) ?? NO_EVENTS;",
-        "const events = openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])];",
+        "const own = step.events?.(value) ?? NO_EVENTS;",
+        "const own = openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])];",
       ],
     ],
   },
@@ -164,7 +164,12 @@ export const BUGS: readonly Bug[] = [
     shows: { at: "prompt wrap#1/a1 enter" },
     rule: "6",
     file: RUNNER,
-    changes: [["if (takes !== undefined) this.#take", "if (takes !== undefined && call !== undefined) this.#take"]],
+    changes: [
+      [
+        "for (const { name, count } of takes) this.#take",
+        "for (const { name, count } of call === undefined ? [] : takes) this.#take",
+      ],
+    ],
   },
   {
     name: "dead-owner-counts-as-live",
