@@ -131,6 +131,7 @@ export type {
   Reach,
   RecoverAnswer,
   Subject,
+  TextMask,
   ToolCall,
   ToolEffect,
   ToolResult,

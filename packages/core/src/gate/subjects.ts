@@ -88,6 +88,13 @@ export interface WatchedFiles {
   mayHold(folder: string): boolean;
 }
 
+/** Masks secrets in texts. */
+export interface TextMask {
+  text(text: string): string;
+  /** How many characters at the end of a text may begin a secret. */
+  begun(text: string): number;
+}
+
 /** The context of a tool's execution. */
 export interface ToolCall {
   readonly runId: string;
@@ -100,6 +107,8 @@ export interface ToolCall {
   readonly signal: AbortSignal;
   /** Environment for child processes, without the session's keys and named secrets. */
   readonly env: Readonly<Record<string, string>>;
+  /** Masks the session's secrets. The result is masked anyway; a tool that cuts a text masks it before, since a cut may halve one. */
+  readonly secrets?: TextMask;
   /** As in `CallScene`. */
   readonly unrecorded?: readonly string[];
   /** Notes of earlier calls of this attempt, such as hashes of files that were read. Rebuilt on resume from `notes` of results. */

@@ -1,18 +1,18 @@
-import type { SecretFilter } from "@sluice/core/runtime";
+import type { TextMask } from "@sluice/core";
 
 /** A text that was cut, without secrets. Leaves out the end if it may be the beginning of one. */
-export function cutText(text: string, secrets: SecretFilter): string {
+export function cutText(text: string, secrets: TextMask): string {
   return secrets.text(text.slice(0, cutBefore(text, text.length - secrets.begun(text), secrets)));
 }
 
 /** Masks secrets in streamed text. A suffix that may be the beginning of a secret is held back. */
 export class LiveText {
-  readonly #secrets: SecretFilter;
+  readonly #secrets: TextMask;
   readonly #show: (text: string) => void;
   readonly #hasListener: () => boolean;
   #held = "";
 
-  constructor(secrets: SecretFilter, show: (text: string) => void, hasListener: () => boolean = () => true) {
+  constructor(secrets: TextMask, show: (text: string) => void, hasListener: () => boolean = () => true) {
     this.#secrets = secrets;
     this.#show = show;
     this.#hasListener = hasListener;
@@ -43,7 +43,7 @@ export class LiveText {
 }
 
 /** The last index up to `end` at which a text can be split without splitting a secret. */
-function cutBefore(text: string, end: number, secrets: SecretFilter): number {
+function cutBefore(text: string, end: number, secrets: TextMask): number {
   if (end <= 0) return 0;
   const whole = secrets.text(text);
   if (whole === text) return end;

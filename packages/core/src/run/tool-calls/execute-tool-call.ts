@@ -91,6 +91,7 @@ export function toolCall(
     workspace: deps.workspace,
     signal,
     ...policy.scene,
+    secrets: deps.secrets,
     notes,
     // Made on access, since only tools that start a process read it.
     get reach() {

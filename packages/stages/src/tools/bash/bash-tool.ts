@@ -4,11 +4,13 @@ import {
   isSluiceError,
   type Subject,
   systemClock,
+  type TextMask,
   type ToolCall,
   type ToolResult,
   type ToolSpec,
 } from "@sluice/core";
 import { z } from "zod";
+import { LiveText } from "../../secrets/live-text.ts";
 import { withFolder } from "../files/open.ts";
 import { isProgram } from "../files/paths.ts";
 import { asResult, failure, fault, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
@@ -98,6 +100,8 @@ async function proven(sandbox: Sandbox | undefined): Promise<void> {
   }
 }
 
+const NO_MASK: TextMask = { text: (text) => text, begun: () => 0 };
+
 async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjects: Subjects): Promise<ToolResult> {
   const clock = options.clock ?? systemClock;
   const line = lineToRun(bash, call, subjects);
@@ -107,9 +111,14 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   const watch = isExpectedToRead ? await watchWorkspace(call.workspace, clock, call.signal) : undefined;
   const shown = headTail(SHOWN_HALF);
   const kept = headTail(KEPT_HALF);
-  const take = (text: string): boolean => {
+  const keep = (text: string): void => {
     shown.push(text);
     kept.push(text);
+  };
+  // Masked before the output is cut, which could halve a secret.
+  const masked = new LiveText(call.secrets ?? NO_MASK, keep);
+  const take = (text: string): boolean => {
+    masked.push(text);
     return true;
   };
   const shell = options.shell ?? findShell();
@@ -136,6 +145,7 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
   // Processes in a sandbox end with it.
   if (!isWalled) await endSurvivors(call.idempotencyKey, clock);
   const changes = end.by === "abort" ? undefined : await watch?.changes(call.signal);
+  masked.end();
   const text = shown.text();
   return {
     ...verdict(bash, call, end, text, changes),

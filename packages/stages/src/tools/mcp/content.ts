@@ -1,4 +1,4 @@
-import { isJson, isJsonObject, type Json, type JsonObject, type ToolResult } from "@sluice/core";
+import { isJson, isJsonObject, type Json, type JsonObject, type TextMask, type ToolResult } from "@sluice/core";
 import { failure, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
 
 /** Characters of an answer that are kept unchanged. */
@@ -17,14 +17,15 @@ interface Shown {
  * Converts an answer of a server to a result: text as it is, other content as a line that describes it. The journal keeps
  * omitted content up to about 1 MB. An answer with `isError` becomes a failure.
  */
-export function readAnswer(tool: string, answer: unknown): ToolResult {
+export function readAnswer(tool: string, answer: unknown, secrets?: TextMask): ToolResult {
   if (!isJson(answer) || !isJsonObject(answer))
     return failure(
       "bad_answer",
       "The server sent an answer that violates the protocol. It is unknown whether the call took effect.",
     );
   const pieces = piecesOf(answer);
-  const text = textOf(pieces);
+  // Masked before it is cut, which could halve a secret.
+  const text = secrets?.text(textOf(pieces)) ?? textOf(pieces);
   const shown = headTail(SHOWN_HALF);
   shown.push(text);
   const facts = { characters: text.length, cut: shown.cut, parts: pieces.length };

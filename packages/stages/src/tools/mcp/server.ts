@@ -13,7 +13,7 @@ import { raceAbort, timed } from "./transport/timed.ts";
 const LIST_AGE_MS = 60_000;
 
 type Input = Readonly<Record<string, unknown>>;
-type Call = (tool: OfferedTool, input: Input, signal: AbortSignal) => Promise<ToolResult>;
+type Call = (tool: OfferedTool, input: Input, running: Pick<ToolCall, "signal" | "secrets">) => Promise<ToolResult>;
 
 /** A configured server. It starts on demand and restarts when it ends; its tools stay those of the first start. */
 export interface McpServer {
@@ -91,7 +91,7 @@ async function offer(options: LinkOptions, link: Link): Promise<readonly Tool[]>
     }
   };
 
-  const call: Call = async (tool, input, signal) => {
+  const call: Call = async (tool, input, { signal, secrets }) => {
     checkAborted(signal);
     const connection = await before(link.reach(), signal);
     await before(look(connection), signal);
@@ -107,7 +107,7 @@ async function offer(options: LinkOptions, link: Link): Promise<readonly Tool[]>
     const answer = await timed(clock, callTimeoutMs, signals, (stop) => connection.call(tool.own, input, stop));
     if (answer.ok) {
       link.works();
-      return readAnswer(tool.name, answer.value);
+      return readAnswer(tool.name, answer.value, secrets);
     }
     if (signal.aborted) {
       const message =
@@ -135,7 +135,7 @@ function toolOf({ settings: { config }, clock }: LinkOptions, tool: OfferedTool,
     subjects: () => ("url" in config ? [{ kind: "host", host: new URL(config.url).host }] : []),
     // No `recover`: it is unknown what the server did with an unanswered call.
     execute: (input, running: ToolCall) => {
-      const execute = (): Promise<ToolResult> => asResult(() => call(tool, input, running.signal));
+      const execute = (): Promise<ToolResult> => asResult(() => call(tool, input, running));
       // Nothing says what a server changes.
       return tool.effect === "read" ? execute() : asResult(() => reportingChanges(running, clock, execute));
     },
