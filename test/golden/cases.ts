@@ -44,6 +44,14 @@ const ASKS = /sluice answer (\S+) '([^']+)'/;
 
 /** What each case records. `expected/` lists what it holds. */
 export const CASES: Readonly<Record<string, (recording: Recording) => Promise<void>>> = {
+  /** A command ran, and a poll sleeps after its first attempt. */
+  async asleep({ script, sluice }) {
+    await sluice(run("sleeping", "asleep", script({}), "--suspend-sleeps"), 3);
+  },
+  /** A question of a state, without an answer. */
+  async asked({ script, sluice }) {
+    await sluice(run("asked", "asked", script({}), "--wait=1ms"), 3);
+  },
   /** Killed between the effect of a stage's call and the answer of its model. */
   async killed({ script, killed }) {
     await killed("after open . ^check#1/a1/turn/2/model$", run("inTurn", "killed", script(IN_TURN)));

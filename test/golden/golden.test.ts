@@ -8,6 +8,8 @@ import { textIn } from "../support/page-parts.ts";
 import { soundPage } from "../support/report-kit.ts";
 import { CASES } from "./cases.ts";
 import { type Copy, copyOf, movedCopyOf } from "./copy.ts";
+import { asked } from "./expected/asked.ts";
+import { asleep } from "./expected/asleep.ts";
 import { cancelled } from "./expected/cancelled.ts";
 import { cancelledAfterKill } from "./expected/cancelled-after-kill.ts";
 import { directed } from "./expected/directed.ts";
@@ -27,6 +29,8 @@ import { fileOf, GOLDEN, PIPELINES } from "./fixtures.ts";
 import { SEQ_SPACE } from "./rewrite.ts";
 
 const EXPECTED: Readonly<Record<string, Expected>> = {
+  asked,
+  asleep,
   cancelled,
   "cancelled-after-kill": cancelledAfterKill,
   directed,
@@ -153,7 +157,7 @@ async function resume(copy: Copy, ...more: readonly string[]): Promise<Ended> {
 }
 
 /** The events that a case lists completely. */
-const KEY = /^(?:run|grant|request)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
+const KEY = /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
 /** The fields of an event's data in its line, in this order. */
 const FIELDS = [
   "kind",
