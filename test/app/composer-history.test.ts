@@ -152,7 +152,7 @@ test("the newest thousand are kept, and a file that has grown long is cut", () =
   expect(statSync(file()).mode & 0o777).toBe(0o600);
 });
 
-test("what cannot be read or kept is told and stops no one", () => {
+test("what cannot be read or kept is reported and stops nothing", () => {
   mkdirSync(file(), { recursive: true });
   expect(readHistory(env())).toMatchObject({
     entries: [],

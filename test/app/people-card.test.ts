@@ -198,7 +198,7 @@ describe("a text that is decided upon", () => {
       .map(row)
       .filter((line) => /^[│┆]/.test(line));
 
-  test("is broken without losing a space, and rows that continue are told from lines", () => {
+  test("is broken without losing a space, and rows that continue differ from lines", () => {
     expect(shownIn("rm -rf ./build .  /tmp\nls", 12)).toEqual(
       ["│ rm -rf ./b", "┆ uild .␣␣/t", "┆ mp", "│ ls"].map((line) => line.replace(".␣␣/", ".  /")),
     );

@@ -215,7 +215,7 @@ test("what a person said to a run stands where its model heard it", async () => 
   await handle.cancel("enough");
 });
 
-test("a request that was answered and is not taken up yet is no one's to answer any more", async () => {
+test("a request that was answered and not read yet cannot be answered again", async () => {
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);

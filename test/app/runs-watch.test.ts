@@ -257,7 +257,7 @@ test("a record whose events cannot be read is told, and the rest is shown", asyn
   await handle.cancel("enough");
 });
 
-test("what is closed tells no one anything and leaves no timer behind", async () => {
+test("what is closed calls no listener and leaves no timer behind", async () => {
   const { live, handle } = begin(ASKING);
   const { watching, clock, until } = watch(live.host, handle.runId, { handle });
   await until(({ view }) => view().status === "waiting");

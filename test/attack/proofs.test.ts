@@ -69,7 +69,7 @@ describe("an approval from another process, once the run has started a process w
     expect((await answersIn(live, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
   });
 
-  test("never counts in a question: the model is told that no one answered", async () => {
+  test("never counts in a question: the model reads that no one answered", async () => {
     const made = office();
     const model = saying(calls("Escape"), calls(["AskUser", { question: "Which?" }]));
     const { live, handle, elsewhere } = begun({ ...made, model });

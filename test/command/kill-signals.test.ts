@@ -236,7 +236,7 @@ test.each([
   expect(turnsOf(model, place)).toEqual(before);
 });
 
-test("a run at work, even in a process that was stopped, is not taken up by another: it says which one has it", async () => {
+test("a running run, even in a process that was stopped, is not resumed by another: it says which one has it", async () => {
   await using model = await startLoopbackModel({ submit_work: [DONE] });
   const place = createPlace(model.url);
   const held = model.hold(place.key, "submit_work", 0);
@@ -256,7 +256,7 @@ test("a run at work, even in a process that was stopped, is not taken up by anot
   expect(turnsOf(model, place)).toEqual(["submit_work 0"]);
 });
 
-test("of two processes that take up a killed run one continues with it, and the other says so", async () => {
+test("of two processes that resume a killed run one continues it, and the other says so", async () => {
   await using model = await startLoopbackModel({ submit_work: [DONE] });
   const place = createPlace(model.url);
   await killedIn(model, place);
@@ -274,7 +274,7 @@ test("of two processes that take up a killed run one continues with it, and the 
   expect(textOf(place, "hooks.log")).toBe("exit completed\nnext\n");
 });
 
-test("a run no one knows is not taken up, and one that is meant is suggested", async () => {
+test("an unknown run is not resumed, and the closest one is suggested", async () => {
   await using model = await startLoopbackModel({ submit_work: [DONE] });
   const place = createPlace(model.url);
   await killedIn(model, place);

@@ -221,7 +221,7 @@ test("no one listens to the store once no run works and no one waits", async () 
   expect(listening).toBe(0);
 });
 
-test("a listener that throws is reported and told no more; the run and the other listeners continue", async () => {
+test("a listener that throws is reported and not called again; the run and the other listeners continue", async () => {
   const faults: unknown[] = [];
   const host = createHost(createMemoryJournals().connect(), { onFault: (fault) => faults.push(fault) });
   const [broken, whole] = [

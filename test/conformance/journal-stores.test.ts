@@ -344,7 +344,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.run("gone")).toMatchObject({ records: 1 });
   });
 
-  test("a handle that is closed refuses every call, tells no one, and its roots can be claimed", async () => {
+  test("a handle that is closed refuses every call, notifies no one, and its roots can be claimed", async () => {
     const { store, other } = opened();
     const epoch = await startRun(store, "r1");
     const { record } = begun("r2");
