@@ -11,7 +11,7 @@ import { withOwnersHome } from "../support/own-home.ts";
 
 const root = join(import.meta.dirname, "../..");
 const manifest: { readonly packageManager: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const names = ["core", "stages", "sqlite", "view", "workflows", "tui", "cli"] as const;
+const names = ["core", "stages", "sqlite", "view", "workflows", "gateway", "tui", "cli"] as const;
 const folder = mkdtempSync(join(tmpdir(), "sluice-packed-"));
 const project = join(folder, "project");
 /** The oldest Node of the range that can be had for this platform; the newest is the one the tests run on. */

@@ -4,7 +4,7 @@ import { publicTypes } from "./public-types.ts";
 
 const snapshots = join(import.meta.dirname, "../../docs/api");
 
-test.each(["core", "stages", "sqlite", "view", "workflows", "tui", "cli"])(
+test.each(["core", "stages", "sqlite", "view", "workflows", "gateway", "tui", "cli"])(
   "the public types of @sluice/%s are those in docs/api",
   async (name) => {
     // After a change that is meant: `npm run api`, and a line in CHANGELOG.md.
