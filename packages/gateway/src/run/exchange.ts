@@ -41,6 +41,8 @@ export interface ExchangeOptions {
   readonly workTools: () => ReadonlySet<string>;
   /** The recorded result of a call whose transcript does not say it. */
   readonly recorded: (call: RecordedCallPlace) => Promise<{ readonly ok: boolean; readonly output: Json } | undefined>;
+  /** Whether a run of the tree has ended. */
+  readonly isOver: (runId: string) => Promise<boolean>;
   readonly onPhase: () => void;
 }
 export interface RecordedCallPlace {
@@ -118,11 +120,11 @@ export class Exchange {
     const texts = this.#read(thread, turn.prompt);
     this.#notices.push(...texts);
     const workTools = turn.tools.filter(({ name }) => this.#options.workTools().has(name));
+    await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      await this.#settleOthers(thread);
       this.#enter(thread, turn);
-    } else if (workTools.length === 0 && thread.worksWithTools) this.#notices.push(LAST_TURN);
+    } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
     this.#tellResults();
     thread.turns += 1;
@@ -298,13 +300,14 @@ export class Exchange {
     }
   }
 
-  /** The calls of other transcripts: what became of them is recorded. One that waits for a person still does. */
+  /** The calls of other transcripts: what became of them is recorded, unless a parallel state still has them. */
   async #settleOthers(thread: Thread): Promise<void> {
     for (const work of [...this.#given.values()]) {
-      if (work.thread === thread || work.thread === undefined) continue;
+      if (work.thread === thread || work.runId === undefined) continue;
       const recorded = await this.#recorded(work);
-      if (recorded === undefined && [...this.#requests.values()].some(({ runId }) => runId === work.runId)) continue;
-      this.#results.push({ work, reply: recorded === undefined ? replyOf(false, NOT_RUN) : replyOf(recorded.ok, recorded.output) });
+      if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
+      else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
+        this.#results.push({ work, reply: replyOf(false, NOT_RUN) });
     }
   }
 

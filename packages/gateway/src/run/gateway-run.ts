@@ -59,6 +59,7 @@ export function openGatewayRun<I, O>(options: GatewayRunOptions<I, O>): GatewayR
     clock,
     workTools: () => workTools,
     recorded: (place) => recordedResult(session, place),
+    isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
     onPhase: tell,
   });
   const model = agentModel(agent, (turn) => exchange.next(turn));
