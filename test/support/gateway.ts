@@ -44,7 +44,7 @@ export interface GatewaySetUp {
   readonly wait?: boolean;
   readonly clock?: Clock;
   readonly session?: Partial<SessionOptions>;
-  readonly native?: GatewayRunOptions<unknown, unknown>["native"];
+  readonly native?: GatewayRunOptions["native"];
 }
 
 /** A gateway run over a folder, closed with the test. */

@@ -2,7 +2,7 @@ import {
   type Answer,
   type Clock,
   type Json,
-  type Pipeline,
+  type PipelineSpec,
   systemClock,
   type Tool,
   type ToolCall,
@@ -26,8 +26,8 @@ import { phaseText, replyOf, waitingText } from "./words.ts";
 export type AgentSessionOptions = Required<Pick<SessionOptions, "traffic" | "onCall" | "maxParallel">> &
   Pick<SessionOptions, "tools">;
 
-export interface GatewayRunOptions<I, O> {
-  readonly pipeline: Pipeline<I, O>;
+export interface GatewayRunOptions {
+  readonly pipeline: { readonly spec: PipelineSpec };
   readonly agent: OutsideAgent;
   /** Makes the session, with these options in addition to its own. Its `onCall` has to be called before any other. */
   readonly session: (added: AgentSessionOptions) => Session;
@@ -41,7 +41,7 @@ export interface GatewayRunOptions<I, O> {
 }
 
 /** Opens a run for an agent of another program. Nothing starts before the agent's first call. */
-export function openGatewayRun<I, O>(options: GatewayRunOptions<I, O>): GatewayRun {
+export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const { pipeline, agent, begin, wait, native, clock = systemClock } = options;
   const listeners = new Set<(now: PhaseNow) => void>();
   const tell = (): void => {

@@ -5,6 +5,7 @@ import {
   type Interactor,
   isSluiceError,
   type Pipeline,
+  type PipelineSpec,
   type RunHost,
   type RunTask,
   type SignalOutcome,
@@ -89,7 +90,7 @@ export interface Session {
    */
   message(runId: string, text: string, options?: MessageOptions): Promise<void>;
   /** The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. */
-  tools<I, O>(pipeline: Pipeline<I, O>): Promise<readonly AvailableTool[]>;
+  tools(pipeline: { readonly spec: PipelineSpec }): Promise<readonly AvailableTool[]>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
