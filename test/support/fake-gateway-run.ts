@@ -154,7 +154,9 @@ export function fakeRun(
       if (waiting !== undefined) {
         if (answer.kind === "approve") {
           ran.push(waiting.call);
-          waiting.done.resolve((await tools[waiting.call.tool]?.run?.(waiting.call)) ?? said(`${waiting.call.tool} ran`));
+          waiting.done.resolve(
+            (await tools[waiting.call.tool]?.run?.(waiting.call)) ?? said(`${waiting.call.tool} ran`),
+          );
         } else {
           waiting.done.resolve(
             refusedWith(`denied: ${answer.kind === "deny" ? (answer.reason ?? "no reason") : answer.kind}`),

@@ -139,9 +139,7 @@ export function failure(text: string): CallToolResult {
 function resultOf(reply: CallReply, structured: boolean): CallToolResult {
   if (!reply.ok) return failure(reply.text);
   const content: CallToolResult["content"] = [{ type: "text", text: reply.text }];
-  return structured && isJsonObject(reply.output)
-    ? { content, structuredContent: { ...reply.output } }
-    : { content };
+  return structured && isJsonObject(reply.output) ? { content, structuredContent: { ...reply.output } } : { content };
 }
 
 interface Askable {

@@ -118,7 +118,8 @@ function answerIn(
 }
 
 function form(mode: ElicitationMode, { runId, requestId, question }: OpenQuestion): ElicitRequestFormParams {
-  const elsewhere = mode === "approve" ? "" : `\nThis form cannot approve it. To do that: sluice answer ${runId} ${requestId}`;
+  const elsewhere =
+    mode === "approve" ? "" : `\nThis form cannot approve it. To do that: sluice answer ${runId} ${requestId}`;
   return {
     mode: "form",
     message: `The agent asks for something that its workflow does not allow without a person: ${question}${elsewhere}`,

@@ -105,4 +105,3 @@ function idOf(body: unknown): string | number | null {
 function rpcError(status: number, code: number, message: string, id: string | number | null): Response {
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id }, { status });
 }
-

@@ -92,7 +92,8 @@ async function serve(
   // Only pages of other sites, and names that were made to point here, send another Host or Origin.
   const { host, origin, authorization } = req.headers;
   if (!validateHostHeader(host, localhostAllowedHostnames()).ok) return refuse(res, 403, "This Host is not served.");
-  if (!validateOriginHeader(origin, localhostAllowedOrigins()).ok) return refuse(res, 403, "This Origin is not served.");
+  if (!validateOriginHeader(origin, localhostAllowedOrigins()).ok)
+    return refuse(res, 403, "This Origin is not served.");
   if (!carriesToken(authorization, token)) {
     res.setHeader("WWW-Authenticate", "Bearer");
     return refuse(res, 401, "The token of the run is missing or wrong.");
