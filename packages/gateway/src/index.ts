@@ -7,6 +7,12 @@ export {
 export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";
 export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
 export { newGatewayToken } from "./mcp/token.ts";
+export { agentModel } from "./run/agent-model.ts";
+export {
+  type AgentSessionOptions,
+  type GatewayRunOptions,
+  openGatewayRun,
+} from "./run/gateway-run.ts";
 export type {
   AgentCall,
   CallReply,
