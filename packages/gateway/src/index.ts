@@ -1,0 +1,17 @@
+export { hookAdapter } from "./hooks/adapters.ts";
+export {
+  type AdapterOptions,
+  type CallEvent,
+  HOST_NAMES,
+  type HookAdapter,
+  type HookAnswer,
+  type HookDecision,
+  type HookEvent,
+  type HostName,
+  type LifeEvent,
+  type MappedCall,
+  type PromptEvent,
+  type ReportEvent,
+  type Rewrites,
+} from "./hooks/hook-adapter.ts";
+export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
