@@ -15,3 +15,19 @@ export {
   type Rewrites,
 } from "./hooks/hook-adapter.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
+export { agentModel } from "./run/agent-model.ts";
+export {
+  type AgentSessionOptions,
+  type GatewayRunOptions,
+  openGatewayRun,
+} from "./run/gateway-run.ts";
+export type {
+  AgentCall,
+  CallReply,
+  GatewayRun,
+  GatewayTool,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+  PhaseNow,
+} from "./run/gateway-run-types.ts";

@@ -1,5 +1,6 @@
 import {
   type Answer,
+  type AvailableTool,
   type Clock,
   type Interactor,
   isSluiceError,
@@ -87,6 +88,8 @@ export interface Session {
    * Validation `message_invalid`, Session `run_unknown` and `run_finished`.
    */
   message(runId: string, text: string, options?: MessageOptions): Promise<void>;
+  /** The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. */
+  tools<I, O>(pipeline: Pipeline<I, O>): Promise<readonly AvailableTool[]>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
@@ -266,6 +269,7 @@ export function createSession(options: SessionOptions): Session {
     answer: people.answer,
     message: (runId, text, { kind, by = "api" } = {}) =>
       sendMessage(hostNow(), runId, outgoing.text(text), outgoing.text(by), kind),
+    tools: ({ spec }) => preparation.tools(spec),
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
