@@ -1,4 +1,5 @@
 export { hookAdapter } from "./hooks/adapters.ts";
+export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";
 export {
   type AdapterOptions,
   type CallEvent,
@@ -14,6 +15,7 @@ export {
   type ReportEvent,
   type Rewrites,
 } from "./hooks/hook-adapter.ts";
+export { type HookRoute, type HookRoutesOptions, hookRoutes } from "./hooks/hook-routes.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
 export { agentModel } from "./run/agent-model.ts";
 export {

@@ -88,6 +88,8 @@ export type Rewrites = "runs" | "ignores";
 export interface HookAdapter {
   readonly host: HostName;
   readonly rewrites: Rewrites;
+  /** The line that the host's shell has to run for an approved line. */
+  lineFor(event: CallEvent, approved: string): string;
   /** How often in a row the host lets a hook refuse the end of a turn. */
   readonly refusedStops: number;
   /**

@@ -140,7 +140,8 @@ export class Exchange {
     const work = [...this.#given.values()].find(
       (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
     );
-    if (work === undefined) return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    if (work === undefined)
+      return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
     signal.addEventListener("abort", stop, { once: true });
@@ -196,7 +197,8 @@ export class Exchange {
   #attach(work: Work, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
     work.caller = caller;
     caller.report = (result) => work.reported.resolve(result);
-    const arm = (): (() => void) => this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
+    const arm = (): (() => void) =>
+      this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
     const again = (): void => {
       caller.disarm = arm();
     };
@@ -304,7 +306,10 @@ export class Exchange {
       if (work.thread === thread || work.thread === undefined) continue;
       const recorded = await this.#recorded(work);
       if (recorded === undefined && [...this.#requests.values()].some(({ runId }) => runId === work.runId)) continue;
-      this.#results.push({ work, reply: recorded === undefined ? replyOf(false, NOT_RUN) : replyOf(recorded.ok, recorded.output) });
+      this.#results.push({
+        work,
+        reply: recorded === undefined ? replyOf(false, NOT_RUN) : replyOf(recorded.ok, recorded.output),
+      });
     }
   }
 
@@ -318,7 +323,12 @@ export class Exchange {
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
     this.#isPhaseTold = false;
-    this.#phase = { runId: thread.runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
+    this.#phase = {
+      runId: thread.runId,
+      state,
+      tools: work,
+      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
+    };
     this.#options.onPhase();
   }
 

@@ -15,6 +15,11 @@ export function rewritten({ native }: CallEvent, command: string): JsonObject {
   return { ...native.input, command };
 }
 
+/** A line that runs in this folder or not at all. */
+export function startingIn(folder: string, line: string): string {
+  return `cd -- '${folder.replaceAll("'", `'\\''`)}' || exit 1\n${line}`;
+}
+
 /** The answers of Claude Code's hooks, whose schema Codex and Qwen Code share. */
 export function claudeAnswer(event: HookEvent, decision: HookDecision): HookAnswer {
   switch (event.kind) {

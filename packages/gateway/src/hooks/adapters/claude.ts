@@ -156,6 +156,7 @@ export function claudeAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
   return {
     host: "claude",
     rewrites: "runs",
+    lineFor: (_event, approved) => approved,
     refusedStops: 8,
     read: (event, payload) =>
       readClaudeStyle(event, payload, (tool, input, cwd) => mapClaude(tool, input, cwd, ownServer)),

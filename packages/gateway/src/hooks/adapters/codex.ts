@@ -1,7 +1,7 @@
 import type { JsonObject } from "@sluice/core";
 import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
 import { readClaudeStyle } from "./claude.ts";
-import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
+import { claudeAnswer, claudeRefusal, startingIn } from "./claude-answers.ts";
 import { nativePath } from "./fields.ts";
 import {
   agent,
@@ -55,20 +55,10 @@ export function codexAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
   return {
     host: "codex",
     rewrites: "runs",
+    lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
-    answer: (event, decision) =>
-      claudeAnswer(
-        event,
-        decision.kind === "allow" && decision.command !== undefined
-          ? { ...decision, command: startingIn(event.cwd, decision.command) }
-          : decision,
-      ),
+    answer: (event, decision) => claudeAnswer(event, decision),
     refuse: (event, reason) => claudeRefusal(event, reason),
   };
-}
-
-/** A line that runs in this folder or not at all. */
-export function startingIn(folder: string, line: string): string {
-  return `cd -- '${folder.replaceAll("'", `'\\''`)}' || exit 1\n${line}`;
 }

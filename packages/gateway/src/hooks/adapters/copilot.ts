@@ -8,8 +8,7 @@ import type {
   LifeEvent,
   MappedCall,
 } from "../hook-adapter.ts";
-import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
-import { startingIn } from "./codex.ts";
+import { json, reasonOf, rewritten, startingIn, whyNot } from "./claude-answers.ts";
 import {
   cwdIn,
   eventName,
@@ -129,6 +128,7 @@ export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = 
   return {
     host: "copilot",
     rewrites: "runs",
+    lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
     refusedStops: 8,
     read: (event, payload) => readCopilot(event, payload, map),
     answer,
@@ -190,7 +190,7 @@ function answer(event: HookEvent, decision: HookDecision): HookAnswer {
       if (decision.command === undefined) return json({ permissionDecision: "allow" });
       return json({
         permissionDecision: "allow",
-        modifiedArgs: rewritten(event, startingIn(event.cwd, decision.command)),
+        modifiedArgs: rewritten(event, decision.command),
       });
     case "permission":
       return decision.kind === "allow"

@@ -129,6 +129,7 @@ export function geminiAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
   return {
     host: "gemini",
     rewrites: "runs",
+    lineFor: (_event, approved) => approved,
     refusedStops: 8,
     read: (event, payload) => readGemini(event, payload, ownServer),
     answer,

@@ -105,6 +105,7 @@ export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions =
   return {
     host: "opencode",
     rewrites: "runs",
+    lineFor: (_event, approved) => approved,
     // A turn of opencode ends without asking its plugins.
     refusedStops: 0,
     read: (event, payload) => readOpencode(event, payload, map),

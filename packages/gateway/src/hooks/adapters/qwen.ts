@@ -103,6 +103,7 @@ export function qwenAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
   return {
     host: "qwen",
     rewrites: "ignores",
+    lineFor: (_event, approved) => approved,
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
     answer: (event, decision) => claudeAnswer(event, decision),

@@ -213,10 +213,7 @@ function written(input: Edit | Write, workspace: Workspace): readonly Subject[] 
 }
 
 /** Every file that a patch touches, with what happens to it; a moved file is two of them. */
-function patchedFiles({
-  patch,
-  folder,
-}: z.infer<typeof patchInput>): readonly {
+function patchedFiles({ patch, folder }: z.infer<typeof patchInput>): readonly {
   readonly path: string;
   readonly of: PatchedFile;
   readonly moved?: string;
