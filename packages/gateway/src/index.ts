@@ -7,6 +7,25 @@ export {
 export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";
 export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
 export { newGatewayToken } from "./mcp/token.ts";
+export { hookAdapter } from "./hooks/adapters.ts";
+export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";
+export {
+  type AdapterOptions,
+  type CallEvent,
+  HOST_NAMES,
+  type HookAdapter,
+  type HookAnswer,
+  type HookDecision,
+  type HookEvent,
+  type HostName,
+  type LifeEvent,
+  type MappedCall,
+  type PromptEvent,
+  type ReportEvent,
+  type Rewrites,
+} from "./hooks/hook-adapter.ts";
+export { type HookRoute, type HookRoutesOptions, hookRoutes } from "./hooks/hook-routes.ts";
+export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
 export { agentModel } from "./run/agent-model.ts";
 export {
   type AgentSessionOptions,
