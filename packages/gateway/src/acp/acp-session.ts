@@ -92,6 +92,13 @@ export async function createAcpSession(options: AcpSessionOptions): Promise<AcpS
     }
   };
 
+  /** A run by its whole id: a shortened one could be that of another run later. */
+  const findRun = async (runId: string): Promise<AcpRun> => {
+    const run = await workspace.find(runId);
+    if (run.runId === runId) return run;
+    throw RequestError.resourceNotFound(runId);
+  };
+
   const begin = async (text: string): Promise<AcpRun> => {
     const asked = readPrompt(text, await workspace.pipelines());
     switch (asked.kind) {
@@ -100,7 +107,7 @@ export async function createAcpSession(options: AcpSessionOptions): Promise<AcpS
       case "resume": {
         const latest = runIds.at(-1);
         if (latest === undefined) throw RequestError.invalidParams(undefined, "this session has no run to continue");
-        if (asked.message !== "") await workspace.message(await workspace.find(latest), asked.message);
+        if (asked.message !== "") await workspace.message(await findRun(latest), asked.message);
         return await workspace.resume(latest);
       }
       case "start": {
@@ -136,7 +143,7 @@ export async function createAcpSession(options: AcpSessionOptions): Promise<AcpS
     },
     async replay() {
       for (const runId of runIds) {
-        const run = await workspace.find(runId);
+        const run = await findRun(runId);
         const view = await readView(run, (thrown) => onFault(`the run could not be read: ${String(thrown)}`));
         const task = view.task === "" ? `/${view.pipeline}` : `/${view.pipeline} ${view.task}`;
         send({ sessionUpdate: "user_message_chunk", content: { type: "text", text: task } });

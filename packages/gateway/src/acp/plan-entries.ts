@@ -1,6 +1,14 @@
 // The states of a run as the entries of a plan.
 import type { PlanEntry, PlanEntryStatus } from "@agentclientprotocol/sdk";
-import { type ExecutionView, isUnfinished, type RunView, railOf, type StateStop, stateLabel } from "@sluice/view";
+import {
+  type ExecutionView,
+  isUnfinished,
+  type RailStation,
+  type RunView,
+  railOf,
+  type StateStop,
+  stateLabel,
+} from "@sluice/view";
 
 /** The states in declared order; siblings and branches have an entry each. A run that has ended lists only states that it entered. */
 export function planEntries(view: RunView): PlanEntry[] {
