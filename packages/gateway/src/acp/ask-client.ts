@@ -54,7 +54,7 @@ export function clientInteractor(asker: ClientAsker): Interactor {
         await asker.flush();
         return await (isQuestion(request) ? askValue(request, signal, asker) : askApproval(request, signal, asker));
       } catch (thrown) {
-        // The run is suspended with its request open, or somebody else has answered.
+        // The run is suspended with its request open, or another process has answered.
         if (asker.gone.aborted || signal.aborted) return undefined;
         return { kind: "deny", reason: `the client could not ask: ${redactText(messageOf(thrown))}` };
       }

@@ -5,7 +5,7 @@ import type { AcpPipelines } from "./acp-workspace.ts";
 /** Continues the latest run of the session. */
 export const RESUME = "resume";
 
-export type Asked =
+export type PromptRequest =
   | { readonly kind: "start"; readonly pipeline: string; readonly task: string }
   | { readonly kind: "resume"; readonly message: string }
   | { readonly kind: "refused"; readonly why: string };
@@ -28,7 +28,7 @@ export function promptText(prompt: readonly ContentBlock[]): string {
 }
 
 /** Reads `/<pipeline> <task>`, `/resume`, or a task for the default pipeline. A path such as `/etc/hosts` is no command. */
-export function readPrompt(text: string, { names, fallback }: AcpPipelines): Asked {
+export function readPrompt(text: string, { names, fallback }: AcpPipelines): PromptRequest {
   if (text === "") return { kind: "refused", why: "the prompt has no text" };
   const [, name, task = ""] = /^\/([^\s/]+)(?:\s+([\s\S]*))?$/.exec(text) ?? [];
   const known = names.map((one) => `/${one}`).join(", ");

@@ -1,4 +1,4 @@
-// How a run ended, as a client is told.
+// How a run ended, in words for the client.
 import type { StopReason } from "@agentclientprotocol/sdk";
 import { isJson } from "@sluice/core";
 import { redactJson, redactText } from "@sluice/core/runtime";
