@@ -57,7 +57,7 @@ export {
   type DefaultModel,
   type ModelChoice,
 } from "./models/default-model.ts";
-export type { ResolvedModel, TurnPosition } from "./models/model.ts";
+export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.ts";
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
 export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
