@@ -1,4 +1,4 @@
-import type { RunHost, Pipeline, Clock, Json, Tool, ToolCall, ToolResult } from "@sluice/core";
+import type { Clock, Json, Pipeline, RunHost, Tool, ToolCall, ToolResult } from "@sluice/core";
 import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/core/host";
 import { type CallReply, type GatewayRun, type GatewayRunOptions, openGatewayRun } from "@sluice/gateway";
 import { createSession, type SessionOptions } from "@sluice/stages";

@@ -1,3 +1,4 @@
+
 export type {
   AcpPipelines,
   AcpRun,
@@ -7,15 +8,6 @@ export type {
   StoredSession,
 } from "./acp/acp-workspace.ts";
 export { type AcpServerOptions, serveAcp } from "./acp/serve-acp.ts";
-export {
-  type GatewayServer,
-  type GatewayServerOptions,
-  type Route,
-  startGatewayServer,
-} from "./mcp/http-server.ts";
-export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";
-export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
-export { newGatewayToken } from "./mcp/token.ts";
 export { hookAdapter } from "./hooks/adapters.ts";
 export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";
 export {
@@ -35,6 +27,15 @@ export {
 } from "./hooks/hook-adapter.ts";
 export { type HookRoute, type HookRoutesOptions, hookRoutes } from "./hooks/hook-routes.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
+export {
+  type GatewayServer,
+  type GatewayServerOptions,
+  type Route,
+  startGatewayServer,
+} from "./mcp/http-server.ts";
+export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";
+export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
+export { newGatewayToken } from "./mcp/token.ts";
 export { agentModel } from "./run/agent-model.ts";
 export {
   type AgentSessionOptions,
@@ -51,3 +52,18 @@ export type {
   PendingCall,
   PhaseNow,
 } from "./run/gateway-run-types.ts";
+
+
+export {
+  HOST_NAMES,
+  type HostClass,
+  type HostForm,
+  type HostName,
+  type LaunchPlan,
+  type LaunchRequest,
+  type UserPlaces,
+} from "./hosts/host.ts";
+export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
+export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
+export { readVersion } from "./hosts/version.ts";
+

@@ -1,5 +1,5 @@
-import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { done, fanOut, pipeline, stage, to } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { router, script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -11,8 +11,20 @@ const note = z.object({ note: z.string() });
 
 describe("a phase with a completion tool of its own", () => {
   const states = {
-    plan: stage({ prompt: "Plan it.", allowedTools: ["Read"], completionTool: "submit_plan", completionSchema: note, turnCap: 9 }),
-    build: stage({ prompt: "Build it.", allowedTools: ["Write"], completionTool: "submit_build", completionSchema: note, turnCap: 9 }),
+    plan: stage({
+      prompt: "Plan it.",
+      allowedTools: ["Read"],
+      completionTool: "submit_plan",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+    build: stage({
+      prompt: "Build it.",
+      allowedTools: ["Write"],
+      completionTool: "submit_build",
+      completionSchema: note,
+      turnCap: 9,
+    }),
   };
   const two = pipeline({
     id: "two",
@@ -106,8 +118,20 @@ test("an interrupt takes the agent to its handler, and back where it was", async
 
 test("the agent works on the states of a fan-out one after the other", async () => {
   const states = {
-    a: stage({ prompt: "Review the style.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
-    b: stage({ prompt: "Review the tests.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
+    a: stage({
+      prompt: "Review the style.",
+      allowedTools: [],
+      completionTool: "report",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+    b: stage({
+      prompt: "Review the tests.",
+      allowedTools: [],
+      completionTool: "report",
+      completionSchema: note,
+      turnCap: 9,
+    }),
     join: stage({ prompt: "Join.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
     start: stage({ prompt: "Start.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
   };
