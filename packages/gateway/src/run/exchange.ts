@@ -79,7 +79,7 @@ export class Exchange {
   /** What the agent has to read with its next answer. */
   readonly #notices: string[] = [];
   #phase: Phase | undefined;
-  #isPhaseTold = true;
+  #isPhaseRead = true;
   #end: CallReply | undefined;
   #pumping = false;
 
@@ -94,8 +94,8 @@ export class Exchange {
 
   /** What the agent has not read yet, which counts as read from now on. */
   takeNews(): readonly string[] {
-    const phase = this.#isPhaseTold || this.#phase === undefined ? [] : [phaseText(this.#phase)];
-    this.#isPhaseTold = true;
+    const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [phaseText(this.#phase)];
+    this.#isPhaseRead = true;
     return [...this.#notices.splice(0), ...phase];
   }
 
@@ -126,7 +126,7 @@ export class Exchange {
       this.#enter(thread, turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
-    this.#tellResults();
+    this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
   }
@@ -240,7 +240,7 @@ export class Exchange {
     caller.allow(handed);
   }
 
-  /** A caller has waited for long: it is told what it waits for, and may make the same call again. */
+  /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
   async #impatient(work: Work, caller: Caller, again: () => void): Promise<void> {
     if (work.caller !== caller) return;
     const waiting = [...this.#requests.values()].find(({ runId }) => work.runId === undefined || runId === work.runId);
@@ -292,12 +292,12 @@ export class Exchange {
   /** Results that are given to their callers with the notices of this turn. */
   readonly #results: { readonly work: Work; readonly reply: CallReply }[] = [];
 
-  #tellResults(): void {
+  #passResults(): void {
     const results = this.#results.splice(0);
-    const told = results.findLast(({ work }) => work.caller !== undefined);
-    const texts = told === undefined ? [] : this.takeNews();
+    const last = results.findLast(({ work }) => work.caller !== undefined);
+    const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      const text = one === told ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
+      const text = one === last ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
       this.#settle(one.work, { ...one.reply, text });
     }
   }
@@ -322,7 +322,7 @@ export class Exchange {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseTold = false;
+    this.#isPhaseRead = false;
     this.#phase = {
       runId: thread.runId,
       state,
@@ -443,7 +443,7 @@ interface Work {
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
   readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
-  /** Who waits for the answer; nobody while a person is asked and the agent was told so. */
+  /** Who waits for the answer; nobody while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
   thread?: Thread;

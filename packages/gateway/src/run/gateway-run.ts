@@ -44,7 +44,7 @@ export interface GatewayRunOptions {
 export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const { pipeline, agent, begin, wait, native, clock = systemClock } = options;
   const listeners = new Set<(now: PhaseNow) => void>();
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listener of listeners) listener(now());
   };
   let workTools: ReadonlySet<string> = new Set();
@@ -60,7 +60,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     workTools: () => workTools,
     recorded: (place) => recordedResult(session, place),
     isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
-    onPhase: tell,
+    onPhase: notify,
   });
   const model = agentModel(agent, (turn) => exchange.next(turn));
   const session = options.session({
