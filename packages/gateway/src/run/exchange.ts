@@ -81,6 +81,7 @@ export class Exchange {
   #phase: Phase | undefined;
   #isPhaseRead = true;
   #end: CallReply | undefined;
+  #isReleased = false;
   #pumping = false;
 
   constructor(options: ExchangeOptions) {
@@ -102,6 +103,7 @@ export class Exchange {
   call(call: AgentCall): PendingCall {
     const caller = newCaller();
     if (this.#end !== undefined) {
+      if (this.#isReleased && call.native === true) caller.allow(call.input);
       caller.settle(this.#end);
       return caller.pending;
     }
@@ -175,9 +177,10 @@ export class Exchange {
       }),
   };
 
-  /** The run has ended or is suspended: `reply` answers every further call. */
-  async end(reply: CallReply): Promise<void> {
+  /** The run has ended or is suspended: `reply` answers every further call. Native calls may be released then. */
+  async end(reply: CallReply, isReleased = false): Promise<void> {
     this.#end = reply;
+    this.#isReleased = isReleased;
     for (const work of [...this.#given.values()]) {
       const recorded = await this.#recorded(work);
       if (recorded === undefined) this.#settle(work, reply);
@@ -443,7 +446,7 @@ interface Work {
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
   readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
-  /** Who waits for the answer; nobody while a person is asked and the agent knows that. */
+  /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
   thread?: Thread;
@@ -452,7 +455,7 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
-  /** The answer, if nobody has taken it. */
+  /** The answer, if no caller has taken it. */
   reply?: CallReply;
 }
 

@@ -52,7 +52,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
   const ended = Promise.withResolvers<RunResult<unknown>>();
-  // Whoever waits for the end gets the error; without that, the calls have reported it.
+  // Those who wait for the end get the error; without them, the calls have reported it.
   ended.promise.catch(() => undefined);
 
   const exchange = new Exchange({
@@ -94,7 +94,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     begun.then(
       async (end) => {
         result = end;
-        await exchange.end(endReply(end));
+        const isReleased = end.status === "completed" && pipeline.spec.meta?.onFinal === "release";
+        await exchange.end(endReply(end), isReleased);
         ended.resolve(end);
       },
       async (thrown: unknown) => {
