@@ -21,21 +21,21 @@ const CALL = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", param
 
 /** What a result says to the model, and whether it is an error. */
 function resultIn({ message }: RawAnswer): JsonObject {
-  const result = message["result"];
+  const result = message.result;
   return isJsonObject(result) ? result : {};
 }
 function textIn(answer: RawAnswer): string {
-  const content = resultIn(answer)["content"];
+  const content = resultIn(answer).content;
   const [first] = Array.isArray(content) ? content : [];
-  return isJsonObject(first) && typeof first["text"] === "string" ? first["text"] : "";
+  return isJsonObject(first) && typeof first.text === "string" ? first.text : "";
 }
 function codeIn({ message }: RawAnswer): Json | undefined {
-  const error = message["error"];
-  return isJsonObject(error) ? error["code"] : undefined;
+  const error = message.error;
+  return isJsonObject(error) ? error.code : undefined;
 }
 
 describe("a token", () => {
-  test.each<[string, (token: string) => string | readonly string[] | undefined]>([
+  test.each<[string, (token: string) => string | undefined]>([
     ["that is absent", () => undefined],
     ["that is empty", () => "Bearer "],
     ["of the right length", (token) => `Bearer ${"A".repeat(token.length)}`],
@@ -186,6 +186,14 @@ describe("a body", () => {
     expect(run.calls).toEqual([]);
   });
 
+  test("that is a batch in a session is refused", async () => {
+    const { run, server } = await opened();
+    const headers = { "mcp-session-id": (await handshake(server, { version: "2025-03-26" })).session };
+    const answer = await raw(server, { headers, body: `[${CALL},${CALL}]` });
+    expect(answer.status).toBe(400);
+    expect(run.calls).toEqual([]);
+  });
+
   test("of another type, or compressed, is refused", async () => {
     const { run, server } = await opened();
     expect((await raw(server, { headers: { "content-type": "text/plain" }, body: CALL })).status).toBe(400);
@@ -242,7 +250,7 @@ describe("arguments", () => {
     let deep: Json = 1;
     for (let level = 0; level < 300; level += 1) deep = { a: deep };
     const answer = await modernCall(server, "Read", { deep });
-    expect(resultIn(answer)["isError"]).toBe(true);
+    expect(resultIn(answer).isError).toBe(true);
     expect(textIn(answer)).toContain("nested deeper");
     expect(run.calls).toEqual([]);
   });
@@ -251,7 +259,7 @@ describe("arguments", () => {
     const { run, server } = await opened();
     for (const args of [[], "x", 1, null, true]) {
       const answer = await modernCall(server, "Read", args);
-      expect(codeIn(answer) ?? resultIn(answer)["isError"]).toBeTruthy();
+      expect(codeIn(answer) ?? resultIn(answer).isError).toBeTruthy();
     }
     expect(run.calls).toEqual([]);
   });
@@ -261,7 +269,7 @@ describe("arguments", () => {
     async (tool) => {
       const { server } = await opened();
       const answer = await inSession(server, (await handshake(server)).session, "tools/call", { name: tool });
-      expect(resultIn(answer)["isError"]).toBe(true);
+      expect(resultIn(answer).isError).toBe(true);
       expect(textIn(answer)).toContain("unknown_tool");
     },
   );
@@ -300,7 +308,7 @@ describe("a verb of people", () => {
     const server = await gateway(run);
     for (const verb of ["approve", "grant", "answer", "load", "cancel", "resume", "set_state", "sluice"]) {
       const answer = await modernCall(server, verb, { requestId: "plan#1/a1/t1.c0" });
-      expect(resultIn(answer)["isError"]).toBe(true);
+      expect(resultIn(answer).isError).toBe(true);
     }
     for (const data of [
       { event: "DONE", by: "user", approve: true },
@@ -308,7 +316,7 @@ describe("a verb of people", () => {
       { event: ["DONE"] },
       {},
     ]) {
-      expect(resultIn(await modernCall(server, "transition", data))["isError"]).toBe(true);
+      expect(resultIn(await modernCall(server, "transition", data)).isError).toBe(true);
     }
     expect(run.now().state).toBe("work");
   });
@@ -501,8 +509,8 @@ describe("a requestState", () => {
   const asked = async (options: Parameters<typeof gateway>[1] = {}) => {
     const world = await opened({ elicitation: "approve", ...options });
     const answer = await modernCall(world.server, "Deploy", ARGS, { elicits: true });
-    expect(resultIn(answer)["resultType"]).toBe("input_required");
-    const state = resultIn(answer)["requestState"];
+    expect(resultIn(answer).resultType).toBe("input_required");
+    const state = resultIn(answer).requestState;
     if (typeof state !== "string") throw new Error("no state came back");
     return { ...world, state };
   };
@@ -572,7 +580,13 @@ describe("a requestState", () => {
   test("does not come back to life when the clock is set back", async () => {
     let now = Date.now();
     const timers: (() => void)[] = [];
-    const clock = { now: () => now, after: (_ms: number, fn: () => void) => (timers.push(fn), () => undefined) };
+    const clock = {
+      now: () => now,
+      after: (_ms: number, fn: () => void) => {
+        timers.push(fn);
+        return () => undefined;
+      },
+    };
     const { run, server, state } = await asked({ clock });
     for (const fire of timers.splice(0)) fire();
     now -= 3_600_000;

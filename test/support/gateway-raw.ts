@@ -15,7 +15,7 @@ export interface RawAnswer {
 export interface RawRequest {
   readonly method?: string;
   readonly path?: string;
-  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string | Buffer;
   /** Aborts the request. */
   readonly signal?: AbortSignal;
@@ -26,14 +26,14 @@ export interface RawRequest {
 /** Sends one request with the run's token; a header of `undefined` is left out. */
 export function raw(server: TestGateway, given: RawRequest = {}): Promise<RawAnswer> {
   const { method = "POST", path = "/mcp", body = "", signal, headersOnly = false } = given;
-  const headers = Object.fromEntries(
-    Object.entries({
-      authorization: `Bearer ${server.token}`,
-      accept: "application/json, text/event-stream",
-      ...(method === "POST" ? { "content-type": "application/json" } : {}),
-      ...given.headers,
-    }).filter((entry): entry is [string, string | string[]] => entry[1] !== undefined),
-  );
+  const all: Readonly<Record<string, string | undefined>> = {
+    authorization: `Bearer ${server.token}`,
+    accept: "application/json, text/event-stream",
+    ...(method === "POST" ? { "content-type": "application/json" } : {}),
+    ...given.headers,
+  };
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(all)) if (value !== undefined) headers[name] = value;
   const { port } = new URL(server.url);
   return new Promise((resolve, reject) => {
     const sent = request(
@@ -92,7 +92,7 @@ export function modern(
   method: string,
   { name = "raw", elicits = false, params = {} }: ModernRequest = {},
 ): Promise<RawAnswer> {
-  const tool = params["name"];
+  const tool = params.name;
   return raw(server, {
     headers: {
       "mcp-protocol-version": VERSION,
