@@ -1,4 +1,3 @@
-
 export type {
   AcpPipelines,
   AcpRun,
@@ -10,23 +9,35 @@ export type {
 export { type AcpServerOptions, serveAcp } from "./acp/serve-acp.ts";
 export { hookAdapter } from "./hooks/adapters.ts";
 export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";
-export {
-  type AdapterOptions,
-  type CallEvent,
-  HOST_NAMES,
-  type HookAdapter,
-  type HookAnswer,
-  type HookDecision,
-  type HookEvent,
-  type HostName,
-  type LifeEvent,
-  type MappedCall,
-  type PromptEvent,
-  type ReportEvent,
-  type Rewrites,
+export type {
+  AdapterOptions,
+  CallEvent,
+  HookAdapter,
+  HookAnswer,
+  HookDecision,
+  HookEvent,
+  LifeEvent,
+  MappedCall,
+  PromptEvent,
+  ReportEvent,
+  Rewrites,
 } from "./hooks/hook-adapter.ts";
-export { type HookRoute, type HookRoutesOptions, hookRoutes } from "./hooks/hook-routes.ts";
+export { type HookRoutesOptions, hookRoutes } from "./hooks/hook-routes.ts";
+export { type LauncherOptions, launcherCommand, launcherScript } from "./hooks/launcher.ts";
+export { opencodePlugin } from "./hooks/opencode-plugin.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
+export {
+  HOST_NAMES,
+  type HostClass,
+  type HostForm,
+  type HostName,
+  type LaunchPlan,
+  type LaunchRequest,
+  type UserPlaces,
+} from "./hosts/host.ts";
+export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
+export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
+export { readVersion } from "./hosts/version.ts";
 export {
   type GatewayServer,
   type GatewayServerOptions,
@@ -52,18 +63,3 @@ export type {
   PendingCall,
   PhaseNow,
 } from "./run/gateway-run-types.ts";
-
-
-export {
-  HOST_NAMES,
-  type HostClass,
-  type HostForm,
-  type HostName,
-  type LaunchPlan,
-  type LaunchRequest,
-  type UserPlaces,
-} from "./hosts/host.ts";
-export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
-export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
-export { readVersion } from "./hosts/version.ts";
-

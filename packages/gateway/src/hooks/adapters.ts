@@ -1,10 +1,11 @@
+import type { HostName } from "../hosts/host.ts";
 import { claudeAdapter } from "./adapters/claude.ts";
 import { codexAdapter } from "./adapters/codex.ts";
 import { copilotAdapter } from "./adapters/copilot.ts";
 import { geminiAdapter } from "./adapters/gemini.ts";
 import { opencodeAdapter } from "./adapters/opencode.ts";
 import { qwenAdapter } from "./adapters/qwen.ts";
-import type { AdapterOptions, HookAdapter, HostName } from "./hook-adapter.ts";
+import type { AdapterOptions, HookAdapter } from "./hook-adapter.ts";
 
 const ADAPTERS: Readonly<Record<HostName, (options?: AdapterOptions) => HookAdapter>> = {
   claude: claudeAdapter,

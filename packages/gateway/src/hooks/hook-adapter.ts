@@ -1,8 +1,6 @@
 // What the hooks of the supported hosts have in common: an event that a host reports, and the decision that it gets back.
 import { type Json, type JsonObject, SluiceError } from "@sluice/core";
-
-export const HOST_NAMES = ["claude", "codex", "gemini", "qwen", "copilot", "opencode"] as const;
-export type HostName = (typeof HOST_NAMES)[number];
+import type { HostName } from "../hosts/host.ts";
 
 /** What a call of a host's own tool is for the gate. */
 export type MappedCall =
