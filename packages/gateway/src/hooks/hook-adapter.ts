@@ -1,6 +1,7 @@
 // What the hooks of the supported hosts have in common: an event that a host reports, and the decision that it gets back.
+
 import { type Json, type JsonObject, SluiceError } from "@sluice/core";
-import type { HostName } from "../hosts/host.ts";
+import type { HostName } from "../host-names.ts";
 
 /** What a call of a host's own tool is for the gate. */
 export type MappedCall =

@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { SluiceError } from "@sluice/core";
-import type { HostName } from "../hosts/host.ts";
+import type { HostName } from "../host-names.ts";
 import type { HookProof } from "./answer-proof.ts";
 
 export interface LauncherOptions {
