@@ -84,6 +84,7 @@ export class Exchange {
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
+  #isClosed = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -145,7 +146,7 @@ export class Exchange {
     const work = [...this.#given.values()].find(
       (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
     );
-    if (work === undefined)
+    if (work === undefined || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
@@ -156,6 +157,14 @@ export class Exchange {
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
       signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  close(): void {
+    this.#isClosed = true;
+    for (const work of this.#given.values()) {
+      if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
     }
   }
 
