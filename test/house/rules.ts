@@ -9,7 +9,7 @@ const packageDirection: Readonly<Record<string, readonly string[]>> = {
   sqlite: ["core"],
   view: ["core", "stages"],
   workflows: ["core", "stages"],
-  gateway: ["core", "stages"],
+  gateway: ["core", "stages", "view"],
   tui: ["core", "stages", "view", "workflows"],
   cli: ["core", "stages", "sqlite", "view", "workflows", "gateway", "tui"],
 };

@@ -19,6 +19,7 @@ const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () =
   resume: ["resume a suspended run", () => import("./commands/resume/options.ts")],
   wake: ["continue the runs that are due", () => import("./commands/wake/options.ts")],
   serve: ["wake sleeping runs at their time", () => import("./commands/serve/options.ts")],
+  acp: ["serve editors over the Agent Client Protocol", () => import("./commands/acp/options.ts")],
   fork: ["start a new run from an earlier point of a run", () => import("./commands/fork/options.ts")],
   answer: ["answer a request of a run", () => import("./commands/answer/options.ts")],
   message: ["send a message to a run", () => import("./commands/message/options.ts")],

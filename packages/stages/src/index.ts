@@ -57,7 +57,7 @@ export {
   type DefaultModel,
   type ModelChoice,
 } from "./models/default-model.ts";
-export type { ResolvedModel, TurnPosition } from "./models/model.ts";
+export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.ts";
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
 export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
@@ -88,7 +88,10 @@ export type {
   Telemetry,
   TelemetryFault,
 } from "./telemetry/telemetry.ts";
+export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/command-judge.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
+export { predictChange } from "./tools/files/change.ts";
+export { fileSubjects } from "./tools/files/paths.ts";
 export {
   type McpHttpServer,
   type McpServerConfig,

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
-import type { RunHost } from "@sluice/core";
+import type { GuardHook, RunHost } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
+import type { AgentSessionOptions } from "@sluice/gateway";
 import {
   createSession,
   type ModelTraffic,
@@ -27,10 +28,12 @@ export interface SessionConfig {
   readonly store: RunHost | (() => RunHost);
   readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> &
     Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
+  /** What an agent of another program that works on the run needs. */
+  readonly agent?: AgentSessionOptions;
 }
 /** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
-  { plan, place, flags, store, people }: SessionConfig,
+  { plan, place, flags, store, people, agent }: SessionConfig,
   { env, here }: CallerContext,
 ): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
   const { code, model, mode, allow, config } = plan;
@@ -60,8 +63,20 @@ export function openSession(
     host: store,
     ...people,
     ...(maxParallel === undefined ? {} : { maxParallel }),
+    ...(agent === undefined ? {} : withAgent(agent, config?.settings)),
   });
   return { session, traffic };
+}
+
+/** The guard that a gateway needs comes before the config's own; its tools take the place of those with their names. */
+function withAgent(
+  agent: AgentSessionOptions,
+  settings: LoadedConfig["settings"] | undefined,
+): Partial<SessionOptions> {
+  const { onCall: guard, tools: native } = agent;
+  const own = settings?.onCall;
+  const onCall: GuardHook = async (call, ctx) => (await guard(call, ctx)) ?? (await own?.(call, ctx));
+  return { ...agent, onCall, ...(native === undefined ? {} : { tools: [...(settings?.tools ?? []), ...native] }) };
 }
 
 /** The options that a config sets for sessions and for replays. */

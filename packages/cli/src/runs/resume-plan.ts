@@ -28,6 +28,8 @@ export interface ResumePlanRequest {
   /** Where the run was found. */
   readonly at: ProjectPaths;
   readonly projects: Projects;
+  /** An agent of another program continues it. */
+  readonly isDriven?: boolean;
   /** Returns what was loaded before under the same key; by default everything is loaded again. */
   readonly remember?: (key: string, load: () => Promise<FoundPipeline>) => Promise<FoundPipeline>;
 }
@@ -85,7 +87,7 @@ export function prepareResume(
 }
 
 async function planResume(
-  { runId, flags, from, snapshot: { data }, projects, remember = (_key, load) => load() }: ResumePlanRequest,
+  { runId, flags, from, snapshot: { data }, projects, remember = load, isDriven = false }: ResumePlanRequest,
   cwd: string,
   source: PipelineSource,
   { env, here }: CallerContext,
@@ -98,7 +100,9 @@ async function planResume(
   const options = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
-  const model = await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
+  const driver = field(data, "agent");
+  if (driver !== undefined && !isDriven && flags.model === undefined) throw drivenRun(runId, textAt(driver, "name"));
+  const model = isDriven ? undefined : await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
   const sandbox = SANDBOXES.find((mode) => mode === textAt(data.sandbox, "mode"));
   return {
     name,
@@ -112,11 +116,25 @@ async function planResume(
     ...(from === undefined ? waitOf(data) : {}),
     config: project.config,
     resumed: from === undefined,
+    spec: pipeline.spec,
     begin: (session) =>
       from === undefined
         ? session.resume(pipeline, runId, options)
         : session.fork(pipeline, runId, { ...options, from }),
   };
+}
+
+/** Loads anew. */
+function load(_key: string, found: () => Promise<FoundPipeline>): Promise<FoundPipeline> {
+  return found();
+}
+
+function drivenRun(runId: string, agent: string): SluiceError {
+  return new SluiceError(
+    "Session",
+    "run_driven",
+    `an agent of another program (${agent}) works on run ${runId}: continue it with sluice gateway --resume ${runId}, or with a model of your own with --model`,
+  );
 }
 
 /** How the run keeps requests open. */

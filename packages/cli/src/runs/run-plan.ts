@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Json, JsonObject } from "@sluice/core";
+import type { Json, JsonObject, PipelineSpec } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { RunHandle, SandboxMode, Session } from "@sluice/stages";
 import { type Environment, readSettings, refuseInsideRun } from "@sluice/tui/user";
@@ -30,7 +30,9 @@ export interface RunPlan {
   readonly wait?: true | number;
   /** Whether an existing run is resumed. */
   readonly resumed: boolean;
-  readonly begin: (session: Session) => RunHandle<unknown>;
+  readonly spec: PipelineSpec;
+  /** Starts or continues the run. `task` is the task of a new run whose input has none. */
+  readonly begin: (session: Session, task?: string) => RunHandle<unknown>;
 }
 
 export interface RunPlanRequest {
@@ -40,6 +42,8 @@ export interface RunPlanRequest {
   readonly flags: RunFlags;
   /** The state in which the run starts, if not in the initial one. */
   readonly from?: { readonly state: string; readonly input?: Json };
+  /** An agent of another program makes the calls: no model is needed, and the task may follow. */
+  readonly isDriven?: boolean;
 }
 
 export interface CallerContext {
@@ -57,7 +61,7 @@ export function refuseFlagsInsideRun(command: string, flags: RunFlags, env: Envi
 
 /** Plans a new run. `inputOf` reads the pipeline's input once the task is known. */
 export async function planRun(
-  { pipeline: first, task: rest, flags, from }: RunPlanRequest,
+  { pipeline: first, task: rest, flags, from, isDriven = false }: RunPlanRequest,
   project: Project,
   { env, here }: CallerContext,
   inputOf: (task: readonly string[]) => Promise<JsonObject>,
@@ -66,18 +70,31 @@ export async function planRun(
   const { name, task } = wordsOf(first, rest, project);
   const { pipeline, source, code, note } = await findPipeline(name, project);
   const input = await inputOf(task);
-  requireTask(name, pipeline.spec, input);
-  const model = await modelFor(pipeline.spec, { ...choiceOf(config, env), named: flags.model, here });
+  if (!isDriven) requireTask(name, pipeline.spec, input);
+  const model = isDriven
+    ? undefined
+    : await modelFor(pipeline.spec, { ...choiceOf(config, env), named: flags.model, here });
   const mode = flags.mode ?? config?.settings.mode ?? "ask";
   if (flags.allow !== undefined && mode !== "allowlist") throw usageError("--allow needs --mode allowlist");
   const allow = flags.allow ?? (mode === "allowlist" ? config?.settings.allow : undefined) ?? [];
-  const begin = (session: Session): RunHandle<unknown> =>
-    session.start(pipeline, input, {
+  const begin = (session: Session, later?: string): RunHandle<unknown> =>
+    session.start(pipeline, later === undefined || input.task !== undefined ? input : { ...input, task: later }, {
       source,
       ...(flags.answers === undefined ? {} : { answers: flags.answers }),
       ...(from === undefined ? {} : { from }),
     });
-  return { name, code, ...(note === undefined ? {} : { note }), model, mode, allow, config, resumed: false, begin };
+  return {
+    name,
+    code,
+    ...(note === undefined ? {} : { note }),
+    model,
+    mode,
+    allow,
+    config,
+    resumed: false,
+    spec: pipeline.spec,
+    begin,
+  };
 }
 
 /** Splits words into a pipeline and a task. Names have no spaces, so a sentence is a task for the default pipeline. */

@@ -1,8 +1,5 @@
 import type { JsonObject } from "@sluice/core";
-
-/** The agents that the gateway can start and guard. */
-export const HOST_NAMES = ["claude", "codex", "gemini", "qwen", "copilot", "opencode"] as const;
-export type HostName = (typeof HOST_NAMES)[number];
+import type { HostName } from "../host-names.ts";
 
 /**
  * What was proven about a host, from strongest to weakest: `hard` refuses what the gate did not allow, `guarded` asks the gate

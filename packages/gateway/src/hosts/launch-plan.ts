@@ -1,9 +1,10 @@
 import { SluiceError } from "@sluice/core";
+import type { HostName } from "../host-names.ts";
 import { claude } from "./claude.ts";
 import { codex } from "./codex.ts";
 import { copilot } from "./copilot.ts";
 import { gemini } from "./gemini.ts";
-import type { Host, HostArguments, HostClass, HostForm, HostName, LaunchPlan, LaunchRequest } from "./host.ts";
+import type { Host, HostArguments, HostClass, HostForm, LaunchPlan, LaunchRequest } from "./host.ts";
 import { opencode } from "./opencode.ts";
 import { qwen } from "./qwen.ts";
 import { isMeasured } from "./version.ts";

@@ -1,4 +1,12 @@
-import { type CompiledSchema, type PipelineSpec, SluiceError, type StageContext, type StateSpec } from "@sluice/core";
+import {
+  type AvailableTool,
+  type AvailableTools,
+  type CompiledSchema,
+  type PipelineSpec,
+  SluiceError,
+  type StageContext,
+  type StateSpec,
+} from "@sluice/core";
 import { matchesName } from "@sluice/core/gate";
 import { isObject, pipelinesWithin, statesWithin } from "@sluice/core/runtime";
 
@@ -38,6 +46,14 @@ export function agentsOf({ states }: PipelineSpec): ReadonlyMap<string, AgentSpe
 /** The same of a pipeline and of those that it may run, with the ids of their states, which need not be unique. */
 export function agentsWithin(spec: PipelineSpec): readonly (readonly [id: string, agent: AgentSpec])[] {
   return pipelinesWithin(spec).flatMap((each) => [...agentsOf(each)]);
+}
+
+/** The tools that an agent is shown. */
+export function shownTools(
+  { allowedTools, tools }: AvailableTools,
+  { visibility }: Pick<AgentSpec, "visibility">,
+): readonly AvailableTool[] {
+  return visibility === "session" || allowedTools === undefined ? tools : tools.filter(({ allowed }) => allowed);
 }
 
 /** The agents whose cost a cap limits: their own, or that of their pipeline or of one that runs it. */

@@ -16,7 +16,7 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
-import { type AgentSpec, readAgent } from "./agent-spec.ts";
+import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { completionByChoice } from "./choosing/by-choice.ts";
 import { completionByEvents } from "./completion/by-events.ts";
@@ -352,14 +352,10 @@ function requestOf(turn: number, { index, tool, input, inputError, rawInput }: T
   return { id, tool, inputFault: { code, message, ...(rawInput === undefined ? {} : { raw: rawInput }) } };
 }
 
-function offeredTools(
-  { allowedTools, tools }: AvailableTools,
-  agent: AgentSpec,
-): readonly LanguageModelV4FunctionTool[] {
-  const all = agent.visibility === "session" || allowedTools === undefined;
-  return tools
-    .filter((tool) => all || tool.allowed)
-    .map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema));
+function offeredTools(offer: AvailableTools, agent: AgentSpec): readonly LanguageModelV4FunctionTool[] {
+  return shownTools(offer, agent).map(({ name, description, inputSchema }) =>
+    functionTool(name, description, inputSchema),
+  );
 }
 
 function textField(init: Json, key: string): string {

@@ -28,6 +28,8 @@ export interface ModelRequest {
   readonly callIds?: ReadonlySet<string>;
   /** Applied before a text is cut or rewritten: the remainder of a secret could not be recognized afterwards. */
   readonly secrets?: SecretFilter;
+  /** Its silence has no limit. */
+  readonly patient?: true;
   readonly signal: AbortSignal;
   /** Receives text as it streams. `callModel` throws what it throws. */
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
@@ -80,7 +82,8 @@ class ModelCall {
     const { signal } = this.#request;
     if (signal.aborted) return this.#failed(ABORTED, false);
     signal.addEventListener("abort", this, { once: true });
-    const silence = new SilenceLimit(clock, (late) => this.#end(late));
+    const { patient } = this.#request;
+    const silence = patient === true ? undefined : new SilenceLimit(clock, (late) => this.#end(late));
     try {
       try {
         const opened = await this.#opened();
@@ -93,7 +96,7 @@ class ModelCall {
       if (this.#stop.signal.aborted) return this.#failed(ABORTED, true);
       return await this.#read(this.#reader, silence);
     } finally {
-      silence.end();
+      silence?.end();
       signal.removeEventListener("abort", this);
       if (this.#reader !== undefined && !this.#ended) cancel(this.#reader);
     }
@@ -116,7 +119,7 @@ class ModelCall {
     });
   }
 
-  async #read(reader: StreamReader, silence: SilenceLimit): Promise<ModelOutcome> {
+  async #read(reader: StreamReader, silence: SilenceLimit | undefined): Promise<ModelOutcome> {
     const reply = new ReplyBuilder({ ...this.#request, secrets: this.#secrets });
     while (!this.#ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
@@ -130,7 +133,7 @@ class ModelCall {
       }
       if (chunk.done) this.#ended = true;
       else {
-        silence.heard(chunk.value);
+        silence?.heard(chunk.value);
         const failure = reply.take(chunk.value);
         if (failure !== undefined) return this.#failed(failure, true);
       }

@@ -237,12 +237,19 @@ function modelRequest(
   const turn = scope.turnsBefore + request.turn - 1;
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
   return {
-    model: model.at({ stage: scope.stateId, turn, attempt: number, ...(key === undefined ? {} : { key }) }),
+    model: model.at({
+      stage: scope.stateId,
+      turn,
+      attempt: number,
+      runId: scope.ctx.runId,
+      ...(key === undefined ? {} : { key }),
+    }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
     ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
+    ...(model.agent === undefined ? {} : { patient: true }),
     signal,
     onText: (delta, kind) => live.push(delta, kind),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),

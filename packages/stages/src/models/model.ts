@@ -14,6 +14,15 @@ export interface TurnPosition {
   readonly runId?: string;
 }
 
+/** An agent of another program that makes the tool calls of a run, in place of a model. */
+export interface OutsideAgent {
+  /** Such as `claude`. */
+  readonly name: string;
+  readonly version?: string;
+  /** What is known about its own tools, recorded with the run: `hard` if it has none, or none that a refusal does not stop. */
+  readonly class: "hard" | "guarded" | "advisory";
+}
+
 /** A model that is ready to be called. */
 export interface ResolvedModel {
   /** `anthropic/claude-…` */
@@ -22,6 +31,8 @@ export interface ResolvedModel {
   readonly pricedAs?: string;
   /** Values that must never be shown, recorded or sent to a model. */
   readonly secrets: readonly string[];
+  /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
+  readonly agent?: OutsideAgent;
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
 }

@@ -1,6 +1,8 @@
 import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
+  type AvailableTool,
+  type AvailableTools,
   type Clock,
   type Json,
   type JsonObject,
@@ -33,16 +35,19 @@ import {
 } from "@sluice/core/runtime";
 import {
   type AgentSpec,
+  agentsOf,
   agentsWithin,
   costCappedAgents,
   type ProjectNeeds,
   projectNeeds,
+  shownTools,
 } from "../agent/agent-spec.ts";
 import { modelExecutors } from "../agent/choosing/orchestrator.ts";
 import { callModel } from "../agent/model-call.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {
   JOURNAL_VERSION,
+  newRunId,
   type PipelineSource,
   readsProject,
   recordedStart,
@@ -257,6 +262,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         models: [...new Set([...byState.values()].map(({ id }) => id))],
         // The model of the stages that name none; null if every stage names one.
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
+        ...outsideAgent([...byState.values()]),
         mode,
         allow: deps.secrets.json(allow),
         secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
@@ -274,9 +280,21 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     };
   };
 
+  /** The tools that states of a pipeline may call. Starts the MCP servers that it needs. */
+  const toolsOf = async (spec: PipelineSpec): Promise<readonly AvailableTool[]> => {
+    const { deps } = await of(spec, newRunId(), { any: false, unwalled: false });
+    const shown = pipelinesWithin(spec).flatMap((one) => {
+      const states = prepareStates(one, deps.tools);
+      return [...agentsOf(one)].flatMap(([id, agent]) => shownTools(states.get(id)?.offer ?? NO_TOOLS, agent));
+    });
+    const byName = new Map(shown.map((tool) => [tool.name, tool]));
+    return [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  };
+
   return {
     root,
     mode,
+    tools: toolsOf,
     sandboxMode: held.sandbox.mode,
     /** Masks the secrets of the environment, for texts that are written before a run is prepared. */
     clean: (text: string): string => sessionSecrets(env, { ...named, values: [] }).filter.text(text),
@@ -284,6 +302,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     of,
     close: tools.close,
   };
+}
+
+const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
+
+function outsideAgent(models: readonly ResolvedModel[]): JsonObject {
+  const agent = models.find((model) => model.agent !== undefined)?.agent;
+  return agent === undefined ? {} : { agent: { ...agent } };
 }
 
 /** The keys in the variables that states set; they are redacted everywhere. */

@@ -1,9 +1,11 @@
 import {
   type Answer,
+  type AvailableTool,
   type Clock,
   type Interactor,
   isSluiceError,
   type Pipeline,
+  type PipelineSpec,
   type RunHost,
   type RunTask,
   type SignalOutcome,
@@ -87,6 +89,8 @@ export interface Session {
    * Validation `message_invalid`, Session `run_unknown` and `run_finished`.
    */
   message(runId: string, text: string, options?: MessageOptions): Promise<void>;
+  /** The tools that agents of a pipeline may call, by name. Starts the MCP servers that it needs. */
+  tools(pipeline: { readonly spec: PipelineSpec }): Promise<readonly AvailableTool[]>;
   /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
@@ -266,6 +270,7 @@ export function createSession(options: SessionOptions): Session {
     answer: people.answer,
     message: (runId, text, { kind, by = "api" } = {}) =>
       sendMessage(hostNow(), runId, outgoing.text(text), outgoing.text(by), kind),
+    tools: ({ spec }) => preparation.tools(spec),
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };

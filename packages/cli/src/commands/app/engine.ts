@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { Readable } from "node:stream";
-import { type JsonObject, type RunHost, SluiceError } from "@sluice/core";
+import { type Interactor, type JsonObject, type RunHost, SluiceError } from "@sluice/core";
 import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
 import type { Engine, EngineHooks, KnownRun, ResumeOptions, StartIn } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
@@ -31,10 +31,13 @@ interface OpenStore {
 export interface EngineOptions extends EngineHooks {
   readonly flags: RunFlags;
   readonly context: CommandContext;
+  /** They answer the requests of its runs. */
+  readonly interactors?: readonly Interactor[];
 }
 
 /** Executes runs for the app like the command does. Lines that the command writes to stderr go to `say`. */
-export function createEngine({ flags: given, context: outer, askTrust, say }: EngineOptions): Engine {
+export function createEngine(options: EngineOptions): Engine {
+  const { flags: given, context: outer, interactors = [], askTrust, say } = options;
   const err = (text: string): void => say(text.replace(/^sluice: /, "").trimEnd());
   const context = { ...outer, terminal: { ...outer.terminal, err } };
   const { here } = context;
@@ -89,7 +92,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     const people = {
       // A request stays open until it is answered, here or in another process.
       wait: true,
-      interactors: [],
+      interactors,
       onFault: ({ by, message }: { readonly by: string; readonly message: string }) => say(`${by}: ${message}`),
     };
     const { session, traffic } = openSession({ plan, place: paths, flags, store: host, people }, context);

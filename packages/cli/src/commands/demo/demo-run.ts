@@ -34,6 +34,7 @@ export function demoPlan(): RunPlan {
     allow: [],
     config: undefined,
     resumed: false,
+    spec: codeReview.spec,
     begin: (session) => session.start(codeReview, { task: DEMO_TASK }, { source }),
   };
 }

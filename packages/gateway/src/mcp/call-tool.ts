@@ -1,0 +1,196 @@
+import {
+  type CallToolRequest,
+  type CallToolResult,
+  type InputRequiredResult,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { type Clock, isJsonObject } from "@sluice/core";
+import { toJsonValue, visible } from "@sluice/core/runtime";
+import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
+import { type Asked, argumentsDigest } from "./asked-state.ts";
+import type { GrantQuestions } from "./grant-question.ts";
+
+/** The client that makes a call. */
+export interface CallingClient {
+  readonly label: string;
+  /** Whether a person can be asked through this client, and how. */
+  readonly asks: "never" | "by_result" | "by_request";
+}
+
+export interface ToolCallsOptions {
+  readonly run: GatewayRun;
+  readonly clock: Clock;
+  readonly questions: GrantQuestions;
+  /** How long a call waits for a person before its answer says so. */
+  readonly patienceMs: number;
+  /** How often a call that goes on says so. */
+  readonly progressMs: number;
+  readonly maxCalls: number;
+  /** Whether results that are objects are repeated as structured content. */
+  readonly structured: boolean;
+}
+
+const GET_STATE = "get_state";
+
+export interface ToolCalls {
+  /** Every failure is a result that the model reads, except a `requestState` that is not for this call. */
+  call(
+    request: CallToolRequest,
+    ctx: ServerContext,
+    client: CallingClient,
+  ): Promise<CallToolResult | InputRequiredResult>;
+}
+
+export function createToolCalls(options: ToolCallsOptions): ToolCalls {
+  const { run, clock, questions, patienceMs, progressMs, maxCalls, structured } = options;
+  let calls = 0;
+
+  const answered = async (
+    call: AgentCall,
+    ctx: ServerContext,
+    client: CallingClient,
+    signal: AbortSignal,
+  ): Promise<CallToolResult | InputRequiredResult> => {
+    for (;;) {
+      // An abandoned call goes on in the run; the same call made again attaches to it.
+      const abandoned = new AbortController();
+      const pending = run.call({ ...call, patienceMs, signal: AbortSignal.any([signal, abandoned.signal]) });
+      // Reading the state waits for nobody.
+      const asks = client.asks !== "never" && call.tool !== GET_STATE;
+      const askable = asks ? firstToAsk(run, questions) : undefined;
+      const ended = pending.answer.then((reply) => ({ reply, question: undefined }));
+      const first = await Promise.race([
+        ended,
+        ...(askable === undefined ? [] : [askable.promise.then((question) => ({ question, reply: undefined }))]),
+      ]);
+      askable?.stop();
+      const { question } = first;
+      if (question === undefined) return resultOf(first.reply, structured);
+      if (client.asks === "by_result") {
+        abandoned.abort();
+        return await questions.byResult(question, call);
+      }
+      const closed = new AbortController();
+      const asking = questions.byRequest(question, ctx, client.label, AbortSignal.any([signal, closed.signal]));
+      const isAsked = asking.then(() => true);
+      const { reply } = await ended;
+      const isOver = await Promise.race([isAsked, Promise.resolve(false)]);
+      if (reply.waiting?.requestId !== question.requestId || isOver) {
+        closed.abort();
+        return resultOf(reply, structured);
+      }
+      // The person may still be at the form: the answer to the call waits for theirs.
+      await asking;
+    }
+  };
+
+  return {
+    call: async (request, ctx, client) => {
+      const { name: tool } = request.params;
+      const given = toJsonValue(request.params.arguments ?? {});
+      if (!given.ok) return failure(`The arguments of ${visible(tool)} cannot be used: ${given.fault}.`);
+      const call: AgentCall = { tool, input: given.value };
+
+      const asked = ctx.mcpReq.requestState<Asked>();
+      if (asked !== undefined) {
+        if (asked.tool !== tool || asked.input !== argumentsDigest(call.input)) throw foreignState();
+        await questions.take(asked, ctx.mcpReq.inputResponses, client.label);
+      }
+
+      if (calls >= maxCalls) {
+        return failure(`${maxCalls} calls are in progress already. Wait for their results, then make this call again.`);
+      }
+      calls += 1;
+      const progress = startProgress(clock, progressMs, ctx, () => progressText(run, tool));
+      try {
+        return await answered(call, ctx, client, signalOf(ctx));
+      } finally {
+        progress.stop();
+        calls -= 1;
+      }
+    },
+  };
+}
+
+/** The SDK's answer to a state that does not verify. */
+function foreignState(): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, "Invalid or expired requestState", {
+    reason: "invalid_request_state",
+  });
+}
+
+function progressText(run: GatewayRun, tool: string): string {
+  const { waiting } = run.now();
+  return waiting === undefined ? `${visible(tool)} is running` : `A person has to answer: ${waiting.question}`;
+}
+
+/** A call ends when the client cancels it, and when its HTTP request is closed: nobody can take the result then. */
+function signalOf(ctx: ServerContext): AbortSignal {
+  const request = ctx.http?.req?.signal;
+  return request === undefined ? ctx.mcpReq.signal : AbortSignal.any([ctx.mcpReq.signal, request]);
+}
+
+export function failure(text: string): CallToolResult {
+  return { content: [{ type: "text", text }], isError: true };
+}
+
+function resultOf(reply: CallReply, structured: boolean): CallToolResult {
+  if (!reply.ok) return failure(reply.text);
+  const content: CallToolResult["content"] = [{ type: "text", text: reply.text }];
+  return structured && isJsonObject(reply.output) ? { content, structuredContent: { ...reply.output } } : { content };
+}
+
+interface Askable {
+  readonly promise: Promise<OpenQuestion>;
+  stop(): void;
+}
+
+/** The first open request that nobody was asked about through a client; this call asks then. */
+function firstToAsk(run: GatewayRun, questions: GrantQuestions): Askable {
+  const { promise, resolve } = Promise.withResolvers<OpenQuestion>();
+  let isFound = false;
+  const look = ({ waiting }: PhaseNow): void => {
+    if (isFound || waiting === undefined || !questions.claim(waiting)) return;
+    isFound = true;
+    resolve(waiting);
+  };
+  const stop = run.onPhase(look);
+  look(run.now());
+  return { promise, stop };
+}
+
+interface Progress {
+  stop(): void;
+}
+
+/** Tells a client that asked for it that a call goes on, which also keeps the client's timeouts away. */
+function startProgress(clock: Clock, everyMs: number, ctx: ServerContext, message: () => string): Progress {
+  const progressToken = ctx.mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return { stop: () => undefined };
+  let progress = 0;
+  let stopped = false;
+  let disarm = (): void => undefined;
+  const arm = (): void => {
+    disarm = clock.after(everyMs, () => void tell());
+  };
+  const tell = async (): Promise<void> => {
+    progress += 1;
+    const params = { progressToken, progress, message: message() };
+    try {
+      await ctx.mcpReq.notify({ method: "notifications/progress", params });
+    } catch {
+      // The client is gone; its closed request ends the call.
+      return;
+    }
+    if (!stopped) arm();
+  };
+  arm();
+  return {
+    stop: () => {
+      stopped = true;
+      disarm();
+    },
+  };
+}

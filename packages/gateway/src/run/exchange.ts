@@ -1,0 +1,497 @@
+import { randomUUID } from "node:crypto";
+import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import {
+  type Clock,
+  field,
+  type GuardHook,
+  type Interactor,
+  isJson,
+  isJsonObject,
+  type Json,
+  type PersonRequest,
+  type ToolCall,
+  type ToolResult,
+} from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
+import type { AgentTurn, TurnCalls } from "./agent-model.ts";
+import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import {
+  completionText,
+  LAST_TURN,
+  NOT_REPEATED,
+  NOT_REPORTED,
+  NOT_RUN,
+  phaseText,
+  questionOf,
+  replyOf,
+  waitingText,
+} from "./words.ts";
+
+/** The tool with which an agent leaves a phase. */
+export const TRANSITION = "transition";
+/** The tool with which it reads the phase. */
+export const GET_STATE = "get_state";
+
+/** How long a call waits for a person before its answer is that a request is open. */
+const PATIENCE_MS = 45_000;
+
+export interface ExchangeOptions {
+  readonly clock: Clock;
+  /** Names of the tools that the session runs: any other tool that a state offers completes it. */
+  readonly workTools: () => ReadonlySet<string>;
+  /** The recorded result of a call whose transcript does not say it. */
+  readonly recorded: (call: RecordedCallPlace) => Promise<{ readonly ok: boolean; readonly output: Json } | undefined>;
+  /** Whether a run of the tree has ended. */
+  readonly isOver: (runId: string) => Promise<boolean>;
+  readonly onPhase: () => void;
+}
+export interface RecordedCallPlace {
+  readonly runId: string;
+  readonly turn: number;
+  readonly index: number;
+}
+
+/** What the exchange knows of the run. */
+export interface ExchangeView {
+  /** The phase that the agent last entered. */
+  readonly phase: Phase | undefined;
+  /** Whether the run waits for a call of the agent. */
+  readonly isOpen: boolean;
+  readonly waiting: OpenQuestion | undefined;
+}
+export interface Phase {
+  readonly runId: string;
+  readonly state: string;
+  readonly text: string;
+  readonly tools: readonly string[];
+}
+
+/** Passes the calls of an agent to its run, as replies of a model, and gives back their results. */
+export class Exchange {
+  readonly #options: ExchangeOptions;
+  readonly #threads = new WeakMap<LanguageModelV4Message, Thread>();
+  /** Turns that wait for calls. The first one gets the next calls: an agent works on one state after the other. */
+  readonly #turns: OpenTurn[] = [];
+  readonly #queue: Work[] = [];
+  /** The calls that the run has, by their ids in the transcript. */
+  readonly #given = new Map<string, Work>();
+  readonly #requests = new Map<string, OpenQuestion>();
+  /** What the agent has to read with its next answer. */
+  readonly #notices: string[] = [];
+  #phase: Phase | undefined;
+  #isPhaseTold = true;
+  #end: CallReply | undefined;
+  #pumping = false;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+  }
+
+  get view(): ExchangeView {
+    const [waiting] = this.#requests.values();
+    return { phase: this.#phase, isOpen: this.#turns.length > 0, waiting };
+  }
+
+  /** What the agent has not read yet, which counts as read from now on. */
+  takeNews(): readonly string[] {
+    const phase = this.#isPhaseTold || this.#phase === undefined ? [] : [phaseText(this.#phase)];
+    this.#isPhaseTold = true;
+    return [...this.#notices.splice(0), ...phase];
+  }
+
+  call(call: AgentCall): PendingCall {
+    const caller = newCaller();
+    if (this.#end !== undefined) {
+      caller.settle(this.#end);
+      return caller.pending;
+    }
+    const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
+    const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined);
+    const work = same ?? this.#added({ ...call, key });
+    this.#attach(work, caller, call);
+    if (same === undefined) this.#movedOn(work);
+    this.#pump();
+    return caller.pending;
+  }
+
+  /** The next calls of the agent, for the model of a state. */
+  async next(turn: AgentTurn): Promise<TurnCalls> {
+    const thread = this.#threadOf(turn);
+    const texts = this.#read(thread, turn.prompt);
+    this.#notices.push(...texts);
+    const workTools = turn.tools.filter(({ name }) => this.#options.workTools().has(name));
+    await this.#settleOthers(thread);
+    if (thread.isNew) {
+      thread.isNew = false;
+      this.#enter(thread, turn);
+    } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
+    thread.worksWithTools = workTools.length > 0;
+    this.#tellResults();
+    thread.turns += 1;
+    return await this.#open({ ...turn, thread });
+  }
+
+  /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
+  readonly guard: GuardHook = ({ tool, proposalId }) => {
+    const isLive = [...this.#given.values()].some((work) => work.tool === tool && work.index === indexIn(proposalId));
+    return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
+  };
+
+  /** Lets the agent's own program run a native call, and waits for its report. */
+  async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
+    const work = [...this.#given.values()].find(
+      (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
+    );
+    if (work === undefined)
+      return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    const stopped = Promise.withResolvers<ToolResult>();
+    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      work.handed = input;
+      this.#handOver(work);
+      return await Promise.race([work.reported.promise, stopped.promise]);
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** Sees every request of the run and answers none. */
+  readonly observer: Interactor = {
+    name: "gateway",
+    answer: (request, signal) =>
+      new Promise((resolve) => {
+        const question = questionOf(request);
+        const key = keyOf(request);
+        this.#requests.set(key, question);
+        const close = (): void => {
+          this.#requests.delete(key);
+          this.#options.onPhase();
+          resolve(undefined);
+        };
+        if (signal.aborted) close();
+        else signal.addEventListener("abort", close, { once: true });
+        this.#options.onPhase();
+      }),
+  };
+
+  /** The run has ended or is suspended: `reply` answers every further call. */
+  async end(reply: CallReply): Promise<void> {
+    this.#end = reply;
+    for (const work of [...this.#given.values()]) {
+      const recorded = await this.#recorded(work);
+      if (recorded === undefined) this.#settle(work, reply);
+      else {
+        const own = replyOf(recorded.ok, recorded.output);
+        this.#settle(work, { ...own, text: `${own.text}\n\n${reply.text}` });
+      }
+    }
+    for (const work of this.#queue.splice(0)) this.#settle(work, reply);
+    this.#options.onPhase();
+  }
+
+  #added(call: Omit<Work, "id" | "reported">): Work {
+    const work: Work = { ...call, id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+    this.#queue.push(work);
+    return work;
+  }
+
+  #attach(work: Work, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
+    work.caller = caller;
+    caller.report = (result) => work.reported.resolve(result);
+    const arm = (): (() => void) =>
+      this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
+    const again = (): void => {
+      caller.disarm = arm();
+    };
+    again();
+    const leave = (): void => this.#left(work, caller);
+    if (signal?.aborted === true) leave();
+    else signal?.addEventListener("abort", leave, { once: true });
+    if (work.reply !== undefined) this.#settle(work, work.reply);
+    else if (work.handed !== undefined) this.#handOver(work);
+  }
+
+  /** A caller that gave up. Its call is not passed to the run, unless the run has it already. */
+  #left(work: Work, caller: Caller): void {
+    caller.disarm();
+    if (work.caller !== caller) return;
+    delete work.caller;
+    const at = this.#queue.indexOf(work);
+    if (at >= 0) this.#queue.splice(at, 1);
+    if (at >= 0 || work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+  }
+
+  /** The agent makes another call than one that was granted meanwhile. */
+  #movedOn(next: Work): void {
+    for (const work of [...this.#given.values()]) {
+      if (work === next || work.caller !== undefined) continue;
+      if (work.reply !== undefined) {
+        this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
+        this.#given.delete(work.id);
+      } else if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPEATED });
+    }
+  }
+
+  #handOver(work: Work): void {
+    const { caller, handed } = work;
+    if (caller === undefined || handed === undefined) return;
+    caller.disarm();
+    caller.allow(handed);
+  }
+
+  /** A caller has waited for long: it is told what it waits for, and may make the same call again. */
+  async #impatient(work: Work, caller: Caller, again: () => void): Promise<void> {
+    if (work.caller !== caller) return;
+    const waiting = [...this.#requests.values()].find(({ runId }) => work.runId === undefined || runId === work.runId);
+    if (waiting !== undefined) {
+      this.#park(work, caller, waiting);
+      return;
+    }
+    const recorded = work.runId === undefined ? undefined : await this.#recorded(work);
+    if (work.caller !== caller) return;
+    if (recorded === undefined) again();
+    else this.#settle(work, replyOf(recorded.ok, recorded.output));
+  }
+
+  #park(work: Work, caller: Caller, waiting: OpenQuestion): void {
+    delete work.caller;
+    caller.settle({ ok: false, output: { code: "request_open" }, text: waitingText(waiting), waiting });
+    const at = this.#queue.indexOf(work);
+    // A call that the run does not have yet is not the one that was asked about.
+    if (at >= 0) this.#queue.splice(at, 1);
+  }
+
+  #threadOf({ prompt: [system], runId, prompt }: AgentTurn): Thread {
+    const known = system === undefined ? undefined : this.#threads.get(system);
+    // A resumed run rebuilds the transcript before it asks for the next turn.
+    const turns = prompt.filter(({ role }) => role === "assistant").length;
+    const thread = known ?? { runId, read: 0, turns, isNew: true, worksWithTools: false };
+    if (system !== undefined) this.#threads.set(system, thread);
+    return thread;
+  }
+
+  /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
+  #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
+    const news = prompt.slice(Math.max(thread.read, 2));
+    thread.read = prompt.length;
+    const texts = news.filter(({ role }) => role === "user").map(textOf);
+    for (const message of news) {
+      if (message.role !== "tool") continue;
+      for (const part of message.content) {
+        const work = part.type === "tool-result" ? this.#given.get(part.toolCallId) : undefined;
+        if (work === undefined || part.type !== "tool-result") continue;
+        const { output } = part;
+        const value = "value" in output && isJson(output.value) ? output.value : null;
+        this.#results.push({ work, reply: replyOf(output.type !== "error-json", value) });
+      }
+    }
+    return texts;
+  }
+
+  /** Results that are given to their callers with the notices of this turn. */
+  readonly #results: { readonly work: Work; readonly reply: CallReply }[] = [];
+
+  #tellResults(): void {
+    const results = this.#results.splice(0);
+    const told = results.findLast(({ work }) => work.caller !== undefined);
+    const texts = told === undefined ? [] : this.takeNews();
+    for (const one of results) {
+      const text = one === told ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
+      this.#settle(one.work, { ...one.reply, text });
+    }
+  }
+
+  /** The calls of other transcripts: what became of them is recorded, unless a parallel state still has them. */
+  async #settleOthers(thread: Thread): Promise<void> {
+    for (const work of [...this.#given.values()]) {
+      if (work.thread === thread || work.runId === undefined) continue;
+      const recorded = await this.#recorded(work);
+      if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
+      else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
+        this.#results.push({ work, reply: replyOf(false, NOT_RUN) });
+    }
+  }
+
+  async #recorded({ runId, turn, index }: Work): Promise<{ readonly ok: boolean; readonly output: Json } | undefined> {
+    if (runId === undefined || turn === undefined || index === undefined) return undefined;
+    return await this.#options.recorded({ runId, turn, index });
+  }
+
+  #enter(thread: Thread, { state, prompt, tools }: AgentTurn): void {
+    const texts = prompt.slice(0, 2).map(textOf);
+    const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
+    const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
+    this.#isPhaseTold = false;
+    this.#phase = {
+      runId: thread.runId,
+      state,
+      tools: work,
+      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
+    };
+    this.#options.onPhase();
+  }
+
+  #open(turn: OpenTurnFacts): Promise<TurnCalls> {
+    const { signal } = turn;
+    return new Promise((resolve, reject) => {
+      const open: OpenTurn = { ...turn, resolve };
+      const close = (): void => {
+        const at = this.#turns.indexOf(open);
+        if (at >= 0) this.#turns.splice(at, 1);
+        reject(signal?.reason instanceof Error ? signal.reason : new Error("the turn was stopped"));
+      };
+      if (signal?.aborted === true) {
+        close();
+        return;
+      }
+      signal?.addEventListener("abort", close, { once: true });
+      this.#turns.push(open);
+      this.#options.onPhase();
+      this.#pump();
+    });
+  }
+
+  /** Gives queued calls to the first open turn, once those that arrive together are there. */
+  #pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    setImmediate(() => {
+      this.#pumping = false;
+      this.#give();
+    });
+  }
+
+  #give(): void {
+    const [turn] = this.#turns;
+    if (turn === undefined || this.#queue.length === 0) return;
+    const calls: { id: string; tool: string; input: Json }[] = [];
+    const { thread } = turn;
+    while (this.#queue.length > 0) {
+      const work = this.#queue.shift();
+      if (work === undefined) break;
+      const wanted = this.#translated(work, turn);
+      if ("reply" in wanted) {
+        this.#settle(work, wanted.reply);
+        continue;
+      }
+      Object.assign(work, { thread, runId: turn.runId, turn: thread.turns, index: calls.length });
+      this.#given.set(work.id, work);
+      calls.push({ id: work.id, ...wanted });
+      // What follows is meant for the next phase.
+      if (work.tool === TRANSITION) break;
+    }
+    if (calls.length === 0) return;
+    this.#turns.shift();
+    turn.resolve({ calls });
+    this.#options.onPhase();
+  }
+
+  /** The call as the state takes it, or the answer to one that no state takes. */
+  #translated(
+    { tool, input }: Work,
+    { tools }: OpenTurn,
+  ): { readonly tool: string; readonly input: Json } | { readonly reply: CallReply } {
+    const own = tools.map(({ name }) => name).filter((name) => !this.#options.workTools().has(name));
+    if (tool !== TRANSITION) {
+      if (!own.includes(tool)) return { tool, input };
+      return { reply: replyOf(false, { code: "unknown_tool", message: `call ${TRANSITION} with the event ${tool}` }) };
+    }
+    if (own.includes(TRANSITION)) return { tool, input };
+    const event = field(input, "event");
+    const data = field(input, "data") ?? {};
+    if (typeof event === "string" && own.includes(event) && isJsonObject(data)) return { tool: event, input: data };
+    const events = own.map((name) => JSON.stringify(name)).join(", ");
+    const message = `This phase is left by the event ${events}, with its arguments in data. You are still in the phase.`;
+    return { reply: replyOf(false, { code: "transition_rejected", message }) };
+  }
+
+  #settle(work: Work, reply: CallReply): void {
+    work.reply = reply;
+    const { caller } = work;
+    if (caller === undefined) return;
+    caller.settle(reply);
+    this.#given.delete(work.id);
+  }
+}
+
+/** One transcript of a state. */
+interface Thread {
+  readonly runId: string;
+  /** How many of its messages were read. */
+  read: number;
+  /** Its model steps so far. */
+  turns: number;
+  isNew: boolean;
+  /** Whether its last turn offered tools besides those that complete the state. */
+  worksWithTools: boolean;
+}
+
+interface OpenTurnFacts extends AgentTurn {
+  readonly thread: Thread;
+}
+interface OpenTurn extends OpenTurnFacts {
+  readonly resolve: (calls: TurnCalls) => void;
+}
+
+/** A call on its way. */
+interface Work {
+  readonly id: string;
+  readonly tool: string;
+  readonly input: Json;
+  readonly native?: true;
+  /** Equal for calls of one tool with the same arguments. */
+  readonly key: string;
+  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
+  /** Who waits for the answer; nobody while a person is asked and the agent was told so. */
+  caller?: Caller;
+  /** Its place in the run, once the run has it. */
+  thread?: Thread;
+  runId?: string;
+  turn?: number;
+  index?: number;
+  /** The input with which the agent's program may run it. */
+  handed?: Json;
+  /** The answer, if nobody has taken it. */
+  reply?: CallReply;
+}
+
+interface Caller {
+  readonly pending: PendingCall;
+  report: PendingCall["report"];
+  disarm: () => void;
+  allow(input: Json): void;
+  settle(reply: CallReply): void;
+}
+
+function newCaller(): Caller {
+  const verdict = Promise.withResolvers<NativeVerdict>();
+  const answer = Promise.withResolvers<CallReply>();
+  const caller: Caller = {
+    pending: { verdict: verdict.promise, answer: answer.promise, report: (result) => caller.report(result) },
+    report: () => undefined,
+    disarm: () => undefined,
+    allow: (input) => verdict.resolve({ kind: "allow", input }),
+    settle: (reply) => {
+      caller.disarm();
+      const { text, waiting } = reply;
+      verdict.resolve({ kind: "deny", text, ...(waiting === undefined ? {} : { waiting }) });
+      answer.resolve(reply);
+    },
+  };
+  return caller;
+}
+
+function textOf({ role, content }: LanguageModelV4Message): string {
+  if (role === "system") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}
+
+function keyOf({ runId, requestId }: PersonRequest): string {
+  return JSON.stringify([runId, requestId]);
+}
+
+/** `t3.c0`: the position of a call among those of its turn. */
+function indexIn(proposalId: string): number {
+  return Number(/\.c(\d+)$/.exec(proposalId)?.[1] ?? -1);
+}

@@ -1,0 +1,255 @@
+import {
+  type Answer,
+  type Clock,
+  type Json,
+  type PipelineSpec,
+  systemClock,
+  type Tool,
+  type ToolCall,
+  type ToolResult,
+} from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
+import {
+  type OutsideAgent,
+  type RunHandle,
+  type RunResult,
+  type Session,
+  type SessionOptions,
+  transcriptEntries,
+} from "@sluice/stages";
+import { agentModel } from "./agent-model.ts";
+import { Exchange, GET_STATE, type RecordedCallPlace, TRANSITION } from "./exchange.ts";
+import type { CallReply, GatewayRun, GatewayTool, PendingCall, PhaseNow } from "./gateway-run-types.ts";
+import { phaseText, replyOf, waitingText } from "./words.ts";
+
+/** What a gateway run adds to the options of its session. */
+export type AgentSessionOptions = Required<Pick<SessionOptions, "traffic" | "onCall" | "maxParallel">> &
+  Pick<SessionOptions, "tools">;
+
+export interface GatewayRunOptions {
+  readonly pipeline: { readonly spec: PipelineSpec };
+  readonly agent: OutsideAgent;
+  /** Makes the session, with these options in addition to its own. Its `onCall` has to be called before any other. */
+  readonly session: (added: AgentSessionOptions) => Session;
+  /** Starts or resumes the run. `task` is what the agent's user asked for, if that is known. */
+  readonly begin: (session: Session, task: string | undefined) => RunHandle<unknown>;
+  /** Whether requests stay open for a person. Without it, calls outside of the envelope are denied at once. */
+  readonly wait: boolean;
+  /** Makes the agent's own tools, if its program runs them: `handOver` waits until it has. */
+  readonly native?: (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>) => readonly Tool[];
+  readonly clock?: Clock;
+}
+
+/** Opens a run for an agent of another program. Nothing starts before the agent's first call. */
+export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
+  const { pipeline, agent, begin, wait, native, clock = systemClock } = options;
+  const listeners = new Set<(now: PhaseNow) => void>();
+  const tell = (): void => {
+    for (const listener of listeners) listener(now());
+  };
+  let workTools: ReadonlySet<string> = new Set();
+  let result: RunResult<unknown> | undefined;
+  let starting: Promise<void> | undefined;
+  let handle: RunHandle<unknown> | undefined;
+  const ended = Promise.withResolvers<RunResult<unknown>>();
+  // Whoever waits for the end gets the error; without that, the calls have reported it.
+  ended.promise.catch(() => undefined);
+
+  const exchange = new Exchange({
+    clock,
+    workTools: () => workTools,
+    recorded: (place) => recordedResult(session, place),
+    isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
+    onPhase: tell,
+  });
+  const model = agentModel(agent, (turn) => exchange.next(turn));
+  const session = options.session({
+    traffic: { model: async () => model, files: [] },
+    onCall: exchange.guard,
+    // An agent works on one state after the other.
+    maxParallel: 1,
+    ...(native === undefined ? {} : { tools: native((call, input) => exchange.handOver(call, input)) }),
+  });
+  if (wait) session.attach(exchange.observer);
+
+  let listed: Promise<readonly GatewayTool[]> | undefined;
+  const tools = (): Promise<readonly GatewayTool[]> => (listed ??= listTools());
+  const listTools = async (): Promise<readonly GatewayTool[]> => {
+    const offered = await session.tools(pipeline);
+    workTools = new Set(offered.map(({ name }) => name));
+    const work = offered.map(({ name, description, inputSchema, effect }) => ({
+      name,
+      description,
+      inputSchema,
+      effect,
+    }));
+    // Native tools are the agent's own; it is not offered them again.
+    return [...(native === undefined ? work : []), ...OWN_TOOLS].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  };
+
+  const launch = async (task: string | undefined): Promise<void> => {
+    await tools();
+    const begun = begin(session, task);
+    handle = begun;
+    begun.then(
+      async (end) => {
+        result = end;
+        await exchange.end(endReply(end));
+        ended.resolve(end);
+      },
+      async (thrown: unknown) => {
+        await exchange.end(replyOf(false, { code: "run_failed", message: `the run failed: ${messageOf(thrown)}` }));
+        ended.reject(thrown);
+      },
+    );
+  };
+  const started = (task?: string): Promise<void> => {
+    starting ??= launch(task).catch((thrown: unknown) => {
+      ended.reject(thrown);
+      throw thrown;
+    });
+    return starting;
+  };
+
+  const now = (): PhaseNow => {
+    const { phase, isOpen, waiting } = exchange.view;
+    const facts = {
+      ...(handle === undefined ? {} : { runId: handle.runId }),
+      ...(phase === undefined ? {} : { state: phase.state }),
+      tools: phase?.tools ?? [],
+    };
+    if (result !== undefined) return { ...facts, status: "ended", end: endOf(result), text: endReply(result).text };
+    if (handle === undefined) return { ...facts, status: "not_started", text: NOT_STARTED };
+    const about = phase === undefined ? "The run works without you at the moment." : phaseText(phase);
+    if (waiting !== undefined)
+      return { ...facts, status: "waiting", waiting, text: `${about}\n\n${waitingText(waiting)}` };
+    return { ...facts, status: isOpen ? "working" : "busy", text: isOpen ? about : `${about}\n\n${BUSY}` };
+  };
+
+  /** The state, once the run has one. */
+  const stateReply = async (): Promise<CallReply> => {
+    await started();
+    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase);
+    const news = exchange.takeNews();
+    const { text, status, state, runId, tools: allowed } = now();
+    const unread = news.filter((one) => !text.includes(one));
+    const output: Json = {
+      status,
+      ...(state === undefined ? {} : { state }),
+      runId: runId ?? null,
+      tools: [...allowed],
+    };
+    return { ok: true, output, text: [...unread, text].join("\n\n") };
+  };
+  const onPhase = (listener: (now: PhaseNow) => void): (() => void) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  };
+
+  const call: GatewayRun["call"] = (given) => {
+    if (given.tool === GET_STATE && given.native !== true) return answered(stateReply());
+    const pending = exchange.call(given);
+    started().catch((thrown: unknown) =>
+      exchange.end(replyOf(false, { code: "run_not_started", message: messageOf(thrown) })),
+    );
+    return pending;
+  };
+
+  return {
+    get runId() {
+      return handle?.runId;
+    },
+    tools,
+    start: started,
+    call,
+    now,
+    onPhase,
+    ended: ended.promise,
+    answer: (request, answer: Answer, by) => session.answer(request, answer, by),
+    close: async () => {
+      await session.close();
+    },
+  };
+}
+
+/** The tools with which an agent drives its run. People load, cancel, grant and resume, with commands. */
+const OWN_TOOLS: readonly GatewayTool[] = [
+  {
+    name: TRANSITION,
+    description:
+      "Requests to leave the current phase by one of its events. get_state lists the events. A rejected transition says what is missing; you are then still in the phase.",
+    inputSchema: {
+      type: "object",
+      properties: {
+        event: { type: "string", description: "An event of the current phase." },
+        data: {
+          type: "object",
+          description:
+            "What the next phases have to know, with your reason as rationale, or the result that the phase asks for.",
+        },
+      },
+      required: ["event"],
+      additionalProperties: false,
+    },
+    effect: "read",
+  },
+  {
+    name: GET_STATE,
+    description:
+      "Returns the current phase with its instructions, tools, events and any open request. Changes nothing. Call it first.",
+    inputSchema: { type: "object", properties: {}, additionalProperties: false },
+    effect: "read",
+  },
+];
+
+const NOT_STARTED = "The workflow has not started. Call get_state to start it.";
+const BUSY =
+  "The run works without you at the moment, or has not taken your last call yet. Call get_state again later.";
+
+function answered(answer: Promise<CallReply>): PendingCall {
+  const reply = answer.catch((thrown: unknown) =>
+    replyOf(false, { code: "run_not_started", message: messageOf(thrown) }),
+  );
+  return {
+    answer: reply,
+    verdict: reply.then(({ text }) => ({ kind: "deny", text })),
+    report: () => undefined,
+  };
+}
+
+function nextPhase(onPhase: GatewayRun["onPhase"]): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = onPhase(() => {
+      stop();
+      resolve();
+    });
+  });
+}
+
+/** What became of a call, from the end of its run's journal. */
+async function recordedResult(session: Session, { runId, turn, index }: RecordedCallPlace) {
+  const { host } = session;
+  const [run] = await host.tree(runId);
+  if (run === undefined) return undefined;
+  const records = await host.records(runId, Math.max(0, run.records - RECENT));
+  const id = `t${turn}.c${index}`;
+  const found = transcriptEntries(runId, records).findLast((entry) => entry.kind === "result" && entry.callId === id);
+  return found?.kind === "result" ? { ok: found.ok, output: found.output } : undefined;
+}
+
+/** The records among which the result of a call that has just ended is found. */
+const RECENT = 100;
+
+function endOf(result: RunResult<unknown>): NonNullable<PhaseNow["end"]> {
+  const { status } = result;
+  if (status === "completed") return { status, ...(result.state === undefined ? {} : { message: result.state }) };
+  return { status, message: status === "suspended" ? result.reason : result.error.message };
+}
+
+function endReply(result: RunResult<unknown>): CallReply {
+  const { status, runId } = result;
+  const { message } = endOf(result);
+  const how = message === undefined ? status : `${status} (${message})`;
+  const text = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
+  return { ok: status === "completed", output: { code: "run_ended", status }, text };
+}

@@ -1,0 +1,60 @@
+// What an agent reads about its run.
+import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
+import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
+import { visible, visibleJson } from "@sluice/core/runtime";
+import type { CallReply, OpenQuestion } from "./gateway-run-types.ts";
+
+export const NOT_REPORTED: JsonObject = {
+  code: "not_reported",
+  message: "it is unknown how this call ended: the program that ran it did not report it",
+};
+export const NOT_REPEATED: JsonObject = {
+  code: "not_repeated",
+  message: "the call was approved but not made again, so it was not run",
+};
+export const NOT_RUN: JsonObject = {
+  code: "call_not_run",
+  message: "the phase was left before this call, so it was not run",
+};
+export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
+
+/** An answer whose text is its output. */
+export function replyOf(ok: boolean, output: Json): CallReply {
+  return { ok, output, text: typeof output === "string" ? output : visibleJson(output) };
+}
+
+/** The text about a phase that the agent has entered. */
+export function phaseText({ state, text }: { readonly state: string; readonly text: string }): string {
+  return `You are now in the phase ${visible(state)} of a workflow. Its instructions:\n\n${text}`;
+}
+
+/** How a phase is completed whose own tool takes the result. */
+export function completionText({ name, inputSchema }: LanguageModelV4FunctionTool): readonly string[] {
+  if (name === "transition" || name === "get_state") return [];
+  return [
+    `Where these instructions name the tool ${name}, call transition with {"event": ${JSON.stringify(name)}, "data": <its arguments>} instead. JSON Schema of data: ${JSON.stringify(inputSchema)}`,
+  ];
+}
+
+export function waitingText({ runId, requestId, question }: OpenQuestion): string {
+  return [
+    `This call has not run: a person has to decide. Open request: ${question}`,
+    `They can answer in the app, or with: sluice answer ${runId} ${requestId}`,
+    "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
+  ].join("\n");
+}
+
+/** A request in one line. */
+export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
+  const text = (key: string): string => {
+    const value = field(body, key);
+    return typeof value === "string" ? visible(value) : "";
+  };
+  const about: Readonly<Record<PersonRequest["kind"], string>> = {
+    grantStageTool: `approve ${text("tool")} ${text("argsSummary")} (${text("why")})`,
+    approveTransition: `approve the transition ${text("event")}: ${text("message")}`,
+    askUser: text("question"),
+    humanState: text("question"),
+  };
+  return { runId, requestId, digest, question: about[kind] };
+}

@@ -1,0 +1,179 @@
+import { describe, expect, test } from "vitest";
+import { fakeRun } from "../support/fake-gateway-run.ts";
+import { connect, gateway, WAYS, wireTools } from "../support/gateway-clients.ts";
+
+const NAMES = ["Bash", "Count", "Deploy", "Read", "Slow", "get_state", "transition"];
+
+const overHttp = WAYS.filter((way) => way.endsWith("HTTP"));
+const overStdio = WAYS.filter((way) => way.endsWith("stdio"));
+
+describe.each(overHttp)("%s", (way) => {
+  const open = async (options: Parameters<typeof connect>[2] = {}) => {
+    const run = fakeRun(wireTools());
+    const server = await gateway(run);
+    return { run, client: await connect(way, server, options) };
+  };
+
+  test("a client connects, gets the instructions and starts no run", async () => {
+    const { client, run } = await open();
+    expect(client.version).toBe(way.includes("2026-07-28") ? "2026-07-28" : "2025-11-25");
+    expect(client.instructions).toContain("Call get_state first");
+    expect(run.runId).toBeUndefined();
+  });
+
+  test("the tools are sorted, say what they change, and stay the same", async () => {
+    const { client } = await open();
+    const tools = await client.tools();
+    expect(tools.map(({ name }) => name)).toEqual(NAMES);
+    expect(tools.find(({ name }) => name === "Read")?.annotations).toMatchObject({ readOnlyHint: true });
+    expect(tools.find(({ name }) => name === "Bash")?.annotations).toMatchObject({ destructiveHint: true });
+    await client.call("transition", { event: "done" });
+    expect(await client.tools()).toEqual(tools);
+  });
+
+  test("a call returns the text of the run", async () => {
+    const { client } = await open();
+    expect(await client.call("Read", { path: "a.ts" })).toEqual({ isError: false, text: 'read {"path":"a.ts"}' });
+  });
+
+  test("a denied call is a result that the model reads", async () => {
+    const { client } = await open();
+    const denied = await client.call("Bash", { command: "rm -rf /" });
+    expect(denied).toEqual({ isError: true, text: "The stage may not run this command. It may run: npm test." });
+  });
+
+  test("an unknown tool is a result that the model reads", async () => {
+    const { client } = await open();
+    expect(await client.call("Nothing")).toEqual({
+      isError: true,
+      text: "unknown_tool: there is no tool Nothing",
+    });
+  });
+
+  test("an unknown method is an error of the protocol", async () => {
+    const { client } = await open();
+    await expect(client.request("sluice/approve")).rejects.toThrow(/-32601|Method not found/);
+  });
+
+  test("a call that a person has to approve says how, and can be made again", async () => {
+    const { client } = await open();
+    const first = await client.call("Deploy", { to: "prod" });
+    expect(first.isError).toBe(true);
+    expect(first.text).toContain("sluice answer run-1 req-1");
+    expect((await client.call("Deploy", { to: "prod" })).text).toContain("req-1");
+  });
+
+  test("a client that shows forms can deny with a reason", async () => {
+    const forms: string[] = [];
+    const { client } = await open({
+      onForm: ({ message }) => {
+        forms.push(message);
+        return { action: "accept", content: { decision: "deny", reason: "not on a Friday" } };
+      },
+    });
+    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: true, text: "denied: not on a Friday" });
+    expect(forms).toHaveLength(1);
+    expect(forms[0]).toContain("approve Deploy");
+    expect(forms[0]).toContain("sluice answer run-1 req-1");
+  });
+
+  test("a form cannot approve unless the gateway allows it", async () => {
+    const { client } = await open({
+      onForm: () => ({ action: "accept", content: { decision: "approve" } }),
+    });
+    const reply = await client.call("Deploy", { to: "prod" });
+    expect(reply.isError).toBe(true);
+    expect(reply.text).toMatch(/make the same call again|Invalid|elicit/i);
+    expect(reply.text).not.toContain("deployed");
+  });
+
+  test("a form that is declined leaves the request open", async () => {
+    const { client } = await open({ onForm: () => ({ action: "decline" }) });
+    expect((await client.call("Deploy", { to: "prod" })).text).toContain("sluice answer run-1 req-1");
+  });
+
+  test("a call that goes on tells its progress", async () => {
+    const { client } = await open();
+    const progress: (string | undefined)[] = [];
+    const reply = await client.call("Count", {}, { onProgress: (message) => progress.push(message) });
+    expect(reply.text).toBe("counted");
+    expect(progress.length).toBeGreaterThan(0);
+    expect(progress[0]).toBe("Count is running");
+  });
+  test("a cancelled call is cancelled in the run", async () => {
+    const run = fakeRun(wireTools());
+    const client = await connect(way, await gateway(run));
+    const stop = new AbortController();
+    const call = client.call("Slow", {}, { signal: stop.signal });
+    await expect.poll(() => run.calls.length).toBe(1);
+    stop.abort();
+    await expect(call).rejects.toThrow();
+    await expect.poll(() => run.calls[0]?.signal?.aborted).toBe(true);
+  });
+
+  test("a form approves where the gateway allows it, and the call runs once", async () => {
+    const run = fakeRun(wireTools());
+    const server = await gateway(run, { elicitation: "approve" });
+    const client = await connect(way, server, {
+      onForm: () => ({ action: "accept", content: { decision: "approve" } }),
+    });
+    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(run.ran).toHaveLength(1);
+    expect(run.answers).toMatchObject([{ answer: { kind: "approve" } }]);
+    expect(run.answers[0]?.by).toMatch(/^elicitation:(old 1|new 2)\.0\.0$/);
+  });
+
+  test("an answer from elsewhere ends the wait of a call", async () => {
+    const run = fakeRun(wireTools());
+    const client = await connect(way, await gateway(run, { patienceMs: 60_000 }));
+    const call = client.call("Deploy", { to: "prod" });
+    await expect.poll(() => run.open.size).toBe(1);
+    const [question] = run.open.values();
+    if (question === undefined) throw new Error("no request is open");
+    await run.answer(question, { kind: "approve" }, "someone");
+    expect(await call).toEqual({ isError: false, text: "deployed" });
+  });
+
+  test("a second agent is refused with who works on the run", async () => {
+    const run = fakeRun(wireTools());
+    const server = await gateway(run);
+    const first = await connect(way, server, { name: "first" });
+    await first.call("Read");
+    const second = connect(way, server, { name: "second" }).then((client) => client.call("Read"));
+    const said = await second.then(
+      ({ text }) => text,
+      (error: Error) => error.message,
+    );
+    expect(said).toContain("already worked on by first");
+    expect(run.calls).toHaveLength(1);
+  });
+});
+
+describe.each(overStdio)("%s", (way) => {
+  test("a client works like one over HTTP", async () => {
+    const forms: string[] = [];
+    const client = await connect(way, undefined, {
+      onForm: ({ message }) => {
+        forms.push(message);
+        return { action: "accept", content: { decision: "deny", reason: "not on a Friday" } };
+      },
+    });
+    expect(client.version).toBe(way.includes("2026-07-28") ? "2026-07-28" : "2025-11-25");
+    expect(client.instructions).toContain("Call get_state first");
+    expect((await client.tools()).map(({ name }) => name)).toEqual(NAMES);
+    expect(await client.call("Read", { path: "a.ts" })).toEqual({ isError: false, text: 'read {"path":"a.ts"}' });
+    expect((await client.call("Bash", { command: "rm -rf /" })).isError).toBe(true);
+    expect((await client.call("Nothing")).text).toContain("unknown_tool");
+    await expect(client.request("sluice/approve")).rejects.toThrow(/-32601|Method not found/);
+    expect((await client.call("Deploy", { to: "prod" })).text).toBe("denied: not on a Friday");
+    expect(forms).toHaveLength(1);
+    const progress: (string | undefined)[] = [];
+    await client.call("Count", {}, { onProgress: (message) => progress.push(message) });
+    expect(progress[0]).toBe("Count is running");
+  });
+
+  test("a client that shows no forms reads how a person can answer", async () => {
+    const client = await connect(way, undefined);
+    expect((await client.call("Deploy", { to: "prod" })).text).toContain("sluice answer run-1 req-1");
+  });
+});
