@@ -35,7 +35,8 @@ function applied(edit: FileEdit, before: string | undefined): string {
       return withBlock(before ?? "", edit.lines);
     case "json": {
       // An installation that is there already keeps its place in the file.
-      if (before !== undefined && edit.edits.every((one) => holds(jsonValue(parseJsonText(before)), one))) return before;
+      if (before !== undefined && edit.edits.every((one) => holds(jsonValue(parseJsonText(before)), one)))
+        return before;
       return edit.edits.reduce(editJsonText, before === undefined ? "{}\n" : withoutOurs(before));
     }
   }

@@ -1,7 +1,8 @@
 // What `sluice hook install` writes, per host: data, so that it can be shown before it is done.
 import { join } from "node:path";
 import type { Json, JsonObject } from "@sluice/core";
-import { type HostName, SERVER_NAME, type UserPlaces } from "../host.ts";
+import type { HostName } from "../../host-names.ts";
+import { SERVER_NAME, type UserPlaces } from "../host.ts";
 import type { JsonEdit } from "./json-text.ts";
 
 export type InstallScope = "project" | "user";
