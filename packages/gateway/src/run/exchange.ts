@@ -137,14 +137,14 @@ export class Exchange {
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
   readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some((work) => work.tool === tool && work.index === indexIn(proposalId));
+    const isLive = [...this.#given.values()].some((work) => work.tool === tool && idOf(work) === proposalId);
     return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
   };
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
     const work = [...this.#given.values()].find(
-      (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
+      (one) => one.runId === runId && idOf(one) === proposalId && one.native === true,
     );
     if (work === undefined || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
@@ -508,7 +508,7 @@ function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
 }
 
-/** `t3.c0`: the position of a call among those of its turn. */
-function indexIn(proposalId: string): number {
-  return Number(/\.c(\d+)$/.exec(proposalId)?.[1] ?? -1);
+/** `t3.c0`: the id of a call in its attempt. */
+function idOf({ turn, index }: Work): string {
+  return `t${turn}.c${index}`;
 }

@@ -17,6 +17,7 @@ import {
   opencodePlugin,
   privateFolder,
   readVersion,
+  SERVER_NAME,
   startGatewayServer,
   startHost,
 } from "@sluice/gateway";
@@ -78,7 +79,12 @@ export async function runHost(
       token,
       version: ownVersion(),
       routes: keepsTools
-        ? hookRoutes({ run: open.run, adapters: [hookAdapter(host)], proof, patienceMs: PATIENCE_MS })
+        ? hookRoutes({
+            run: open.run,
+            adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+            proof,
+            patienceMs: PATIENCE_MS,
+          })
         : [],
       onError: ({ message }) => say(message),
     });
