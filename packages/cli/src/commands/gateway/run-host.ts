@@ -102,7 +102,7 @@ export async function runHost(
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
-      await leave(open, context);
+      await leave(open, context, ["gateway", "run", host]);
     }
   } finally {
     folder.remove();
