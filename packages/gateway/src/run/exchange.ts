@@ -14,13 +14,20 @@ import {
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
-import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import type {
+  AgentCall,
+  CallReply,
+  NativeReport,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+} from "./gateway-run-types.ts";
 import {
   completionText,
   LAST_TURN,
+  LOST_REPORT,
   lostAnswerText,
   NOT_REPEATED,
-  NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
@@ -149,7 +156,7 @@ export class Exchange {
     if (work === undefined || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       work.handed = input;
@@ -164,7 +171,7 @@ export class Exchange {
   close(): void {
     this.#isClosed = true;
     for (const work of this.#given.values()) {
-      if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
     }
   }
 
@@ -232,7 +239,7 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+    if (at >= 0 || work.handed !== undefined) work.reported.resolve(LOST_REPORT);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -459,7 +466,7 @@ interface Work {
   readonly native?: true;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
-  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
+  readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
