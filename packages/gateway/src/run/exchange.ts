@@ -142,7 +142,8 @@ export class Exchange {
     const work = [...this.#given.values()].find(
       (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
     );
-    if (work === undefined) return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    if (work === undefined)
+      return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
     signal.addEventListener("abort", stop, { once: true });
@@ -198,7 +199,8 @@ export class Exchange {
   #attach(work: Work, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
     work.caller = caller;
     caller.report = (result) => work.reported.resolve(result);
-    const arm = (): (() => void) => this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
+    const arm = (): (() => void) =>
+      this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
     const again = (): void => {
       caller.disarm = arm();
     };
@@ -321,7 +323,12 @@ export class Exchange {
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
     this.#isPhaseTold = false;
-    this.#phase = { runId: thread.runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
+    this.#phase = {
+      runId: thread.runId,
+      state,
+      tools: work,
+      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
+    };
     this.#options.onPhase();
   }
 

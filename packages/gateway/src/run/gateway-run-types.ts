@@ -45,7 +45,8 @@ export interface OpenQuestion {
 /** What the gate decided about a native call. */
 export type NativeVerdict =
   /** `input` is the one that may run, which may differ from the given one. */
-  { readonly kind: "allow"; readonly input: Json } | { readonly kind: "deny"; readonly text: string; readonly waiting?: OpenQuestion };
+  | { readonly kind: "allow"; readonly input: Json }
+  | { readonly kind: "deny"; readonly text: string; readonly waiting?: OpenQuestion };
 
 /** A call that was passed to the run. */
 export interface PendingCall {
@@ -87,7 +88,11 @@ export interface GatewayRun {
   /** How the run ended or why it is suspended. Rejects if it cannot start. */
   readonly ended: Promise<RunResult<unknown>>;
   /** Answers a request of this run on behalf of this process's user. */
-  answer(request: Pick<OpenQuestion, "runId" | "requestId" | "digest">, answer: Answer, by: string): Promise<SignalOutcome>;
+  answer(
+    request: Pick<OpenQuestion, "runId" | "requestId" | "digest">,
+    answer: Answer,
+    by: string,
+  ): Promise<SignalOutcome>;
   /** Suspends the run and closes its session. */
   close(): Promise<void>;
 }

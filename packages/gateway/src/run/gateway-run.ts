@@ -133,7 +133,12 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
     const unread = news.filter((one) => !text.includes(one));
-    const output: Json = { status, ...(state === undefined ? {} : { state }), runId: runId ?? null, tools: [...allowed] };
+    const output: Json = {
+      status,
+      ...(state === undefined ? {} : { state }),
+      runId: runId ?? null,
+      tools: [...allowed],
+    };
     return { ok: true, output, text: [...unread, text].join("\n\n") };
   };
   const onPhase = (listener: (now: PhaseNow) => void): (() => void) => {
@@ -179,7 +184,8 @@ const OWN_TOOLS: readonly GatewayTool[] = [
         event: { type: "string", description: "An event of the current phase." },
         data: {
           type: "object",
-          description: "What the next phases have to know, with your reason as rationale, or the result that the phase asks for.",
+          description:
+            "What the next phases have to know, with your reason as rationale, or the result that the phase asks for.",
         },
       },
       required: ["event"],
@@ -197,7 +203,8 @@ const OWN_TOOLS: readonly GatewayTool[] = [
 ];
 
 const NOT_STARTED = "The workflow has not started. Call get_state to start it.";
-const BUSY = "The run works without you at the moment, or has not taken your last call yet. Call get_state again later.";
+const BUSY =
+  "The run works without you at the moment, or has not taken your last call yet. Call get_state again later.";
 
 function answered(answer: Promise<CallReply>): PendingCall {
   const reply = answer.catch((thrown: unknown) =>

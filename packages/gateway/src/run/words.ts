@@ -12,7 +12,10 @@ export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
   message: "the call was approved but not made again, so it was not run",
 };
-export const NOT_RUN: JsonObject = { code: "call_not_run", message: "the phase was left before this call, so it was not run" };
+export const NOT_RUN: JsonObject = {
+  code: "call_not_run",
+  message: "the phase was left before this call, so it was not run",
+};
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
