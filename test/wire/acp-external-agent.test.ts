@@ -4,7 +4,6 @@ import {
   callbackInteractor,
   done,
   field,
-  final,
   type Json,
   type JsonObject,
   parseJson,
@@ -12,7 +11,7 @@ import {
   type SluiceEvent,
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { type ExternalAgent, externalAgent, externalAgents } from "@sluice/gateway";
+import { agentModelId, type ExternalAgent, externalAgent, externalAgents } from "@sluice/gateway";
 import { createSession, type SessionOptions, transcriptEntries } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -113,4 +112,160 @@ describe("a stage of an agent over ACP", () => {
     ]);
     expect(events[0]?.data.agent).toMatchObject({ class: "advisory" });
   });
+
+  test("whose prompt ends before its tool was called is asked to continue, within its turns", async () => {
+    const here = desk([[{ say: "Done, I think." }], [ends]]);
+    const { result } = await here.run();
+    expect(result).toMatchObject({ status: "completed", output: "all done" });
+    expect(here.seen("prompt")).toHaveLength(2);
+    expect(JSON.stringify(here.seen("prompt")[1])).toContain("finish");
+    const idle = desk([]);
+    expect((await idle.run()).result).toMatchObject({ status: "failed", error: { code: "turn_cap" } });
+    expect(idle.seen("prompt")).toHaveLength(8);
+  });
+
+  test("makes calls side by side, and a result that does not fit is rejected with the reason", async () => {
+    const read = call("Read", { file_path: "a.txt" });
+    const here = desk([
+      [{ both: [read, call("Read", { file_path: "missing.txt" })] }, call("finish", { text: 1 }), ends],
+    ]);
+    const { result, events } = await here.run();
+    expect(result).toMatchObject({ status: "completed" });
+    const made = events.filter(({ type }) => type === "turn.finished").map(({ data }) => Number(data.calls));
+    expect(made.reduce((sum, calls) => sum + calls, 0)).toBe(4);
+    const rejected = here.seen("call").find((one) => field(one, "call") === "finish");
+    expect(rejected).toMatchObject({ isError: true });
+    expect(JSON.stringify(rejected)).toContain("text");
+  });
+
+  test("waits for a person as any stage: an approved call runs once, a denied one never", async () => {
+    const write = (name: string) => call("Write", { file_path: name, content: "x" });
+    const here = desk([[write("yes.txt"), write("no.txt"), ends]]);
+    const interactor = callbackInteractor("tester", ({ body }) =>
+      JSON.stringify(body).includes("yes.txt") ? { kind: "approve" } : { kind: "deny", reason: "not this one" },
+    );
+    const { result } = await here.run({ interactors: [interactor] });
+    expect(result.status).toBe("completed");
+    expect(["yes.txt", "no.txt"].map((name) => existsSync(join(here.folder.root, name)))).toEqual([true, false]);
+    expect(JSON.stringify(here.seen("call")[1])).toContain("not this one");
+  });
+
+  test("gets no variables but the common ones and those that are passed by name", async () => {
+    const here = desk([[ends]], "honest", { passEnv: ["LLM_KEY"] });
+    const { events } = await here.run();
+    const names = field(here.seen("env")[0], "env");
+    expect(names).toContain("LLM_KEY");
+    expect(names).toContain("SLUICE_RUN");
+    expect(names).not.toContain("SECRET_TOKEN");
+    expect(JSON.stringify(events)).not.toContain("key-for-the-agent");
+    const without = desk([[ends]], "honest", { passEnv: ["NOT_SET"] });
+    await expect(without.run()).rejects.toThrow("NOT_SET, which is not set");
+  });
+
+  test("is started without the tools of a known agent, and its class says so", async () => {
+    const { accept: _, ...known } = { accept: "advisory" as const, host: "claude" as const };
+    const here = desk([[ends]], "honest", known);
+    const { events } = await here.run();
+    expect(here.seen("meta")[0]).toMatchObject({
+      meta: { claudeCode: { options: { tools: [], settingSources: [], strictMcpConfig: true } } },
+    });
+    expect(events[0]?.data.agent).toEqual({ name: "claude", class: "hard" });
+    const gemini = desk([[ends]], "honest", { host: "gemini" });
+    await gemini.run();
+    expect(gemini.seen("args")[0]).toMatchObject({ args: ["--admin-policy", expect.stringContaining("policy.toml")] });
+    const file = String(field(gemini.seen("args")[0], "args")).split(",")[1] ?? "";
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test("of an unknown agent is refused unless its author accepts that its own tools pass no gate", () => {
+    const agent = { command: ["some-agent"] };
+    expect(() => agentModelId(agent)).toThrow('write accept: "advisory"');
+    expect(() => agentModelId({ command: [] })).toThrow("names a program");
+    expect(agentModelId({ ...agent, accept: "advisory" })).toContain("some-agent");
+  });
 });
+
+describe("an agent that does not play by the rules", () => {
+  test("calls before its prompt: the call passes the gate like any other", async () => {
+    const here = desk([[ends]], "hasty");
+    const { result, events } = await here.run();
+    expect(result.status).toBe("completed");
+    expect(events.filter(({ type }) => type === "call.decided").map(({ data }) => data.tool)).toEqual(["Read"]);
+  });
+
+  test("asks for always, for tools of its own, or for files and terminals: it gets none of them", async () => {
+    const ask = (method: string, params: JsonObject): Step => ({ ask: method, params });
+    const here = desk([
+      [
+        { permission: { title: "rm -rf /", name: "Bash" } },
+        { permission: { title: "echo", name: "mcp__sluicer__Read" } },
+        { permission: { title: "Read a.txt", name: "mcp__sluice__Read" } },
+        ask("fs/read_text_file", { path: "/etc/hostname" }),
+        ask("fs/write_text_file", { path: "/tmp/acp-agent-b.txt", content: "x" }),
+        ask("terminal/create", { command: "touch", args: ["c.txt"] }),
+        ask("elicitation/create", { mode: "form", message: "Approve?", requestedSchema: { type: "object" } }),
+        ask("unknown/method", {}),
+        ends,
+      ],
+    ]);
+    const { result } = await here.run();
+    expect(result.status).toBe("completed");
+    const chosen = here.seen("permission").map((one) => field(field(one, "permission"), "optionId"));
+    expect(chosen).toEqual(["reject_once", "reject_once", "allow_once"]);
+    expect(here.seen("ask").map((one) => field(one, "error") !== undefined)).toEqual([true, true, true, true, true]);
+  });
+
+  test("dies: the stage fails with how it ended, and what it wrote on stderr", async () => {
+    const here = desk([[call("Read", { file_path: "a.txt" }), { exit: 7 }]]);
+    const { result } = await here.run();
+    expect(result).toMatchObject({ status: "failed", error: { code: "model" } });
+    expect(JSON.stringify(result)).toContain("ended with exit code 7: out of tokens");
+    const missing = desk([], "honest", { command: ["/no/such/agent"] });
+    expect(JSON.stringify((await missing.run()).result)).toContain("could not be started");
+    const old = desk([[ends]], "without-http");
+    expect(JSON.stringify((await old.run()).result)).toContain("MCP servers over HTTP");
+  });
+
+  test("floods: its words are cut", async () => {
+    const here = desk([[{ flood: 5_000 }, ends]]);
+    const { result, transcript } = await here.run();
+    expect(result.status).toBe("completed");
+    const text = transcript.find(({ kind }) => kind === "text");
+    expect(JSON.stringify(text).length).toBeLessThan(210_000);
+  });
+
+  test("ignores the end: its process is gone when the run is", async () => {
+    const here = desk([[ends, { hang: true }]], "stubborn");
+    const { result } = await here.run();
+    expect(result.status).toBe("completed");
+    const [, pid = ""] = /"pid":(\d+)/.exec(JSON.stringify(here.seen("pid"))) ?? [];
+    await expect.poll(() => isAlive(Number(pid)), { timeout: 20_000 }).toBe(false);
+  });
+
+  test("ignores a cancel: the run is cancelled all the same", async () => {
+    const here = desk([[call("Read", { file_path: "a.txt" }), { hang: true }]], "stubborn");
+    const session = createSession({
+      cwd: here.folder.root,
+      host: here.host,
+      sandbox: "off",
+      env: { PATH: process.env.PATH },
+      traffic: externalAgents(),
+    });
+    const handle = session.start(here.made, { task: "x" });
+    for await (const { type } of handle.events) if (type === "call.finished") break;
+    await handle.cancel("enough");
+    expect(await handle).toMatchObject({ status: "cancelled" });
+    await session.close();
+    const [, pid = ""] = /"pid":(\d+)/.exec(JSON.stringify(here.seen("pid"))) ?? [];
+    await expect.poll(() => isAlive(Number(pid)), { timeout: 20_000 }).toBe(false);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -35,8 +35,8 @@ export interface ResolvedModel {
   readonly agent?: OutsideAgent;
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
-  /** An attempt of a state that called the model is over: what the model holds for it can go. */
-  ended?(position: Pick<TurnPosition, "stage" | "runId">): void;
+  /** An attempt of a state is over, which waits until the model has released what it holds for it. Never rejects. */
+  ended?(position: Pick<TurnPosition, "stage" | "runId">): Promise<void>;
 }
 
 /** The same model with other calls. */

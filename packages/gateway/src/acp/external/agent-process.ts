@@ -72,13 +72,17 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   const broken = Promise.withResolvers<never>();
   broken.promise.catch(() => undefined); // reported by the prompt
   const exited = watchExit(child, basename(program), broken.reject);
+  // This process may end without closing it.
+  const endNow = (): void => endGroup(child, "SIGKILL");
+  process.once("exit", endNow);
   const close = async (): Promise<void> => {
+    process.off("exit", endNow);
     endGroup(child, "SIGTERM");
-    const stop = clock.after(GRACE_MS, () => endGroup(child, "SIGKILL"));
+    const stop = clock.after(GRACE_MS, endNow);
     await exited;
     stop();
     // A process of its group may have outlived it.
-    endGroup(child, "SIGKILL");
+    endNow();
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   };
 
@@ -100,6 +104,9 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
     const stop = clock.after(START_MS, () => late.reject(new Error("the agent did not open a session in time")));
     try {
       return await Promise.race([work, broken.promise, late.promise]);
+    } catch (thrown) {
+      if (connection.signal.aborted) return await broken.promise;
+      throw thrown;
     } finally {
       stop();
     }
@@ -115,8 +122,14 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
           sessionId,
           prompt: [{ type: "text", text }],
         });
-        const { stopReason } = await Promise.race([prompted, broken.promise]);
-        return stopReason;
+        try {
+          const { stopReason } = await Promise.race([prompted, broken.promise]);
+          return stopReason;
+        } catch (thrown) {
+          // How the process ended says more than that its connection closed.
+          if (connection.signal.aborted) return await broken.promise;
+          throw thrown;
+        }
       },
       close: async () => {
         connection.close();

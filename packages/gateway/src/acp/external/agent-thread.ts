@@ -162,37 +162,35 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
     return process;
   };
 
-  const prompt = async (text: string): Promise<void> => {
-    starting ??= start();
-    const started = await starting;
+  const prompt = (text: string): void => {
     isPrompting = true;
-    started.prompt(text).then((reason) => {
-      isPrompting = false;
-      ended = FINISHES.get(reason) ?? "stop";
-      changed();
-    }, fail);
+    starting ??= start();
+    starting
+      .then((started) => started.prompt(text))
+      .then((reason) => {
+        isPrompting = false;
+        ended = FINISHES.get(reason) ?? "stop";
+        changed();
+      })
+      .catch(fail);
   };
 
   /** Gives the agent the results and the messages that are new. */
-  const give = async (messages: LanguageModelV4Prompt): Promise<void> => {
+  const give = (messages: LanguageModelV4Prompt): void => {
     const news = messages.slice(read);
     const isFirst = read === 0;
     read = messages.length;
     if (isFirst) {
-      await prompt(firstPrompt(messages, transcriptText(messages)));
+      prompt(firstPrompt(messages, transcriptText(messages)));
       return;
     }
     notices.push(...news.flatMap(userText));
-    const results = news.flatMap(resultsIn);
-    for (const { id, reply } of results) {
+    for (const { id, reply } of news.flatMap(resultsIn)) {
       const known = given.get(id);
-      if (known === undefined) continue;
-      const told = notices.splice(0);
-      settle(known, { ...reply, text: [reply.text, ...told].join("\n\n") });
+      if (known !== undefined) settle(known, { ...reply, text: [reply.text, ...notices.splice(0)].join("\n\n") });
     }
-    if (isPrompting || failure !== undefined) return;
-    const text = notices.splice(0).join("\n\n");
-    await prompt(text === "" ? CONTINUE : text);
+    // Otherwise it goes with its next prompt.
+    if (!isPrompting && failure === undefined) prompt(notices.splice(0).join("\n\n") || CONTINUE);
   };
 
   const take = (): AgentReply | undefined => {
@@ -215,7 +213,7 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
     async next(messages, tools, signal) {
       // The list is stable: the last turn offers fewer tools, and refuses the others when they are called.
       if (offered.length === 0) offered = tools.map(gatewayTool);
-      await give(messages);
+      give(messages);
       for (;;) {
         signal?.throwIfAborted();
         const reply = take();

@@ -85,8 +85,12 @@ function agentAsModel(
         }
       });
     },
-    ended: (position) => {
-      end(keyOf(position)).catch((thrown: unknown) => onFault(`the agent ${name} did not end: ${messageOf(thrown)}`));
+    ended: async (position) => {
+      try {
+        await end(keyOf(position));
+      } catch (thrown) {
+        onFault(`the agent ${name} did not end: ${messageOf(thrown)}`);
+      }
     },
   };
 }
