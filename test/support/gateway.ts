@@ -1,5 +1,5 @@
-import type { RunHost, Pipeline, Clock, Json, Tool, ToolCall, ToolResult } from "@sluice/core";
-import { createHost, createMemoryJournals, type MemoryJournals } from "@sluice/core/host";
+import type { Clock, Json, Pipeline, RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { type CallReply, type GatewayRun, type GatewayRunOptions, openGatewayRun } from "@sluice/gateway";
 import { createSession, type SessionOptions } from "@sluice/stages";
 import { onTestFinished } from "vitest";

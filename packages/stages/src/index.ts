@@ -88,7 +88,10 @@ export type {
   Telemetry,
   TelemetryFault,
 } from "./telemetry/telemetry.ts";
+export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/command-judge.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
+export { predictChange } from "./tools/files/change.ts";
+export { fileSubjects } from "./tools/files/paths.ts";
 export {
   type McpHttpServer,
   type McpServerConfig,

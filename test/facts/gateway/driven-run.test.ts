@@ -11,7 +11,14 @@ describe("an agent of another program drives a run", () => {
     const run = gatewayRun({ pipeline: await pipelineOf(PLAN_FIRST), root: folder.root, host });
 
     expect((await run.tools()).map(({ name }) => name)).toEqual([
-      "Bash", "Edit", "Glob", "Grep", "Read", "Write", "get_state", "transition",
+      "Bash",
+      "Edit",
+      "Glob",
+      "Grep",
+      "Read",
+      "Write",
+      "get_state",
+      "transition",
     ]);
     expect(run.runId).toBeUndefined();
     const state = await ask(run, "get_state");

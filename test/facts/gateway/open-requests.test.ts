@@ -3,8 +3,8 @@ import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { ask, gatewayRun, leave, PLAN_FIRST, pipelineOf } from "../../support/gateway.ts";
 import { handClock } from "../../support/hand-clock.ts";
-import { tempFolder } from "../../support/tools.ts";
 import { until } from "../../support/mcp.ts";
+import { tempFolder } from "../../support/tools.ts";
 
 const EDIT = { file_path: "a.txt", content: "two\n" };
 

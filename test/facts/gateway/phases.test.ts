@@ -1,5 +1,16 @@
+import {
+  defineTool,
+  done,
+  fanOut,
+  type Json,
+  pipeline,
+  stage,
+  type Tool,
+  type ToolCall,
+  type ToolResult,
+  to,
+} from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
-import { done, fanOut, pipeline, stage, to } from "@sluice/core";
 import { router, script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -11,8 +22,20 @@ const note = z.object({ note: z.string() });
 
 describe("a phase with a completion tool of its own", () => {
   const states = {
-    plan: stage({ prompt: "Plan it.", allowedTools: ["Read"], completionTool: "submit_plan", completionSchema: note, turnCap: 9 }),
-    build: stage({ prompt: "Build it.", allowedTools: ["Write"], completionTool: "submit_build", completionSchema: note, turnCap: 9 }),
+    plan: stage({
+      prompt: "Plan it.",
+      allowedTools: ["Read"],
+      completionTool: "submit_plan",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+    build: stage({
+      prompt: "Build it.",
+      allowedTools: ["Write"],
+      completionTool: "submit_build",
+      completionSchema: note,
+      turnCap: 9,
+    }),
   };
   const two = pipeline({
     id: "two",
@@ -106,8 +129,20 @@ test("an interrupt takes the agent to its handler, and back where it was", async
 
 test("the agent works on the states of a fan-out one after the other", async () => {
   const states = {
-    a: stage({ prompt: "Review the style.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
-    b: stage({ prompt: "Review the tests.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
+    a: stage({
+      prompt: "Review the style.",
+      allowedTools: [],
+      completionTool: "report",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+    b: stage({
+      prompt: "Review the tests.",
+      allowedTools: [],
+      completionTool: "report",
+      completionSchema: note,
+      turnCap: 9,
+    }),
     join: stage({ prompt: "Join.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
     start: stage({ prompt: "Start.", allowedTools: [], completionTool: "report", completionSchema: note, turnCap: 9 }),
   };
@@ -187,4 +222,46 @@ test("calls that arrive together run together if they only read, and what follow
   for await (const event of host.events(run.runId ?? "", { children: true }))
     if (event.type === "call.finished") executions.push(`${event.executionId} ${String(event.data.tool)}`);
   expect(executions).toEqual(["plan#1 Read", "plan#1 Read", "build#1 Write"]);
+});
+
+describe("native calls, which the agent's own program runs", () => {
+  const document = {
+    id: "native",
+    initial: "build",
+    meta: {},
+    states: { build: { allowed_tools: ["Write"], on: { BUILT: "done" } }, done: { type: "final" } },
+  };
+  const native = (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>): readonly Tool[] => [
+    defineTool({
+      name: "Write",
+      description: "Writes.",
+      input: z.object({ file_path: z.string(), content: z.string() }),
+      effect: "write",
+      subjects: ({ file_path }, { root }) => [{ kind: "path", real: `${root}/${file_path}`, access: "write" }],
+      execute: (input, call) => handOver(call, input),
+    }),
+  ];
+  const WRITE = { tool: "Write", input: { file_path: "a.txt", content: "a" }, native: true } as const;
+
+  test("are allowed or denied, and recorded as the program reports them", async () => {
+    const host = createHost(createMemoryJournals().connect());
+    const run = gatewayRun({ pipeline: await pipelineOf(document), root: tempFolder().root, host, native });
+    const allowed = run.call(WRITE);
+    expect(await allowed.verdict).toEqual({ kind: "allow", input: WRITE.input });
+    allowed.report({ ok: true, output: "written" });
+    expect(await allowed.answer).toMatchObject({ ok: true, output: "written" });
+    const denied = run.call({ ...WRITE, tool: "Edit" });
+    expect(await denied.verdict).toMatchObject({ kind: "deny" });
+    expect((await run.tools()).map(({ name }) => name)).toEqual(["get_state", "transition"]);
+  });
+
+  test.each([
+    ["refused", {}, "deny"],
+    ["free, if the workflow says so", { on_final: "release" }, "allow"],
+  ] as const)("after the end of the run they are %s", async (_how, meta, verdict) => {
+    const run = gatewayRun({ pipeline: await pipelineOf({ ...document, meta }), root: tempFolder().root, native });
+    await leave(run, "BUILT");
+    await run.ended;
+    expect(await run.call(WRITE).verdict).toMatchObject({ kind: verdict });
+  });
 });

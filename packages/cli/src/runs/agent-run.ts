@@ -10,7 +10,7 @@ import { openSession } from "./open-session.ts";
 import { projectsHere } from "./projects-here.ts";
 import { prepareResume, readRun } from "./resume-plan.ts";
 import type { RunFlags } from "./run-flags.ts";
-import { planRun, refuseFlagsInsideRun, type RunPlan } from "./run-plan.ts";
+import { planRun, type RunPlan, refuseFlagsInsideRun } from "./run-plan.ts";
 
 /** The options of a run that an agent of another program works on. */
 export interface AgentRunFlags extends RunFlags {
@@ -39,7 +39,8 @@ export async function openAgentRun(
   native?: (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>) => readonly Tool[],
 ): Promise<OpenAgentRun> {
   refuseFlagsInsideRun("gateway", flags, context.env);
-  const { place, plan, host } = flags.resume === undefined ? await newRun(flags, context) : await earlierRun(flags, flags.resume, context);
+  const { place, plan, host } =
+    flags.resume === undefined ? await newRun(flags, context) : await earlierRun(flags, flags.resume, context);
   const wait = flags.wait ?? plan.wait ?? true;
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     context.terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
@@ -74,8 +75,11 @@ async function newRun(flags: AgentRunFlags, context: CommandContext): Promise<Pl
   const projects = projectsHere(flags, context);
   const project = await projects.open(workspaceOf(flags, context.here));
   const words = flags.task === undefined ? [] : [flags.task];
-  const plan = await planRun({ pipeline: flags.workflow, task: words, flags, isDriven: true }, project, context, (task) =>
-    readInput(task, flags.input ?? [], context.terminal.input),
+  const plan = await planRun(
+    { pipeline: flags.workflow, task: words, flags, isDriven: true },
+    project,
+    context,
+    (task) => readInput(task, flags.input ?? [], context.terminal.input),
   );
   if (plan.note !== undefined) context.terminal.err(`sluice: ${visible(plan.note)}\n`);
   const place = await projects.place();

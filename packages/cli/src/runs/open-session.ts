@@ -69,7 +69,10 @@ export function openSession(
 }
 
 /** The guard that a gateway needs comes before the config's own; its tools take the place of those with their names. */
-function withAgent(agent: AgentSessionOptions, settings: LoadedConfig["settings"] | undefined): Partial<SessionOptions> {
+function withAgent(
+  agent: AgentSessionOptions,
+  settings: LoadedConfig["settings"] | undefined,
+): Partial<SessionOptions> {
   const { onCall: guard, tools: native } = agent;
   const own = settings?.onCall;
   const onCall: GuardHook = async (call, ctx) => (await guard(call, ctx)) ?? (await own?.(call, ctx));

@@ -102,9 +102,7 @@ async function planResume(
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
   const driver = field(data, "agent");
   if (driver !== undefined && !isDriven && flags.model === undefined) throw drivenRun(runId, textAt(driver, "name"));
-  const model = isDriven
-    ? undefined
-    : await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
+  const model = isDriven ? undefined : await modelFor(pipeline.spec, { ...choiceOf(project.config, env), named, here });
   const sandbox = SANDBOXES.find((mode) => mode === textAt(data.sandbox, "mode"));
   return {
     name,

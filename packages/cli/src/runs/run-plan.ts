@@ -83,7 +83,18 @@ export async function planRun(
       ...(flags.answers === undefined ? {} : { answers: flags.answers }),
       ...(from === undefined ? {} : { from }),
     });
-  return { name, code, ...(note === undefined ? {} : { note }), model, mode, allow, config, resumed: false, spec: pipeline.spec, begin };
+  return {
+    name,
+    code,
+    ...(note === undefined ? {} : { note }),
+    model,
+    mode,
+    allow,
+    config,
+    resumed: false,
+    spec: pipeline.spec,
+    begin,
+  };
 }
 
 /** Splits words into a pipeline and a task. Names have no spaces, so a sentence is a task for the default pipeline. */

@@ -18,6 +18,7 @@ import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } f
 import {
   completionText,
   LAST_TURN,
+  lostAnswerText,
   NOT_REPEATED,
   NOT_REPORTED,
   NOT_RUN,
@@ -79,8 +80,9 @@ export class Exchange {
   /** What the agent has to read with its next answer. */
   readonly #notices: string[] = [];
   #phase: Phase | undefined;
-  #isPhaseTold = true;
+  #isPhaseRead = true;
   #end: CallReply | undefined;
+  #isReleased = false;
   #pumping = false;
 
   constructor(options: ExchangeOptions) {
@@ -94,14 +96,15 @@ export class Exchange {
 
   /** What the agent has not read yet, which counts as read from now on. */
   takeNews(): readonly string[] {
-    const phase = this.#isPhaseTold || this.#phase === undefined ? [] : [phaseText(this.#phase)];
-    this.#isPhaseTold = true;
+    const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [phaseText(this.#phase)];
+    this.#isPhaseRead = true;
     return [...this.#notices.splice(0), ...phase];
   }
 
   call(call: AgentCall): PendingCall {
     const caller = newCaller();
     if (this.#end !== undefined) {
+      if (this.#isReleased && call.native === true) caller.allow(call.input);
       caller.settle(this.#end);
       return caller.pending;
     }
@@ -126,7 +129,7 @@ export class Exchange {
       this.#enter(thread, turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
-    this.#tellResults();
+    this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
   }
@@ -175,9 +178,10 @@ export class Exchange {
       }),
   };
 
-  /** The run has ended or is suspended: `reply` answers every further call. */
-  async end(reply: CallReply): Promise<void> {
+  /** The run has ended or is suspended: `reply` answers every further call. Native calls may be released then. */
+  async end(reply: CallReply, isReleased = false): Promise<void> {
     this.#end = reply;
+    this.#isReleased = isReleased;
     for (const work of [...this.#given.values()]) {
       const recorded = await this.#recorded(work);
       if (recorded === undefined) this.#settle(work, reply);
@@ -240,7 +244,7 @@ export class Exchange {
     caller.allow(handed);
   }
 
-  /** A caller has waited for long: it is told what it waits for, and may make the same call again. */
+  /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
   async #impatient(work: Work, caller: Caller, again: () => void): Promise<void> {
     if (work.caller !== caller) return;
     const waiting = [...this.#requests.values()].find(({ runId }) => work.runId === undefined || runId === work.runId);
@@ -264,40 +268,44 @@ export class Exchange {
 
   #threadOf({ prompt: [system], runId, prompt }: AgentTurn): Thread {
     const known = system === undefined ? undefined : this.#threads.get(system);
-    // A resumed run rebuilds the transcript before it asks for the next turn.
+    if (known !== undefined) return known;
+    // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
-    const thread = known ?? { runId, read: 0, turns, isNew: true, worksWithTools: false };
+    const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
+    const thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
 
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
   #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
-    const news = prompt.slice(Math.max(thread.read, 2));
-    thread.read = prompt.length;
-    const texts = news.filter(({ role }) => role === "user").map(textOf);
-    for (const message of news) {
+    const texts: string[] = [];
+    for (const message of prompt.slice(thread.read)) {
+      if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
       for (const part of message.content) {
-        const work = part.type === "tool-result" ? this.#given.get(part.toolCallId) : undefined;
-        if (work === undefined || part.type !== "tool-result") continue;
+        if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
-        this.#results.push({ work, reply: replyOf(output.type !== "error-json", value) });
+        const reply = replyOf(output.type !== "error-json", value);
+        const work = this.#given.get(part.toolCallId);
+        if (work !== undefined) this.#results.push({ work, reply });
+        else if (thread.isNew) texts.push(lostAnswerText(part.toolName, reply));
       }
     }
+    thread.read = prompt.length;
     return texts;
   }
 
   /** Results that are given to their callers with the notices of this turn. */
   readonly #results: { readonly work: Work; readonly reply: CallReply }[] = [];
 
-  #tellResults(): void {
+  #passResults(): void {
     const results = this.#results.splice(0);
-    const told = results.findLast(({ work }) => work.caller !== undefined);
-    const texts = told === undefined ? [] : this.takeNews();
+    const last = results.findLast(({ work }) => work.caller !== undefined);
+    const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      const text = one === told ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
+      const text = one === last ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
       this.#settle(one.work, { ...one.reply, text });
     }
   }
@@ -322,7 +330,7 @@ export class Exchange {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseTold = false;
+    this.#isPhaseRead = false;
     this.#phase = {
       runId: thread.runId,
       state,
@@ -443,7 +451,7 @@ interface Work {
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
   readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
-  /** Who waits for the answer; nobody while a person is asked and the agent was told so. */
+  /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
   thread?: Thread;
@@ -452,7 +460,7 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
-  /** The answer, if nobody has taken it. */
+  /** The answer, if no caller has taken it. */
   reply?: CallReply;
 }
 

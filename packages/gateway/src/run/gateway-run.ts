@@ -44,7 +44,7 @@ export interface GatewayRunOptions {
 export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const { pipeline, agent, begin, wait, native, clock = systemClock } = options;
   const listeners = new Set<(now: PhaseNow) => void>();
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listener of listeners) listener(now());
   };
   let workTools: ReadonlySet<string> = new Set();
@@ -52,7 +52,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
   const ended = Promise.withResolvers<RunResult<unknown>>();
-  // Whoever waits for the end gets the error; without that, the calls have reported it.
+  // Those who wait for the end get the error; without them, the calls have reported it.
   ended.promise.catch(() => undefined);
 
   const exchange = new Exchange({
@@ -60,7 +60,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     workTools: () => workTools,
     recorded: (place) => recordedResult(session, place),
     isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
-    onPhase: tell,
+    onPhase: notify,
   });
   const model = agentModel(agent, (turn) => exchange.next(turn));
   const session = options.session({
@@ -94,7 +94,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     begun.then(
       async (end) => {
         result = end;
-        await exchange.end(endReply(end));
+        const isReleased = end.status === "completed" && pipeline.spec.meta?.onFinal === "release";
+        await exchange.end(endReply(end), isReleased);
         ended.resolve(end);
       },
       async (thrown: unknown) => {
@@ -129,7 +130,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   /** The state, once the run has one. */
   const stateReply = async (): Promise<CallReply> => {
     await started();
-    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase);
+    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase, clock);
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
     const unread = news.filter((one) => !text.includes(one));
@@ -217,12 +218,18 @@ function answered(answer: Promise<CallReply>): PendingCall {
   };
 }
 
-function nextPhase(onPhase: GatewayRun["onPhase"]): Promise<void> {
+/** How long a state may take, such as a script, before the agent reads that the run works without it. */
+const FIRST_PHASE_MS = 5_000;
+
+function nextPhase(onPhase: GatewayRun["onPhase"], clock: Clock): Promise<void> {
   return new Promise((resolve) => {
-    const stop = onPhase(() => {
+    const settle = (): void => {
       stop();
+      disarm();
       resolve();
-    });
+    };
+    const stop = onPhase(settle);
+    const disarm = clock.after(FIRST_PHASE_MS, settle);
   });
 }
 

@@ -1,20 +1,11 @@
-import { isDeepStrictEqual } from "node:util";
-import {
-  type Clock,
-  isSluiceError,
-  type Subject,
-  systemClock,
-  type TextMask,
-  type ToolCall,
-  type ToolResult,
-  type ToolSpec,
-} from "@sluice/core";
+import { type Clock, systemClock, type TextMask, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { LiveText } from "../../secrets/live-text.ts";
 import { withFolder } from "../files/open.ts";
 import { isProgram } from "../files/paths.ts";
 import { asResult, failure, fault, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
 import type { Sandbox, SandboxedExit, SandboxPlan } from "../sandbox.ts";
+import { type CommandJudge, commandJudge } from "./command-judge.ts";
 import { lineEnvironment } from "./language/environment.ts";
 import {
   CALL_VARIABLE,
@@ -58,14 +49,8 @@ export interface BashOptions {
   readonly variables?: readonly string[];
 }
 
-type Subjects = ToolSpec<BashInput>["subjects"];
-
 export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
-  let analyser: typeof import("./language/line-subjects.ts") | undefined;
-  const subjects: Subjects = (bash, workspace, scene) => {
-    if (analyser === undefined) throw new Error("the shell analyser is not loaded");
-    return analyser.lineSubjects(bash.command, workspace, scene, options);
-  };
+  const judge = commandJudge(options);
   return {
     name: "Bash",
     description: `Runs a command line with bash. Every call starts a fresh shell in the workspace's root, with empty standard input.
@@ -75,15 +60,11 @@ export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
 - To read, search and edit files, use Read, Grep, Glob, Edit and Write.`,
     input,
     effect: "write",
-    subjects,
-    // Loads what only calls need, and proves the sandbox, on which the gate's decision depends.
-    ready: async () => {
-      analyser = await import("./language/line-subjects.ts");
-      await proven(options.sandbox);
-    },
+    subjects: (bash, workspace, scene) => judge.subjects(bash.command, workspace, scene),
+    ready: judge.ready,
     // No `recover`: it is unknown how far an interrupted command got.
     execute: (bash, call) => {
-      const execute = (): Promise<ToolResult> => asResult(() => run(bash, call, options, subjects));
+      const execute = (): Promise<ToolResult> => asResult(() => run(bash, call, options, judge));
       // A sandbox that forbids writing needs no comparison.
       if (isWalledIn(call) && call.reach.writes.length === 0) return execute();
       return asResult(() => reportingChanges(call, options.clock ?? systemClock, execute));
@@ -91,20 +72,11 @@ export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
   };
 }
 
-/** Ignores a missing sandbox, which the judgement of the call then refuses. */
-async function proven(sandbox: Sandbox | undefined): Promise<void> {
-  try {
-    await sandbox?.prove();
-  } catch (thrown) {
-    if (!isSluiceError(thrown, "sandbox_missing")) throw thrown;
-  }
-}
-
 const NO_MASK: TextMask = { text: (text) => text, begun: () => 0 };
 
-async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjects: Subjects): Promise<ToolResult> {
+async function run(bash: BashInput, call: ToolCall, options: BashOptions, judge: CommandJudge): Promise<ToolResult> {
   const clock = options.clock ?? systemClock;
-  const line = lineToRun(bash, call, subjects);
+  const line = judge.lineToRun(bash.command, call);
   const isWalled = isWalledIn(call);
   // A sandbox that forbids writing needs no comparison.
   const isExpectedToRead = !call.mayWrite && !isWalled;
@@ -167,22 +139,6 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjec
 
 function isWalledIn({ judged }: ToolCall): boolean {
   return judged.some(({ kind }) => kind === "sandboxed");
-}
-
-/** The line for bash: as given if any line may run, else as rewritten from what was judged. */
-function lineToRun(bash: BashInput, call: ToolCall, subjects: Subjects): string {
-  const now = subjects(bash, call.workspace, call);
-  // Links or globbed files may have changed since, or the sandbox was lost.
-  if (!isDeepStrictEqual(now, call.judged)) {
-    throw fault(
-      "path_changed",
-      "The paths in this command no longer lead to where they led when the command was checked. Nothing was run. Make the call again.",
-    );
-  }
-  if (call.anyLine) return bash.command;
-  const line = now.find((subject): subject is Extract<Subject, { kind: "line" }> => subject.kind === "line");
-  if (line?.text === undefined) throw fault("command_unparsed", "This line could not be parsed, so it was not run.");
-  return line.text;
 }
 
 async function behindWall(

@@ -57,6 +57,24 @@ export async function measureChange(path: string, rewrite: Rewrite, scene: Measu
   return plan === undefined || plan.intent.before === plan.intent.after ? [] : [editOf(plan)];
 }
 
+/**
+ * What another program's change would do to a file. `rewrite` gets the text, or undefined if there is no file, and returns the new one,
+ * or undefined if the file is removed. Throws if the change cannot be predicted.
+ */
+export async function predictChange(
+  path: string,
+  rewrite: (before: string | undefined) => string | undefined,
+  scene: MeasureScene,
+): Promise<readonly FileEdit[]> {
+  const real = judgedPath(path, "write", scene);
+  const present = await readPresent(real);
+  const before = present === undefined ? undefined : textOf(present, displayPath(real, scene.workspace)).text;
+  const after = rewrite(before);
+  if (before === after) return [];
+  const { added, removed } = lineDelta(before ?? "", after ?? "");
+  return [{ real, removed, added: Math.max(added, removed === 0 ? 1 : 0) }];
+}
+
 function editOf({ intent, before, rewritten }: Plan): FileEdit {
   const { added, removed } = lineDelta(before, rewritten.after.text);
   // A change of line ends or of the byte order mark alone is still an edit.

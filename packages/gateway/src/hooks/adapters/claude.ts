@@ -1,0 +1,231 @@
+import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import type { AdapterOptions, HookAdapter, HookEvent, LifeEvent, MappedCall } from "../hook-adapter.ts";
+import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
+import {
+  cwdIn,
+  eventName,
+  type Fields,
+  idIn,
+  inputIn,
+  nativePath,
+  optionalId,
+  outputIn,
+  payloadObject,
+  RefusedCall,
+  textIn,
+} from "./fields.ts";
+import {
+  agent,
+  call,
+  doubleNames,
+  fetched,
+  glob,
+  harmless,
+  mapCall,
+  mcpCall,
+  type ReadTool,
+  replacement,
+  replacements,
+  search,
+  shell,
+  type ToolTable,
+} from "./mapping.ts";
+
+const TOOLS: ToolTable = new Map<string, ReadTool>([
+  [
+    "Bash",
+    (fields, cwd) => {
+      if (fields.flag("dangerouslyDisableSandbox"))
+        throw new RefusedCall("dangerouslyDisableSandbox is not accepted; run the command without it");
+      const background = fields.flag("run_in_background");
+      return shell(fields.text("command"), cwd, { background, ...fields.options("timeout", "description") });
+    },
+  ],
+  [
+    "Read",
+    (fields, cwd) =>
+      call("Read", {
+        file_path: nativePath(fields.text("file_path"), cwd),
+        ...fields.options("offset", "limit", "pages"),
+      }),
+  ],
+  [
+    "Write",
+    (fields, cwd) =>
+      call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") }),
+  ],
+  [
+    "Edit",
+    (fields, cwd) =>
+      replacement(nativePath(fields.text("file_path"), cwd), {
+        old: fields.text("old_string"),
+        now: fields.text("new_string"),
+        all: fields.flag("replace_all"),
+      }),
+  ],
+  ["MultiEdit", (fields, cwd) => replacements(nativePath(fields.text("file_path"), cwd), fields.list("edits"))],
+  [
+    "NotebookEdit",
+    (fields, cwd) => {
+      const file_path = nativePath(fields.text("notebook_path"), cwd);
+      const { options: cell = {} } = fields.options("cell_id", "new_source", "cell_type", "edit_mode");
+      return call("Edit", { file_path, cell });
+    },
+  ],
+  ["Glob", (fields, cwd) => glob(fields, cwd, "path")],
+  [
+    "Grep",
+    (fields, cwd) =>
+      search(fields, cwd, {
+        paths: ["path"],
+        filters: ["glob"],
+        options: [
+          "output_mode",
+          "-A",
+          "-B",
+          "-C",
+          "context",
+          "-n",
+          "-i",
+          "-o",
+          "type",
+          "head_limit",
+          "offset",
+          "multiline",
+        ],
+      }),
+  ],
+  [
+    "LS",
+    (fields, cwd) => {
+      fields.options("ignore");
+      return call("Glob", { pattern: "*", path: nativePath(fields.text("path"), cwd) });
+    },
+  ],
+  [
+    "WebFetch",
+    (fields) => {
+      fields.options("prompt");
+      return fetched([fields.text("url")]);
+    },
+  ],
+  [
+    "WebSearch",
+    (fields) =>
+      call("WebSearch", { query: fields.text("query"), ...fields.options("allowed_domains", "blocked_domains") }),
+  ],
+  ["Agent", agentCall],
+  ["Task", agentCall],
+  ["Skill", (fields) => call("Skill", fields.options("skill", "args"), true)],
+  ["SlashCommand", (fields) => call("Skill", fields.options("command"), true)],
+  ...harmless(
+    "AskUserQuestion",
+    "BashOutput",
+    "CronList",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "KillBash",
+    "KillShell",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoWrite",
+    "ToolSearch",
+  ),
+]);
+
+function agentCall(fields: Fields): MappedCall {
+  return agent(
+    fields,
+    "description",
+    "prompt",
+    "subagent_type",
+    "model",
+    "run_in_background",
+    "resume",
+    "name",
+    "max_turns",
+  );
+}
+
+/** Claude Code: hooks by command or HTTP; its HTTP hooks send the same payloads. */
+export function claudeAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
+  return {
+    host: "claude",
+    rewrites: "runs",
+    lineFor: (_event, approved) => approved,
+    refusedStops: 8,
+    read: (event, payload) =>
+      readClaudeStyle(event, payload, (tool, input, cwd) => mapClaude(tool, input, cwd, ownServer)),
+    answer: (event, decision) => claudeAnswer(event, decision),
+    refuse: (event, reason) => claudeRefusal(event, reason),
+  };
+}
+
+function mapClaude(tool: string, input: JsonObject, cwd: string, ownServer: string | undefined): MappedCall {
+  const mcp = doubleNames(tool);
+  return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+}
+
+const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+  ["SessionStart", "session_start"],
+  ["SessionEnd", "session_end"],
+  ["Stop", "stop"],
+  ["SubagentStart", "subagent_start"],
+  ["SubagentStop", "subagent_stop"],
+  ["Elicitation", "elicitation"],
+  ["ConfigChange", "config_change"],
+]);
+
+/** Reads the payloads that Claude Code, Codex and Qwen Code share. */
+export function readClaudeStyle(
+  event: string | undefined,
+  payload: Json,
+  map: (tool: string, input: JsonObject, cwd: string) => MappedCall,
+): HookEvent {
+  const body = payloadObject(payload);
+  const name = eventName(event, body, "hook_event_name");
+  const agentId = optionalId(body, "agent_id");
+  const base = {
+    session: idIn(body, "session_id"),
+    cwd: cwdIn(body),
+    ...(agentId === undefined ? {} : { agent: agentId }),
+  };
+  const callOf = () => {
+    const tool = idIn(body, "tool_name");
+    const input = inputIn(body, "tool_input");
+    const callId = optionalId(body, "tool_use_id");
+    return { native: { tool, input }, call: map(tool, input, base.cwd), ...(callId === undefined ? {} : { callId }) };
+  };
+  switch (name) {
+    case "PreToolUse":
+      return { ...base, kind: "pre", ...callOf() };
+    case "PermissionRequest":
+      return { ...base, kind: "permission", ...callOf() };
+    case "PostToolUse":
+      return {
+        ...base,
+        kind: "post",
+        ...callOf(),
+        result: { ok: isFine(body.tool_response), output: outputIn(body, "tool_response") },
+      };
+    case "PostToolUseFailure":
+      return { ...base, kind: "post", ...callOf(), result: { ok: false, output: outputIn(body, "error") } };
+    case "UserPromptSubmit":
+      return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
+    default:
+      return { ...base, kind: LIFE.get(name) ?? "other", name };
+  }
+}
+
+/** Whether a reported result says of itself that it failed. */
+export function isFine(result: Json | undefined): boolean {
+  return !(
+    isJsonObject(result ?? null) &&
+    isJsonObject(result) &&
+    (result.is_error === true || result.isError === true || result.success === false)
+  );
+}

@@ -1,0 +1,64 @@
+import type { JsonObject } from "@sluice/core";
+import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
+import { readClaudeStyle } from "./claude.ts";
+import { claudeAnswer, claudeRefusal, startingIn } from "./claude-answers.ts";
+import { nativePath } from "./fields.ts";
+import {
+  agent,
+  call,
+  doubleNames,
+  harmless,
+  mapCall,
+  mcpCall,
+  patch,
+  type ReadTool,
+  shell,
+  type ToolTable,
+} from "./mapping.ts";
+
+const TOOLS: ToolTable = new Map<string, ReadTool>([
+  ["Bash", (fields, cwd) => shell(fields.text("command"), cwd)],
+  ["apply_patch", (fields, cwd) => patch(fields.text("command"), cwd)],
+  [
+    "view_image",
+    (fields, cwd) => call("Read", { file_path: nativePath(fields.text("path"), cwd), ...fields.options("detail") }),
+  ],
+  [
+    "spawn_agent",
+    (fields) =>
+      agent(fields, "message", "agent_type", "items", "model", "reasoning_effort", "task_name", "fork_context"),
+  ],
+  ...harmless(
+    "close_agent",
+    "get_goal",
+    "list_agents",
+    "request_user_input",
+    "send_input",
+    "send_message",
+    "tool_search",
+    "update_goal",
+    "update_plan",
+    "wait",
+    "wait_agent",
+  ),
+]);
+
+/**
+ * Codex. Its payloads do not say in which folder a command runs, so an approved line begins by changing to the folder that it was
+ * judged for.
+ */
+export function codexAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
+  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
+    const mcp = doubleNames(tool);
+    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+  };
+  return {
+    host: "codex",
+    rewrites: "runs",
+    lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
+    refusedStops: 8,
+    read: (event, payload) => readClaudeStyle(event, payload, map),
+    answer: (event, decision) => claudeAnswer(event, decision),
+    refuse: (event, reason) => claudeRefusal(event, reason),
+  };
+}

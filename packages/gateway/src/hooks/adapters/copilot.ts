@@ -1,0 +1,208 @@
+import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
+import type {
+  AdapterOptions,
+  HookAdapter,
+  HookAnswer,
+  HookDecision,
+  HookEvent,
+  LifeEvent,
+  MappedCall,
+} from "../hook-adapter.ts";
+import { json, reasonOf, rewritten, startingIn, whyNot } from "./claude-answers.ts";
+import {
+  cwdIn,
+  eventName,
+  idIn,
+  inputIn,
+  nativePath,
+  optionalId,
+  outputIn,
+  payloadObject,
+  RefusedCall,
+  textIn,
+} from "./fields.ts";
+import {
+  agent,
+  call,
+  fetched,
+  glob,
+  harmless,
+  joinedNames,
+  mapCall,
+  mcpCall,
+  patch,
+  type ReadTool,
+  replacement,
+  search,
+  shell,
+  type ToolTable,
+} from "./mapping.ts";
+
+const SEARCH = {
+  paths: ["path"],
+  filters: ["glob"],
+  options: ["output_mode", "-A", "-B", "-C", "-n", "-i", "type", "head_limit", "multiline"],
+};
+
+const TOOLS: ToolTable = new Map<string, ReadTool>([
+  [
+    "bash",
+    (fields, cwd) => {
+      const mode = fields.optionalText("mode") ?? "sync";
+      if (mode !== "sync" && mode !== "async") throw new RefusedCall("mode is neither sync nor async");
+      const background = mode === "async" || fields.flag("detach");
+      return shell(fields.text("command"), cwd, {
+        background,
+        ...fields.options("description", "initial_wait", "timeout"),
+      });
+    },
+  ],
+  [
+    "view",
+    (fields, cwd) =>
+      call("Read", {
+        file_path: nativePath(fields.text("path"), cwd),
+        ...fields.options("view_range", "forceReadLargeFiles"),
+      }),
+  ],
+  [
+    "create",
+    (fields, cwd) =>
+      call("Write", { file_path: nativePath(fields.text("path"), cwd), content: fields.text("file_text") }),
+  ],
+  [
+    "edit",
+    (fields, cwd) =>
+      replacement(nativePath(fields.text("path"), cwd), {
+        old: fields.text("old_str"),
+        now: fields.text("new_str"),
+        all: false,
+      }),
+  ],
+  ["apply_patch", (fields, cwd) => patch(fields.oneOf("patch", "input"), cwd)],
+  ["glob", (fields, cwd) => glob(fields, cwd, "path")],
+  ["grep", (fields, cwd) => search(fields, cwd, SEARCH)],
+  ["rg", (fields, cwd) => search(fields, cwd, SEARCH)],
+  [
+    "web_fetch",
+    (fields) => {
+      fields.options("max_length", "start_index", "raw");
+      return fetched([fields.text("url")]);
+    },
+  ],
+  ["web_search", (fields) => call("WebSearch", { query: fields.text("query") })],
+  ["task", (fields) => agent(fields, "description", "prompt", "agent_type", "model", "mode", "name")],
+  ["skill", (fields) => call("Skill", fields.options("skill"), true)],
+  ...harmless(
+    "ask_user",
+    "exit_plan_mode",
+    "fetch_copilot_cli_documentation",
+    "list_agents",
+    "list_bash",
+    "read_agent",
+    "read_bash",
+    "report_intent",
+    "stop_bash",
+    "update_todo",
+  ),
+]);
+
+const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+  ["sessionStart", "session_start"],
+  ["sessionEnd", "session_end"],
+  ["agentStop", "stop"],
+  ["subagentStart", "subagent_start"],
+  ["subagentStop", "subagent_stop"],
+]);
+
+/**
+ * Copilot CLI. Its payloads do not name their event, so the hook's address does. Its shell keeps its folder from call to call, so an
+ * approved line begins by changing to the folder that it was judged for.
+ */
+export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
+  const servers = [...mcpServers, ...(ownServer === undefined ? [] : [ownServer])];
+  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
+    const mcp = TOOLS.has(tool) ? undefined : (joinedNames(tool, "-", servers) ?? joinedNames(tool, "/", servers));
+    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+  };
+  return {
+    host: "copilot",
+    rewrites: "runs",
+    lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
+    refusedStops: 8,
+    read: (event, payload) => readCopilot(event, payload, map),
+    answer,
+    refuse: (event, reason) => {
+      if (event === "permissionRequest") return json({ behavior: "deny", message: reasonOf(reason) });
+      if (event === "agentStop" || event === "subagentStop")
+        return json({ decision: "block", reason: reasonOf(reason) });
+      return json({ permissionDecision: "deny", permissionDecisionReason: reasonOf(reason) });
+    },
+  };
+}
+
+type MapCopilot = (tool: string, input: JsonObject, cwd: string) => MappedCall;
+
+function readCopilot(event: string | undefined, payload: Json, map: MapCopilot): HookEvent {
+  const body = payloadObject(payload);
+  const name = eventName(event, body, "hookName");
+  const agentId = optionalId(body, "agentId");
+  const base = {
+    session: idIn(body, "sessionId"),
+    cwd: cwdIn(body),
+    ...(agentId === undefined ? {} : { agent: agentId }),
+  };
+  const callOf = (input: JsonObject) => {
+    const tool = idIn(body, "toolName");
+    return { native: { tool, input }, call: map(tool, input, base.cwd) };
+  };
+  switch (name) {
+    case "preToolUse":
+      return { ...base, kind: "pre", ...callOf(argumentsIn(body)) };
+    case "permissionRequest":
+      return { ...base, kind: "permission", ...callOf(inputIn(body, "toolInput")) };
+    case "postToolUse":
+    case "postToolUseFailure": {
+      const result = body.toolResult ?? null;
+      const ok = name === "postToolUse" && !(isJsonObject(result) && result.resultType === "failure");
+      const output = body.toolResult === undefined ? outputIn(body, "error") : outputIn(body, "toolResult");
+      return { ...base, kind: "post", ...callOf(argumentsIn(body)), result: { ok, output } };
+    }
+    case "userPromptSubmitted":
+      return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
+    default:
+      return { ...base, kind: LIFE.get(name) ?? "other", name };
+  }
+}
+
+/** The arguments as an object, or as the text of one. */
+function argumentsIn(body: JsonObject): JsonObject {
+  if (typeof body.toolArgs !== "string") return inputIn(body, "toolArgs");
+  const parsed = parseJson(body.toolArgs);
+  return inputIn({ toolArgs: parsed.ok ? parsed.value : body.toolArgs }, "toolArgs");
+}
+
+function answer(event: HookEvent, decision: HookDecision): HookAnswer {
+  switch (event.kind) {
+    case "pre":
+      if (decision.kind !== "allow")
+        return json({ permissionDecision: "deny", permissionDecisionReason: reasonOf(whyNot(decision)) });
+      if (decision.command === undefined) return json({ permissionDecision: "allow" });
+      return json({
+        permissionDecision: "allow",
+        modifiedArgs: rewritten(event, decision.command),
+      });
+    case "permission":
+      return decision.kind === "allow"
+        ? json({ behavior: "allow" })
+        : json({ behavior: "deny", message: reasonOf(whyNot(decision)) });
+    case "prompt":
+    case "session_start":
+      return decision.kind === "context" ? json({ additionalContext: decision.text }) : json({});
+    case "stop":
+    case "subagent_stop":
+      return decision.kind === "block" ? json({ decision: "block", reason: reasonOf(decision.reason) }) : json({});
+    default:
+      return json({});
+  }
+}

@@ -1,0 +1,170 @@
+import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import type {
+  AdapterOptions,
+  HookAdapter,
+  HookAnswer,
+  HookDecision,
+  HookEvent,
+  LifeEvent,
+  MappedCall,
+} from "../hook-adapter.ts";
+import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
+import { cwdIn, eventName, idIn, inputIn, nativePath, optionalId, outputIn, payloadObject, textIn } from "./fields.ts";
+import {
+  agent,
+  call,
+  fetched,
+  glob,
+  harmless,
+  joinedNames,
+  mapCall,
+  mcpCall,
+  patch,
+  type ReadTool,
+  replacement,
+  replacements,
+  search,
+  shell,
+  type ToolTable,
+} from "./mapping.ts";
+
+const TOOLS: ToolTable = new Map<string, ReadTool>([
+  [
+    "bash",
+    (fields, cwd) =>
+      shell(fields.text("command"), cwd, {
+        folder: fields.optionalText("workdir"),
+        ...fields.options("description", "timeout"),
+      }),
+  ],
+  [
+    "read",
+    (fields, cwd) =>
+      call("Read", { file_path: nativePath(fields.text("filePath"), cwd), ...fields.options("offset", "limit") }),
+  ],
+  [
+    "write",
+    (fields, cwd) =>
+      call("Write", { file_path: nativePath(fields.text("filePath"), cwd), content: fields.text("content") }),
+  ],
+  [
+    "edit",
+    (fields, cwd) =>
+      replacement(nativePath(fields.text("filePath"), cwd), {
+        old: fields.text("oldString"),
+        now: fields.text("newString"),
+        all: fields.flag("replaceAll"),
+      }),
+  ],
+  ["multiedit", (fields, cwd) => replacements(nativePath(fields.text("filePath"), cwd), fields.list("edits"))],
+  ["patch", (fields, cwd) => patch(fields.text("patchText"), cwd)],
+  ["apply_patch", (fields, cwd) => patch(fields.text("patchText"), cwd)],
+  ["glob", (fields, cwd) => glob(fields, cwd, "path")],
+  ["grep", (fields, cwd) => search(fields, cwd, { paths: ["path"], filters: ["include"], options: [] })],
+  [
+    "list",
+    (fields, cwd) => {
+      fields.options("ignore");
+      const path = fields.optionalText("path");
+      return call("Glob", { pattern: "*", path: path === undefined ? cwd : nativePath(path, cwd) });
+    },
+  ],
+  [
+    "webfetch",
+    (fields) => {
+      fields.options("format", "timeout");
+      return fetched([fields.text("url")]);
+    },
+  ],
+  [
+    "websearch",
+    (fields) =>
+      call("WebSearch", {
+        query: fields.text("query"),
+        ...fields.options("numResults", "livecrawl", "type", "contextMaxCharacters"),
+      }),
+  ],
+  ["codesearch", (fields) => call("WebSearch", { query: fields.text("query"), ...fields.options("tokensNum") })],
+  ["task", (fields) => agent(fields, "description", "prompt", "subagent_type", "task_id", "command")],
+  ["skill", (fields) => call("Skill", fields.options("name"), true)],
+  ...harmless("invalid", "plan_enter", "plan_exit", "question", "todoread", "todowrite"),
+]);
+
+const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+  ["session.start", "session_start"],
+  ["session.idle", "stop"],
+]);
+
+/** opencode, through the plugin that is made by `opencodePlugin`. */
+export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
+  const servers = [...mcpServers, ...(ownServer === undefined ? [] : [ownServer])];
+  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
+    const mcp = TOOLS.has(tool) ? undefined : joinedNames(tool, "_", servers);
+    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+  };
+  return {
+    host: "opencode",
+    rewrites: "runs",
+    lineFor: (_event, approved) => approved,
+    // A turn of opencode ends without asking its plugins.
+    refusedStops: 0,
+    read: (event, payload) => readOpencode(event, payload, map),
+    answer,
+    refuse: (_event, reason) => json({ decision: "deny", reason: reasonOf(reason) }),
+  };
+}
+
+function readOpencode(
+  event: string | undefined,
+  payload: Json,
+  map: (tool: string, input: JsonObject, cwd: string) => MappedCall,
+): HookEvent {
+  const body = payloadObject(payload);
+  const name = eventName(event, body, "event");
+  const agentId = optionalId(body, "agent");
+  const base = {
+    session: idIn(body, "sessionID"),
+    cwd: cwdIn(body),
+    ...(agentId === undefined ? {} : { agent: agentId }),
+  };
+  const callOf = () => {
+    const tool = idIn(body, "tool");
+    const input = inputIn(body, "args");
+    const callId = optionalId(body, "callID");
+    return { native: { tool, input }, call: map(tool, input, base.cwd), ...(callId === undefined ? {} : { callId }) };
+  };
+  switch (name) {
+    case "tool.execute.before":
+      return { ...base, kind: "pre", ...callOf() };
+    case "tool.execute.after": {
+      const output = outputIn(body, "output");
+      return {
+        ...base,
+        kind: "post",
+        ...callOf(),
+        result: { ok: !(isJsonObject(output) && output.error !== undefined), output },
+      };
+    }
+    case "chat.message":
+      return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
+    default:
+      return { ...base, kind: LIFE.get(name) ?? "other", name };
+  }
+}
+
+function answer(event: HookEvent, decision: HookDecision): HookAnswer {
+  switch (event.kind) {
+    case "pre":
+    case "permission":
+      if (decision.kind !== "allow") return json({ decision: "deny", reason: reasonOf(whyNot(decision)) });
+      return json({
+        decision: "allow",
+        ...(decision.command === undefined ? {} : { args: rewritten(event, decision.command) }),
+      });
+    case "prompt":
+    case "session_start":
+      return json(decision.kind === "context" ? { decision: "allow", context: decision.text } : { decision: "allow" });
+    default:
+      return json({ decision: "allow" });
+  }
+}

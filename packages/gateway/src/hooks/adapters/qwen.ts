@@ -1,0 +1,112 @@
+import type { JsonObject } from "@sluice/core";
+import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
+import { readClaudeStyle } from "./claude.ts";
+import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
+import { type Fields, nativePath } from "./fields.ts";
+import {
+  agent,
+  call,
+  doubleNames,
+  fetched,
+  glob,
+  globFolder,
+  harmless,
+  mapCall,
+  mcpCall,
+  type ReadTool,
+  replacement,
+  search,
+  shell,
+  type ToolTable,
+} from "./mapping.ts";
+
+const TOOLS: ToolTable = new Map<string, ReadTool>([
+  [
+    "run_shell_command",
+    (fields, cwd) =>
+      shell(fields.text("command"), cwd, {
+        background: fields.flag("is_background"),
+        folder: fields.optionalText("directory"),
+        ...fields.options("description", "timeout"),
+      }),
+  ],
+  [
+    "read_file",
+    (fields, cwd) =>
+      call("Read", {
+        file_path: nativePath(fields.oneOf("file_path", "absolute_path"), cwd),
+        ...fields.options("offset", "limit", "pages"),
+      }),
+  ],
+  [
+    "read_many_files",
+    (fields, cwd) => {
+      const patterns = fields.texts("paths") ?? fields.texts("include") ?? [];
+      return call("Read", { folders: patterns.map((pattern) => globFolder(pattern, cwd)) });
+    },
+  ],
+  [
+    "write_file",
+    (fields, cwd) =>
+      call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") }),
+  ],
+  [
+    "edit",
+    (fields, cwd) =>
+      replacement(nativePath(fields.text("file_path"), cwd), {
+        old: fields.text("old_string"),
+        now: fields.text("new_string"),
+        all: fields.flag("replace_all"),
+      }),
+  ],
+  ["glob", (fields, cwd) => glob(fields, cwd, "path")],
+  ["grep_search", (fields, cwd) => search(fields, cwd, { paths: ["path"], filters: ["glob"], options: ["limit"] })],
+  [
+    "list_directory",
+    (fields, cwd) => {
+      fields.options("ignore", "file_filtering_options");
+      return call("Glob", { pattern: "*", path: nativePath(fields.text("path"), cwd) });
+    },
+  ],
+  [
+    "web_fetch",
+    (fields) => {
+      fields.options("prompt");
+      return fetched([fields.text("url")]);
+    },
+  ],
+  ["web_search", (fields) => call("WebSearch", { query: fields.text("query"), ...fields.options("provider") })],
+  ["agent", agentCall],
+  ["task", agentCall],
+  ["skill", (fields) => call("Skill", fields.options("skill", "args"), true)],
+  ...harmless(
+    "ask_user_question",
+    "exit_plan_mode",
+    "get_goal",
+    "list_agents",
+    "todo_write",
+    "tool_search",
+    "update_goal",
+  ),
+]);
+
+function agentCall(fields: Fields): MappedCall {
+  return agent(fields, "description", "prompt", "subagent_type", "run_in_background", "model");
+}
+
+/** Qwen Code. It ignores rewritten inputs, so only lines that need no rewriting run. */
+export function qwenAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
+  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
+    const mcp = doubleNames(tool);
+    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+  };
+  return {
+    host: "qwen",
+    rewrites: "ignores",
+    lineFor: (_event, approved) => approved,
+    refusedStops: 8,
+    read: (event, payload) => readClaudeStyle(event, payload, map),
+    answer: (event, decision) => claudeAnswer(event, decision),
+    refuse: (event, reason) => claudeRefusal(event, reason),
+  };
+}

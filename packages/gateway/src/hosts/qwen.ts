@@ -1,0 +1,181 @@
+import { join } from "node:path";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+
+const EVENTS = [
+  "PreToolUse",
+  "PermissionRequest",
+  "PostToolUse",
+  "PostToolUseFailure",
+  "UserPromptSubmit",
+  "SessionStart",
+  "SessionEnd",
+  "Stop",
+];
+/** Milliseconds. */
+const HOOK_TIMEOUT = 600_000;
+/** Milliseconds. A call may wait for a person. */
+const CALL_TIMEOUT = 3_600_000;
+/** Tools that are not core tools and remain without this. */
+const FURTHER_TOOLS = [
+  "agent",
+  "skill",
+  "get_goal",
+  "update_goal",
+  "list_agents",
+  "cron_create",
+  "cron_delete",
+  "cron_list",
+];
+
+export const qwen: Host = {
+  name: "qwen",
+  title: "Qwen Code",
+  command: "qwen",
+  package: "@qwen-code/qwen-code",
+  measured: ["0.24.4", "0.24.4"],
+  arguments: {
+    flags: [
+      "--debug",
+      "-d",
+      "--screen-reader",
+      "--continue",
+      "-c",
+      "--yolo",
+      "-y",
+      "--fork-session",
+      "--include-partial-messages",
+    ],
+    values: [
+      "--model",
+      "-m",
+      "--fallback-model",
+      "--prompt",
+      "-p",
+      "--prompt-interactive",
+      "-i",
+      "--output-format",
+      "-o",
+      "--input-format",
+      "--output-style",
+      "--resume",
+      "-r",
+      "--session-id",
+      "--approval-mode",
+      "--auth-type",
+      "--openai-base-url",
+      "--append-system-prompt",
+      "--system-prompt",
+      "--json-schema",
+      "--max-session-turns",
+      "--max-wall-time",
+      "--max-tool-calls",
+      "--chat-recording",
+    ],
+    refused: {
+      "--core-tools": "it brings native tools back",
+      "--exclude-tools": "it replaces the list of the gateway",
+      "--allowed-tools": "it lets calls run without the gate",
+      "--mcp-config": "it adds MCP servers that the gate does not see",
+      "--allowed-mcp-server-names": "it adds MCP servers that the gate does not see",
+      "--extensions": "an extension brings tools and MCP servers of its own",
+      "-e": "an extension brings tools and MCP servers of its own",
+      "--bare": "it switches hooks off",
+      "--safe-mode": "it switches hooks and MCP servers off",
+      "--include-directories": "it adds folders that the workflow does not know",
+      "--add-dir": "it adds folders that the workflow does not know",
+      "--sandbox": "the gateway is not reachable from the container",
+      "-s": "the gateway is not reachable from the container",
+      "--worktree": "the agent would work in another folder",
+      "--openai-api-key": "a key in the arguments can be read by every process; put it into the environment",
+      "--acp": "use sluice acp",
+      "--experimental-lsp": "it starts programs that the project names",
+      "--input-file": "the session could be driven from elsewhere",
+    },
+    prompts: ["--prompt", "-p", "--prompt-interactive", "-i"],
+    commands: [],
+    words: true,
+  },
+  plan: (request) => (request.mode === "hard" ? gatewayTools(request) : hooked(request)),
+  prompt: (task) => [`--prompt-interactive=${task}`],
+};
+
+const IGNORED = [
+  "extensions",
+  "MCP servers of the user and the project",
+  "settings of the user and the project that contradict the ones of the gateway",
+];
+
+function gatewayTools(request: LaunchRequest): HostPlan {
+  return {
+    form: "gateway tools only",
+    args: [...isolated()],
+    env: environment(request),
+    files: [
+      systemSettings(request, {
+        tools: { core: ["none"], exclude: [...FURTHER_TOOLS] },
+        disableAllHooks: true,
+        permissions: { allow: [`mcp__${SERVER_NAME}`] },
+      }),
+    ],
+    ignores: [...IGNORED, "hooks, subagents and skills"],
+    notes: ["What you type after ! or name with @ is run or read by Qwen Code itself, as your own act."],
+  };
+}
+
+function hooked(request: LaunchRequest): HostPlan {
+  const hook = (event: string) => ({
+    name: SERVER_NAME,
+    type: "command",
+    command: request.hookCommand?.(event) ?? "exit 2",
+    timeout: HOOK_TIMEOUT,
+  });
+  return {
+    form: "hooks",
+    args: [...isolated()],
+    env: environment(request),
+    files: [
+      systemSettings(request, {
+        disableAllHooks: false,
+        hooks: Object.fromEntries(EVENTS.map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
+      }),
+    ],
+    ignores: IGNORED,
+    notes: [
+      "What you name with @ reaches no hook.",
+      "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
+    ],
+  };
+}
+
+function isolated(): readonly string[] {
+  return [`--allowed-mcp-server-names=${SERVER_NAME}`, "--extensions=none"];
+}
+
+function settingsFile({ folder }: LaunchRequest): string {
+  return join(folder, "qwen-settings.json");
+}
+
+function environment(request: LaunchRequest): HostPlan["env"] {
+  return {
+    [TOKEN_VARIABLE]: request.token,
+    QWEN_CODE_SYSTEM_SETTINGS_PATH: settingsFile(request),
+    QWEN_CODE_SAFE_MODE: undefined,
+    QWEN_CODE_SIMPLE: undefined,
+  };
+}
+
+/** System settings win over those of the project and of the user. */
+function systemSettings(request: LaunchRequest, settings: Parameters<typeof jsonFile>[1]) {
+  return jsonFile(settingsFile(request), {
+    mcp: { allowed: [SERVER_NAME] },
+    mcpServers: {
+      [SERVER_NAME]: {
+        httpUrl: `${request.url}/mcp`,
+        headers: { Authorization: `Bearer $${TOKEN_VARIABLE}` },
+        timeout: CALL_TIMEOUT,
+        trust: true,
+      },
+    },
+    ...settings,
+  });
+}

@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { dirname, join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
+import type { LaunchPlan } from "./host.ts";
+
+export interface StartedHost {
+  /** The exit code; 128 plus the signal's number if a signal ended the host. */
+  readonly ended: Promise<number>;
+  /** Ends the host: asks it first, and kills it after the grace period. */
+  stop(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly env: NodeJS.ProcessEnv;
+  /** Default: the terminal of this process. */
+  readonly stdio?: "inherit" | "ignore";
+}
+
+/** Milliseconds between asking a host to end and killing it. */
+const GRACE = 5_000;
+
+/** A private folder for the files of one run. Codex refuses one below the system's temporary folder, so it is made in `state`. */
+export function privateFolder(state: string): { readonly path: string; remove(): void } {
+  const parent = join(state, "hosts");
+  mkdirSync(parent, { recursive: true, mode: 0o700 });
+  const path = mkdtempSync(join(parent, "run-"));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Writes the files of a plan. Only the user can read them. */
+export function writePlan({ files, links }: Pick<LaunchPlan, "files" | "links">): void {
+  for (const { path, text } of files) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(path, text, { mode: 0o600, flag: "wx" });
+  }
+  for (const { path, target } of links) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    // A link to nothing is harmless: the host then finds no login, as without the gateway.
+    symlinkSync(target, path);
+  }
+}
+
+/** The environment of a host: the given one with the plan's variables. */
+export function hostEnvironment(plan: Pick<LaunchPlan, "env">, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries({ ...env, ...plan.env }).filter(([, value]) => value !== undefined));
+}
+
+/** Starts a host as planned. Rejects with Host `host_missing` if there is no such program. */
+export async function startHost(plan: LaunchPlan, { env, stdio = "inherit" }: StartOptions): Promise<StartedHost> {
+  writePlan(plan);
+  const child = spawn(plan.command, [...plan.args], { cwd: plan.cwd, env: hostEnvironment(plan, env), stdio });
+  const ended = new Promise<number>((resolve) => {
+    child.once("close", (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", (cause) => {
+      const text = `${plan.command} cannot be started: ${messageOf(cause)}`;
+      reject(new SluiceError("Host", "host_missing", text, { cause }));
+    });
+  });
+  return {
+    ended,
+    async stop() {
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), GRACE);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
