@@ -110,7 +110,7 @@ describe("a stage of an agent over ACP", () => {
       ["Edit", "approved"],
       ["Write", "refused"],
     ]);
-    expect(events[0]?.data.agent).toMatchObject({ class: "advisory" });
+    expect(events[0]?.data.agents).toMatchObject([{ class: "advisory" }]);
   });
 
   test("whose prompt ends before its tool was called is asked to continue, within its turns", async () => {
@@ -169,7 +169,7 @@ describe("a stage of an agent over ACP", () => {
     expect(here.seen("meta")[0]).toMatchObject({
       meta: { claudeCode: { options: { tools: [], settingSources: [], strictMcpConfig: true } } },
     });
-    expect(events[0]?.data.agent).toEqual({ name: "claude", class: "hard" });
+    expect(events[0]?.data.agents).toEqual([{ name: "claude", class: "hard" }]);
     const gemini = desk([[ends]], "honest", { host: "gemini" });
     await gemini.run();
     expect(gemini.seen("args")[0]).toMatchObject({ args: ["--admin-policy", expect.stringContaining("policy.toml")] });

@@ -21,6 +21,8 @@ export interface OutsideAgent {
   readonly version?: string;
   /** What is known about its own tools, recorded with the run: `hard` if it has none, or none that a refusal does not stop. */
   readonly class: "hard" | "guarded" | "advisory";
+  /** The run starts it for a state. Without this, the agent's own program drives the run from outside. */
+  readonly started?: true;
 }
 
 /** A model that is ready to be called. */

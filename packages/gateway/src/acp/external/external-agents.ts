@@ -7,7 +7,7 @@ import { type AgentReply, type AgentThread, createAgentThread } from "./agent-th
 import { agentOfId, type ExternalAgent } from "./external-agent.ts";
 
 export interface ExternalAgentsOptions {
-  /** What replaces the other models of the session. */
+  /** Records or plays back the traffic of the session; that of its agents too. */
   readonly traffic?: ModelTraffic;
   /** The version that agents are shown; default: `0`. */
   readonly version?: string;
@@ -24,8 +24,13 @@ export function externalAgents(options: ExternalAgentsOptions = {}): ModelTraffi
   return {
     model: async (wanted, scope) => {
       const agent = wanted.named === undefined ? undefined : agentOfId(wanted.named);
-      if (agent !== undefined) return agentAsModel(agent, scope, options);
-      return traffic === undefined ? await wanted.load() : await traffic.model(wanted, scope);
+      if (agent === undefined) return traffic === undefined ? await wanted.load() : await traffic.model(wanted, scope);
+      if (traffic === undefined) return agentAsModel(agent, scope, options);
+      let live: ResolvedModel | undefined;
+      const load = async (): Promise<ResolvedModel> => (live ??= agentAsModel(agent, scope, options));
+      const made = await traffic.model({ ...wanted, load }, scope);
+      // A recording replaces the calls; the agent behind them has to end all the same.
+      return live === undefined ? made : { ...live, ...made };
     },
     files: traffic?.files ?? [],
   };
@@ -70,7 +75,7 @@ function agentAsModel(
   return {
     id: `agent:${name}`,
     secrets: passEnv.flatMap((variable) => env[variable] ?? []),
-    agent: { name, class: agent.host === undefined ? "advisory" : "hard" },
+    agent: { name, class: agent.host === undefined ? "advisory" : "hard", started: true },
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);
