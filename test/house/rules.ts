@@ -72,11 +72,21 @@ const cliDirection: Readonly<Record<string, readonly string[]>> = {
   commands: ["output", "project", "runs", "waking"],
 };
 
+/** The same for the gateway: a run knows no protocol, and a host is started with what the protocols need. */
+const gatewayDirection: Readonly<Record<string, readonly string[]>> = {
+  run: [],
+  mcp: ["run"],
+  hooks: ["run"],
+  hosts: ["hooks", "run"],
+  acp: ["hosts", "mcp", "run"],
+};
+
 const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: coreDirection,
   stages: stagesDirection,
   view: viewDirection,
   tui: tuiDirection,
+  gateway: gatewayDirection,
   cli: cliDirection,
 };
 
@@ -115,11 +125,18 @@ export function isPackageEntry(path: string): boolean {
 const confined: readonly { readonly module: RegExp; readonly only: readonly string[] }[] = [
   {
     module: /^(ai|@ai-sdk\/.*)$/,
-    only: ["packages/stages/src/models/", "packages/stages/src/tools/mcp/", "packages/stages/src/agent/"],
+    only: [
+      "packages/stages/src/models/",
+      "packages/stages/src/tools/mcp/",
+      "packages/stages/src/agent/",
+      "packages/gateway/src/run/",
+    ],
   },
   // A peer that most do without: nothing that they load may ask for it.
   { module: /^@opentelemetry\//, only: ["packages/stages/src/opentelemetry/"] },
   { module: /^node:sqlite$/, only: ["packages/sqlite/src/"] },
+  { module: /^@modelcontextprotocol\//, only: ["packages/gateway/src/mcp/"] },
+  { module: /^@agentclientprotocol\//, only: ["packages/gateway/src/acp/"] },
   // What the screen shows and what keys do is decided without them, and tested without a screen.
   { module: /^(ink|react)(\/.*)?$/, only: ["packages/tui/src/screen/"] },
 ];

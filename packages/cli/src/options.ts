@@ -111,7 +111,7 @@ const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h:
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
 /** True for a bare --wait, which `withBareOptions` rewrites to `--wait=`; else milliseconds. */
-function waitTime(text: string): true | number {
+export function waitTime(text: string): true | number {
   return text === "" ? true : duration(text);
 }
 
@@ -124,7 +124,11 @@ export function duration(text: string): number {
 }
 
 /** Options whose value may be left out, and the values that they take. */
-const OPTIONAL_VALUES: Readonly<Record<string, RegExp>> = { "--wait": DURATION, "--against-runs": /^\d+$/ };
+const OPTIONAL_VALUES: Readonly<Record<string, RegExp>> = {
+  "--wait": DURATION,
+  "--against-runs": /^\d+$/,
+  "--http": /^\d+$/,
+};
 
 /** Passes the word after a bare option to it only if it is a value of that option: else commander would pass it a name. */
 export function withBareOptions(args: readonly string[]): readonly string[] {

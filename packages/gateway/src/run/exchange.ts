@@ -79,9 +79,11 @@ export class Exchange {
   /** What the agent has to read with its next answer. */
   readonly #notices: string[] = [];
   #phase: Phase | undefined;
-  #isPhaseTold = true;
+  #isPhaseRead = true;
   #end: CallReply | undefined;
+  #isReleased = false;
   #pumping = false;
+  #isClosed = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -94,14 +96,15 @@ export class Exchange {
 
   /** What the agent has not read yet, which counts as read from now on. */
   takeNews(): readonly string[] {
-    const phase = this.#isPhaseTold || this.#phase === undefined ? [] : [phaseText(this.#phase)];
-    this.#isPhaseTold = true;
+    const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [phaseText(this.#phase)];
+    this.#isPhaseRead = true;
     return [...this.#notices.splice(0), ...phase];
   }
 
   call(call: AgentCall): PendingCall {
     const caller = newCaller();
     if (this.#end !== undefined) {
+      if (this.#isReleased && call.native === true) caller.allow(call.input);
       caller.settle(this.#end);
       return caller.pending;
     }
@@ -126,7 +129,7 @@ export class Exchange {
       this.#enter(thread, turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
-    this.#tellResults();
+    this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
   }
@@ -142,7 +145,7 @@ export class Exchange {
     const work = [...this.#given.values()].find(
       (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
     );
-    if (work === undefined)
+    if (work === undefined || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
@@ -153,6 +156,14 @@ export class Exchange {
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
       signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  close(): void {
+    this.#isClosed = true;
+    for (const work of this.#given.values()) {
+      if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
     }
   }
 
@@ -175,9 +186,10 @@ export class Exchange {
       }),
   };
 
-  /** The run has ended or is suspended: `reply` answers every further call. */
-  async end(reply: CallReply): Promise<void> {
+  /** The run has ended or is suspended: `reply` answers every further call. Native calls may be released then. */
+  async end(reply: CallReply, isReleased = false): Promise<void> {
     this.#end = reply;
+    this.#isReleased = isReleased;
     for (const work of [...this.#given.values()]) {
       const recorded = await this.#recorded(work);
       if (recorded === undefined) this.#settle(work, reply);
@@ -240,7 +252,7 @@ export class Exchange {
     caller.allow(handed);
   }
 
-  /** A caller has waited for long: it is told what it waits for, and may make the same call again. */
+  /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
   async #impatient(work: Work, caller: Caller, again: () => void): Promise<void> {
     if (work.caller !== caller) return;
     const waiting = [...this.#requests.values()].find(({ runId }) => work.runId === undefined || runId === work.runId);
@@ -292,12 +304,12 @@ export class Exchange {
   /** Results that are given to their callers with the notices of this turn. */
   readonly #results: { readonly work: Work; readonly reply: CallReply }[] = [];
 
-  #tellResults(): void {
+  #passResults(): void {
     const results = this.#results.splice(0);
-    const told = results.findLast(({ work }) => work.caller !== undefined);
-    const texts = told === undefined ? [] : this.takeNews();
+    const last = results.findLast(({ work }) => work.caller !== undefined);
+    const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      const text = one === told ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
+      const text = one === last ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
       this.#settle(one.work, { ...one.reply, text });
     }
   }
@@ -322,7 +334,7 @@ export class Exchange {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseTold = false;
+    this.#isPhaseRead = false;
     this.#phase = {
       runId: thread.runId,
       state,
@@ -443,7 +455,7 @@ interface Work {
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
   readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
-  /** Who waits for the answer; nobody while a person is asked and the agent was told so. */
+  /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
   thread?: Thread;
@@ -452,7 +464,7 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
-  /** The answer, if nobody has taken it. */
+  /** The answer, if no caller has taken it. */
   reply?: CallReply;
 }
 

@@ -44,7 +44,7 @@ export interface GatewayRunOptions {
 export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const { pipeline, agent, begin, wait, native, clock = systemClock } = options;
   const listeners = new Set<(now: PhaseNow) => void>();
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listener of listeners) listener(now());
   };
   let workTools: ReadonlySet<string> = new Set();
@@ -52,7 +52,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
   const ended = Promise.withResolvers<RunResult<unknown>>();
-  // Whoever waits for the end gets the error; without that, the calls have reported it.
+  // Those who wait for the end get the error; without them, the calls have reported it.
   ended.promise.catch(() => undefined);
 
   const exchange = new Exchange({
@@ -60,7 +60,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     workTools: () => workTools,
     recorded: (place) => recordedResult(session, place),
     isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
-    onPhase: tell,
+    onPhase: notify,
   });
   const model = agentModel(agent, (turn) => exchange.next(turn));
   const session = options.session({
@@ -94,7 +94,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     begun.then(
       async (end) => {
         result = end;
-        await exchange.end(endReply(end));
+        const isReleased = end.status === "completed" && pipeline.spec.meta?.onFinal === "release";
+        await exchange.end(endReply(end), isReleased);
         ended.resolve(end);
       },
       async (thrown: unknown) => {
@@ -167,6 +168,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     ended: ended.promise,
     answer: (request, answer: Answer, by) => session.answer(request, answer, by),
     close: async () => {
+      exchange.close();
       await session.close();
     },
   };

@@ -1,0 +1,117 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
+import {
+  HOSTS,
+  type HostName,
+  hookAdapter,
+  hookRoutes,
+  type LaunchRequest,
+  launcherCommand,
+  launcherScript,
+  launchPlan,
+  nativeTools,
+  newGatewayToken,
+  newHookProof,
+  opencodePlugin,
+  privateFolder,
+  readVersion,
+  startGatewayServer,
+  startHost,
+} from "@sluice/gateway";
+import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
+import type { CommandContext } from "../../command-context.ts";
+import { ownVersion } from "../../options.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { realPath, workspaceOf } from "../../project/project-paths.ts";
+import { type AgentRunFlags, openAgentRun } from "../../runs/agent-run.ts";
+import { leave, sayTo } from "./action.ts";
+
+/** The time limit of a hook: below the one of each host. */
+const HOOK_SECONDS = 590;
+/** How long a call waits for a person: below the time limit of its hook. */
+const PATIENCE_MS = 45_000;
+
+export type RunHostFlags = AgentRunFlags & { readonly class: "hard" | "guarded"; readonly native?: boolean };
+
+/** `sluice gateway run <host>`: starts an agent's program behind the gate and waits for its end. */
+export async function runHost(
+  context: CommandContext,
+  host: HostName,
+  args: readonly string[],
+  flags: RunHostFlags,
+): Promise<number> {
+  refuseInsideRun(readSettings(context.env), "gateway run");
+  const say = sayTo(context.terminal);
+  const version = await readVersion(HOSTS[host].command, { ...context.env });
+  const folder = privateFolder(stateFolder(context.env));
+  const token = newGatewayToken();
+  const keepsTools = flags.class === "guarded" || flags.native === true;
+  const proof = newHookProof();
+  const launcher = join(folder.path, "hook.sh");
+  const requestOf = (url: string, tools: readonly string[]): LaunchRequest => ({
+    url,
+    token,
+    workspace: realPath(workspaceOf(flags, context.here)),
+    folder: folder.path,
+    mode: flags.class,
+    ...(flags.native === true ? { native: true } : {}),
+    tools,
+    ...(flags.task === undefined ? {} : { task: flags.task }),
+    args,
+    version,
+    user: userPlaces(context),
+    hookCommand: (event) => launcherCommand(launcher, event),
+    ...(host === "opencode" ? { plugin: opencodePlugin({ url, token, proof, seconds: HOOK_SECONDS }) } : {}),
+  });
+  try {
+    // The class follows from the host and its version: the run records it when it starts.
+    const planned = launchPlan(host, requestOf("http://127.0.0.1:1", []));
+    const agent = { name: host, class: planned.class, ...(version === undefined ? {} : { version }) };
+    const native = keepsTools
+      ? { native: (handOver: Parameters<typeof nativeTools>[0]["handOver"]) => nativeTools({ handOver }) }
+      : {};
+    const open = await openAgentRun(flags, agent, context, native.native);
+    const server = await startGatewayServer({
+      run: open.run,
+      token,
+      version: ownVersion(),
+      routes: keepsTools
+        ? hookRoutes({ run: open.run, adapters: [hookAdapter(host)], proof, patienceMs: PATIENCE_MS })
+        : [],
+      onError: ({ message }) => say(message),
+    });
+    try {
+      const tools = (await open.run.tools()).map(({ name }) => name);
+      const plan = launchPlan(host, requestOf(server.url, tools));
+      say(`${HOSTS[host].title} ${version ?? ""} in class ${plan.class} (${plan.form})`);
+      for (const note of plan.notes) say(note);
+      if (keepsTools && host !== "opencode") {
+        const script = launcherScript({ host, url: server.url, token, proof, seconds: HOOK_SECONDS });
+        writeFileSync(launcher, script, { mode: 0o600 });
+      }
+      const started = await startHost(plan, { env: { ...context.env } });
+      const exitCode = await started.ended;
+      return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
+    } finally {
+      await server.close();
+      await leave(open, context);
+    }
+  } finally {
+    folder.remove();
+  }
+}
+
+function userPlaces({ env }: CommandContext): LaunchRequest["user"] {
+  return {
+    home: env.HOME ?? homedir(),
+    env,
+    exists: existsSync,
+    read: (path): JsonObject | undefined => {
+      if (!existsSync(path)) return undefined;
+      const json = parseJson(readFileSync(path, "utf8"));
+      return json.ok && isJsonObject(json.value) ? json.value : undefined;
+    },
+  };
+}
