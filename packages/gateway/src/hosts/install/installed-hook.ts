@@ -37,7 +37,8 @@ function findFile(host: HostName, { stateFolder, workspace }: HookPlace): string
     "d=$(pwd -P);",
     `while k=$(printf %s "$d" | ${sum} | cut -c1-${KEY_LENGTH});`,
     `f=${quoted(join(stateFolder, "gateways"))}/$k/${name};`,
-    '[ ! -f "$f" ] && [ -n "$d" ]; do d=${d%/*}; done;',
+    // Goes up to the root, which is left with an empty name.
+    '[ ! -f "$f" ] && [ -n "$d" ]; do d=$(printf %s "$d" | sed "s,/[^/]*$,,"); done;',
   ].join(" ");
 }
 
