@@ -14,12 +14,20 @@ import {
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
-import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import type {
+  AgentCall,
+  CallReply,
+  NativeReport,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+} from "./gateway-run-types.ts";
 import {
   completionText,
   LAST_TURN,
+  LOST_REPORT,
+  lostAnswerText,
   NOT_REPEATED,
-  NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
@@ -136,19 +144,19 @@ export class Exchange {
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
   readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some((work) => work.tool === tool && work.index === indexIn(proposalId));
+    const isLive = [...this.#given.values()].some((work) => work.tool === tool && idOf(work) === proposalId);
     return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
   };
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
     const work = [...this.#given.values()].find(
-      (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
+      (one) => one.runId === runId && idOf(one) === proposalId && one.native === true,
     );
     if (work === undefined || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       work.handed = input;
@@ -163,7 +171,7 @@ export class Exchange {
   close(): void {
     this.#isClosed = true;
     for (const work of this.#given.values()) {
-      if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
     }
   }
 
@@ -231,7 +239,7 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+    if (at >= 0 || work.handed !== undefined) work.reported.resolve(LOST_REPORT);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -276,28 +284,32 @@ export class Exchange {
 
   #threadOf({ prompt: [system], runId, prompt }: AgentTurn): Thread {
     const known = system === undefined ? undefined : this.#threads.get(system);
-    // A resumed run rebuilds the transcript before it asks for the next turn.
+    if (known !== undefined) return known;
+    // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
-    const thread = known ?? { runId, read: 0, turns, isNew: true, worksWithTools: false };
+    const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
+    const thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
 
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
   #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
-    const news = prompt.slice(Math.max(thread.read, 2));
-    thread.read = prompt.length;
-    const texts = news.filter(({ role }) => role === "user").map(textOf);
-    for (const message of news) {
+    const texts: string[] = [];
+    for (const message of prompt.slice(thread.read)) {
+      if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
       for (const part of message.content) {
-        const work = part.type === "tool-result" ? this.#given.get(part.toolCallId) : undefined;
-        if (work === undefined || part.type !== "tool-result") continue;
+        if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
-        this.#results.push({ work, reply: replyOf(output.type !== "error-json", value) });
+        const reply = replyOf(output.type !== "error-json", value);
+        const work = this.#given.get(part.toolCallId);
+        if (work !== undefined) this.#results.push({ work, reply });
+        else if (thread.isNew) texts.push(lostAnswerText(part.toolName, reply));
       }
     }
+    thread.read = prompt.length;
     return texts;
   }
 
@@ -454,7 +466,7 @@ interface Work {
   readonly native?: true;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
-  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
+  readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
@@ -503,7 +515,7 @@ function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
 }
 
-/** `t3.c0`: the position of a call among those of its turn. */
-function indexIn(proposalId: string): number {
-  return Number(/\.c(\d+)$/.exec(proposalId)?.[1] ?? -1);
+/** `t3.c0`: the id of a call in its attempt. */
+function idOf({ turn, index }: Work): string {
+  return `t${turn}.c${index}`;
 }
