@@ -4,6 +4,7 @@ import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/
 import { messageOf, sha256 } from "@sluice/core/runtime";
 import { SERVER_NAME } from "../host.ts";
 import type { FileEdit } from "./installation.ts";
+import { HOOK_MARKER } from "./installed-hook.ts";
 import { editJsonText, type JsonEdit, jsonValue, parseJsonText, removeFromJsonText } from "./json-text.ts";
 import { withBlock, withoutBlock } from "./marked-block.ts";
 
@@ -13,9 +14,6 @@ export interface FileChange {
   readonly before: string | undefined;
   readonly after: string | undefined;
 }
-
-/** Tells our entries in a host's settings: each hook's command line contains it. */
-export const HOOK_MARKER = "sluice-hook";
 
 /** What an installation changes. Installing twice changes nothing the second time. Throws Validation `host_config_invalid`. */
 export function changesToInstall(edits: readonly FileEdit[]): readonly FileChange[] {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Json, JsonObject } from "@sluice/core";
 import type { HostName } from "../../host-names.ts";
 import { SERVER_NAME, type UserPlaces } from "../host.ts";
+import { installedCommand, installedPlugin, type WhenIdle } from "./installed-hook.ts";
 import type { JsonEdit } from "./json-text.ts";
 
 export type InstallScope = "project" | "user";
@@ -13,10 +14,9 @@ export interface InstallRequest {
   /** The project's folder. */
   readonly workspace: string;
   readonly user: Pick<UserPlaces, "home" | "env">;
-  /** The shell command line of a hook for an event of the host. */
-  readonly command: (event: string) => string;
-  /** The opencode plugin. */
-  readonly plugin: string;
+  /** The user's folder for Sluice's state. */
+  readonly stateFolder: string;
+  readonly whenIdle: WhenIdle;
   /** The command that serves the gateway over stdio, for a host that starts the gateway by itself. */
   readonly server?: readonly string[];
 }
@@ -110,7 +110,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
     case "copilot": {
       const home = user.env.COPILOT_HOME ?? join(user.home, ".copilot");
       const hook = (event: string): Json => [
-        { type: "command", bash: request.command(event), timeoutSec: HOOK_SECONDS },
+        { type: "command", bash: commandOf(request, event), timeoutSec: HOOK_SECONDS },
       ];
       const hooks = Object.fromEntries(EVENTS.copilot.flat().map((event) => [event, hook(event)]));
       const path =
@@ -134,7 +134,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
         {
           kind: "whole",
           path: join(scope === "user" ? folder : join(workspace, ".opencode"), "plugin", "sluice.js"),
-          text: request.plugin,
+          text: installedPlugin(request),
         },
         ...(server === undefined
           ? []
@@ -155,15 +155,24 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
   }
 }
 
+function commandOf({ host, scope, workspace, stateFolder, whenIdle }: InstallRequest, event: string): string {
+  const decides = host !== "opencode" && EVENTS[host][0].includes(event);
+  return installedCommand(host, event, decides, {
+    stateFolder,
+    whenIdle,
+    workspace: scope === "user" ? undefined : workspace,
+  });
+}
+
 function hookEdits(
-  { command }: InstallRequest,
+  request: InstallRequest,
   host: Exclude<HostName, "opencode">,
   hook: (command: string, decides: boolean) => JsonObject,
 ): readonly JsonEdit[] {
   const [decides, told] = EVENTS[host];
   return [...decides, ...told].map((event) => ({
     path: ["hooks", event],
-    value: { matcher: "*", hooks: [hook(command(event), decides.includes(event))] },
+    value: { matcher: "*", hooks: [hook(commandOf(request, event), decides.includes(event))] },
     append: true,
   }));
 }
