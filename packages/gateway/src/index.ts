@@ -1,17 +1,48 @@
-export type { AcpPipelines, AcpRun, AcpWorkspace, OpenWorkspace, SessionStore, StoredSession } from "./acp/acp-workspace.ts";
+export type {
+  AcpPipelines,
+  AcpRun,
+  AcpWorkspace,
+  OpenWorkspace,
+  SessionStore,
+  StoredSession,
+} from "./acp/acp-workspace.ts";
 export type { AcpHost } from "./acp/external/agent-host.ts";
-export { agentModelId, type ExternalAgent, type ExternalAgentOptions, externalAgent } from "./acp/external/external-agent.ts";
+export {
+  agentModelId,
+  type ExternalAgent,
+  type ExternalAgentOptions,
+  externalAgent,
+} from "./acp/external/external-agent.ts";
 export { type ExternalAgentsOptions, externalAgents } from "./acp/external/external-agents.ts";
 export { type AcpServerOptions, serveAcp } from "./acp/serve-acp.ts";
 export { hookAdapter } from "./hooks/adapters.ts";
 export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";
-export type { AdapterOptions, CallEvent, HookAdapter, HookAnswer, HookDecision, HookEvent, LifeEvent, MappedCall, PromptEvent, ReportEvent, Rewrites } from "./hooks/hook-adapter.ts";
+export type {
+  AdapterOptions,
+  CallEvent,
+  HookAdapter,
+  HookAnswer,
+  HookDecision,
+  HookEvent,
+  LifeEvent,
+  MappedCall,
+  PromptEvent,
+  ReportEvent,
+  Rewrites,
+} from "./hooks/hook-adapter.ts";
 export { type HookRoutesOptions, hookRoutes } from "./hooks/hook-routes.ts";
 export { type LauncherOptions, launcherCommand, launcherScript } from "./hooks/launcher.ts";
 export { opencodePlugin } from "./hooks/opencode-plugin.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
 export { HOST_NAMES, type HostName } from "./host-names.ts";
-export { type HostClass, type HostForm, type LaunchPlan, type LaunchRequest, SERVER_NAME, type UserPlaces } from "./hosts/host.ts";
+export {
+  type HostClass,
+  type HostForm,
+  type LaunchPlan,
+  type LaunchRequest,
+  SERVER_NAME,
+  type UserPlaces,
+} from "./hosts/host.ts";
 export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
 export { readVersion } from "./hosts/version.ts";
@@ -20,5 +51,14 @@ export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts"
 export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
 export { newGatewayToken } from "./mcp/token.ts";
 export { agentModel } from "./run/agent-model.ts";
-export type { AgentCall, CallReply, GatewayRun, GatewayTool, NativeVerdict, OpenQuestion, PendingCall, PhaseNow } from "./run/gateway-run-types.ts";
 export { type AgentSessionOptions, type GatewayRunOptions, openGatewayRun } from "./run/gateway-run.ts";
+export type {
+  AgentCall,
+  CallReply,
+  GatewayRun,
+  GatewayTool,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+  PhaseNow,
+} from "./run/gateway-run-types.ts";
