@@ -18,6 +18,7 @@ import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } f
 import {
   completionText,
   LAST_TURN,
+  lostAnswerText,
   NOT_REPEATED,
   NOT_REPORTED,
   NOT_RUN,
@@ -83,6 +84,7 @@ export class Exchange {
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
+  #isClosed = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -144,7 +146,7 @@ export class Exchange {
     const work = [...this.#given.values()].find(
       (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
     );
-    if (work === undefined)
+    if (work === undefined || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
@@ -155,6 +157,14 @@ export class Exchange {
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
       signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  close(): void {
+    this.#isClosed = true;
+    for (const work of this.#given.values()) {
+      if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
     }
   }
 
@@ -267,28 +277,32 @@ export class Exchange {
 
   #threadOf({ prompt: [system], runId, prompt }: AgentTurn): Thread {
     const known = system === undefined ? undefined : this.#threads.get(system);
-    // A resumed run rebuilds the transcript before it asks for the next turn.
+    if (known !== undefined) return known;
+    // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
-    const thread = known ?? { runId, read: 0, turns, isNew: true, worksWithTools: false };
+    const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
+    const thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
 
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
   #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
-    const news = prompt.slice(Math.max(thread.read, 2));
-    thread.read = prompt.length;
-    const texts = news.filter(({ role }) => role === "user").map(textOf);
-    for (const message of news) {
+    const texts: string[] = [];
+    for (const message of prompt.slice(thread.read)) {
+      if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
       for (const part of message.content) {
-        const work = part.type === "tool-result" ? this.#given.get(part.toolCallId) : undefined;
-        if (work === undefined || part.type !== "tool-result") continue;
+        if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
-        this.#results.push({ work, reply: replyOf(output.type !== "error-json", value) });
+        const reply = replyOf(output.type !== "error-json", value);
+        const work = this.#given.get(part.toolCallId);
+        if (work !== undefined) this.#results.push({ work, reply });
+        else if (thread.isNew) texts.push(lostAnswerText(part.toolName, reply));
       }
     }
+    thread.read = prompt.length;
     return texts;
   }
 

@@ -36,6 +36,11 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
   ];
 }
 
+/** The result of a call that an earlier process of the gateway took. */
+export function lostAnswerText(tool: string, { text }: CallReply): string {
+  return `The gateway was restarted. The last call before that was ${visible(tool)}, with this result: ${text}`;
+}
+
 export function waitingText({ runId, requestId, question }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
