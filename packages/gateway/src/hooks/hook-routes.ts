@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, isJsonObject, isSluiceError, type Json, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import type { Route } from "../mcp/http-server.ts";
 import { GET_STATE } from "../run/exchange.ts";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { type HookProof, NONCE_HEADER } from "./answer-proof.ts";
@@ -15,11 +15,6 @@ import {
 import { hookCalls, withCommand } from "./hook-calls.ts";
 import { REFUSED_TOOL } from "./tools/native-tools.ts";
 
-export interface HookRoute {
-  readonly path: string;
-  handle(req: IncomingMessage, body: Buffer, res: ServerResponse): Promise<void>;
-}
-
 export interface HookRoutesOptions {
   readonly run: Pick<GatewayRun, "call" | "now" | "start">;
   readonly adapters: readonly HookAdapter[];
@@ -33,7 +28,7 @@ export interface HookRoutesOptions {
 }
 
 /** `/hook/<host>?event=<name>` of each adapter: decides about what its host reports. Every failure is a refusal. */
-export function hookRoutes(options: HookRoutesOptions): readonly HookRoute[] {
+export function hookRoutes(options: HookRoutesOptions): readonly Route[] {
   const { adapters, proof, onError = () => undefined } = options;
   const driver = oneDriver();
   return adapters.map((adapter) => {
