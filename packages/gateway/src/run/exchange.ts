@@ -156,7 +156,7 @@ export class Exchange {
     const work = this.#liveAt(runId, proposalId);
     if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
-    // The agent went on to another call while this one waited for a person.
+    // The agent has made another call while this one waited for a person.
     if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve(LOST_REPORT);
@@ -356,7 +356,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : NOT_REPORTED) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : LOST_REPORT.output) });
     }
   }
 
