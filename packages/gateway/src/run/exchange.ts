@@ -137,9 +137,12 @@ export class Exchange {
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      this.#enter(thread, turn);
+      this.#isPhaseRead = false;
+      thread.phase = this.#phaseOf(turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
+    // After an interrupt, a state continues that was entered before.
+    this.#phase = thread.phase;
     this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
@@ -311,7 +314,7 @@ export class Exchange {
     // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
     const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
-    const thread = { runId, read, turns, isNew: true, worksWithTools: false };
+    const thread: Thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
@@ -365,18 +368,11 @@ export class Exchange {
     return await this.#options.recorded({ runId, turn, index });
   }
 
-  #enter(thread: Thread, { state, prompt, tools }: AgentTurn): void {
+  #phaseOf({ runId, state, prompt, tools }: AgentTurn): Phase {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseRead = false;
-    this.#phase = {
-      runId: thread.runId,
-      state,
-      tools: work,
-      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
-    };
-    this.#options.onPhase();
+    return { runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
   }
 
   #open(turn: OpenTurnFacts): Promise<TurnCalls> {
@@ -470,6 +466,7 @@ interface Thread {
   /** Its model steps so far. */
   turns: number;
   isNew: boolean;
+  phase?: Phase;
   /** Whether its last turn offered tools besides those that complete the state. */
   worksWithTools: boolean;
 }
