@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   callbackInteractor,
@@ -12,8 +13,8 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, type ExternalAgent, externalAgent, externalAgents } from "@sluice/gateway";
-import { createSession, type SessionOptions, transcriptEntries } from "@sluice/stages";
-import { describe, expect, test } from "vitest";
+import { createSession, probeSandbox, type SessionOptions, transcriptEntries } from "@sluice/stages";
+import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { tempFolder } from "../support/tools.ts";
 
@@ -23,11 +24,26 @@ type Step = JsonObject;
 const call = (name: string, input: JsonObject = {}): Step => ({ call: name, input });
 const ends = call("finish", { text: "all done" });
 
+function tempRoot(): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-acp-")));
+  roots.push(folder);
+  return folder;
+}
+const roots: string[] = [];
+afterAll(() => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+});
+
 /** A workspace, and an agent that works off these prompts in a stage that may read and edit. */
-function desk(prompts: readonly (readonly Step[])[], nature = "honest", agent: Partial<ExternalAgent> = {}) {
+function desk(
+  prompts: readonly (readonly Step[])[],
+  nature = "honest",
+  agent: Partial<ExternalAgent> = {},
+  logs = tempRoot(),
+) {
   const folder = tempFolder();
   folder.put("a.txt", "one\n");
-  const log = `${folder.root}.log`;
+  const log = join(logs, "agent.log");
   const work = externalAgent({
     agent: {
       command: [process.execPath, AGENT],
@@ -51,7 +67,7 @@ function desk(prompts: readonly (readonly Step[])[], nature = "honest", agent: P
   const host = createHost(createMemoryJournals().connect());
   const run = async (options: Partial<SessionOptions> = {}) => {
     const faults: string[] = [];
-    const traffic = externalAgents({ onFault: (fault) => faults.push(fault) });
+    const traffic = externalAgents({ sandbox: "off", onFault: (fault) => faults.push(fault) });
     const env = {
       PATH: process.env.PATH,
       HOME: folder.root,
@@ -185,6 +201,48 @@ describe("a stage of an agent over ACP", () => {
   });
 });
 
+const { wall } = await probeSandbox(tempRoot(), []);
+
+describe.skipIf(wall === undefined)("the OS sandbox around an agent", () => {
+  test("lets it read the workspace and use its tools, and change nothing by itself", async () => {
+    const own = tempFolder();
+    const secret = join(tempRoot(), "secret.txt");
+    writeFileSync(secret, "of another folder");
+    const attempt = (path: string): Step => ({ write: path });
+    const here = desk(
+      [
+        [
+          attempt("direct.txt"),
+          attempt(".sluice/store/x"),
+          { open: "a.txt" },
+          { open: secret },
+          call("Edit", { file_path: "a.txt", old_string: "one", new_string: "two" }),
+          call("Read", { file_path: "a.txt" }),
+          call("Edit", { file_path: "a.txt", old_string: "one", new_string: "two" }),
+          ends,
+        ],
+      ],
+      "honest",
+      { home: [own.root] },
+      own.root,
+    );
+    const { result } = await here.run({ traffic: externalAgents({ sandbox: "require" }) });
+    expect(result).toMatchObject({ status: "completed", output: "all done" });
+    expect(here.folder.text("a.txt")).toBe("two\n");
+    expect(existsSync(join(here.folder.root, "direct.txt"))).toBe(false);
+    expect(here.seen("wrote")).toEqual([]);
+    expect(here.seen("opened").map((one) => field(one, "opened"))).toEqual(["a.txt"]);
+    const refused = here
+      .seen("refused")
+      .map((one) => [Object.values(field(one, "refused") ?? {})[0], field(one, "code")]);
+    expect(refused).toEqual([
+      ["direct.txt", "EROFS"],
+      [".sluice/store/x", "ENOENT"],
+      [secret, "ENOENT"],
+    ]);
+  });
+});
+
 describe("an agent that does not play by the rules", () => {
   test("calls before its prompt: the call passes the gate like any other", async () => {
     const here = desk([[ends]], "hasty");
@@ -249,7 +307,7 @@ describe("an agent that does not play by the rules", () => {
       host: here.host,
       sandbox: "off",
       env: { PATH: process.env.PATH },
-      traffic: externalAgents(),
+      traffic: externalAgents({ sandbox: "off" }),
     });
     const handle = session.start(here.made, { task: "x" });
     for await (const { type } of handle.events) if (type === "call.finished") break;

@@ -12,6 +12,8 @@ export const SERVER_NAME = "sluice";
 export interface ToolRemoval {
   readonly meta?: NonNullable<NewSessionRequest["_meta"]>;
   readonly env?: Readonly<Record<string, string>>;
+  /** Where the agent keeps its login and its sessions. */
+  readonly home: readonly string[];
   /** A file to write, whose path is appended to the command after the option. */
   readonly policy?: { readonly option: string; readonly name: string; readonly text: string };
 }
@@ -32,9 +34,15 @@ const OPENCODE_PERMISSION: JsonObject = { "*": "deny", [`${SERVER_NAME}_*`]: "al
 
 const REMOVALS: Readonly<Record<AcpHost, ToolRemoval>> = {
   // Settings of the user and the project could bring hooks, skills and servers back.
-  claude: { meta: { claudeCode: { options: { tools: [], settingSources: [], strictMcpConfig: true } } } },
-  gemini: { policy: { option: "--admin-policy", name: "policy.toml", text: GEMINI_POLICY } },
-  opencode: { env: { OPENCODE_PERMISSION: JSON.stringify(OPENCODE_PERMISSION) } },
+  claude: {
+    home: ["~/.claude", "~/.claude.json"],
+    meta: { claudeCode: { options: { tools: [], settingSources: [], strictMcpConfig: true } } },
+  },
+  gemini: { home: ["~/.gemini"], policy: { option: "--admin-policy", name: "policy.toml", text: GEMINI_POLICY } },
+  opencode: {
+    home: ["~/.config/opencode", "~/.local/share/opencode", "~/.local/state/opencode"],
+    env: { OPENCODE_PERMISSION: JSON.stringify(OPENCODE_PERMISSION) },
+  },
 };
 
 export function isAcpHost(host: string): host is AcpHost {
@@ -43,7 +51,7 @@ export function isAcpHost(host: string): host is AcpHost {
 
 /** Nothing is removed from an agent that is not known. */
 export function toolRemoval(host: AcpHost | undefined): ToolRemoval {
-  return host === undefined ? {} : REMOVALS[host];
+  return host === undefined ? { home: [] } : REMOVALS[host];
 }
 
 /** Whether a tool call that an agent asks about is one of our server. Agents write the names of MCP tools in their own ways. */

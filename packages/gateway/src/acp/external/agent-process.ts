@@ -1,8 +1,9 @@
 // The process of an external agent. What it sends is hostile: it is asked for nothing but its words and the end of a prompt.
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, isAbsolute, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import {
   type ClientContext,
@@ -17,7 +18,8 @@ import {
 } from "@agentclientprotocol/sdk";
 import type { Clock } from "@sluice/core";
 import { messageOf, visible } from "@sluice/core/runtime";
-import { isOwnTool, SERVER_NAME, toolRemoval } from "./agent-host.ts";
+import { type SandboxMode, sandboxedProgram } from "@sluice/stages";
+import { isOwnTool, SERVER_NAME, type ToolRemoval, toolRemoval } from "./agent-host.ts";
 import type { ExternalAgent } from "./external-agent.ts";
 
 export interface AgentProcessOptions {
@@ -28,9 +30,17 @@ export interface AgentProcessOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Our MCP server, with the token that is good for this process alone. */
   readonly server: { readonly url: string; readonly token: string };
+  readonly sandbox: AgentSandbox;
   readonly version: string;
   readonly clock: Clock;
   readonly onText: (kind: "text" | "reasoning", text: string) => void;
+}
+
+/** The OS sandbox around an agent: it may read the workspace and change nothing of it. */
+export interface AgentSandbox {
+  readonly mode: SandboxMode;
+  /** Absolute paths that it cannot see. */
+  readonly hidden: readonly string[];
 }
 
 export interface AgentProcess {
@@ -56,22 +66,21 @@ const LONGEST_ERROR = 2_000;
 export async function startAgent(options: AgentProcessOptions): Promise<AgentProcess> {
   const { agent, cwd, server, version, clock, onText } = options;
   const removal = toolRemoval(agent.host);
-  const [program = "", ...args] = agent.command;
   const folder = removal.policy === undefined ? undefined : await mkdtemp(join(tmpdir(), "sluice-agent-"));
-  const { policy } = removal;
-  const policyFile = folder === undefined || policy === undefined ? undefined : join(folder, policy.name);
-  if (policyFile !== undefined && policy !== undefined) await writeFile(policyFile, policy.text, { mode: 0o600 });
-  const words = policyFile === undefined || policy === undefined ? args : [...args, policy.option, policyFile];
-  const child = spawn(program, words, {
-    cwd,
-    env: { ...options.env, ...agent.env, ...removal.env },
-    stdio: ["pipe", "pipe", "pipe"],
-    // Its own group, so that what it started ends with it.
-    detached: true,
-  });
+  const removeFolder = async (): Promise<void> => {
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  };
+  let started: StartedProgram;
+  try {
+    started = await startProgram(options, removal, folder);
+  } catch (thrown) {
+    await removeFolder();
+    throw thrown;
+  }
+  const { child, name } = started;
   const broken = Promise.withResolvers<never>();
   broken.promise.catch(() => undefined); // reported by the prompt
-  const exited = watchExit(child, basename(program), broken.reject);
+  const exited = watchExit(child, name, broken.reject);
   // This process may end without closing it.
   const endNow = (): void => endGroup(child, "SIGKILL");
   process.once("exit", endNow);
@@ -83,7 +92,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
     stop();
     // A process of its group may have outlived it.
     endNow();
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+    await removeFolder();
   };
 
   let updates = 0;
@@ -141,6 +150,38 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
     await close();
     throw thrown;
   }
+}
+
+interface StartedProgram {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly name: string;
+}
+
+/** Starts the agent's process, in the sandbox where there is one. `folder` is for the policy that removes its tools. */
+async function startProgram(
+  { agent, cwd, sandbox, clock, ...options }: AgentProcessOptions,
+  { policy, home, env: removing }: ToolRemoval,
+  folder: string | undefined,
+): Promise<StartedProgram> {
+  const [program = "", ...args] = agent.command;
+  const policyFile = folder === undefined || policy === undefined ? undefined : join(folder, policy.name);
+  if (policyFile !== undefined && policy !== undefined) await writeFile(policyFile, policy.text, { mode: 0o600 });
+  const words = policyFile === undefined || policy === undefined ? args : [...args, policy.option, policyFile];
+  const env = { ...options.env, ...agent.env, ...removing };
+  const plain = { file: program, args: words, cwd, env };
+  const own = [...home, ...(agent.home ?? [])].map((path) => path.replace(/^~(?=\/)/, env.HOME ?? "~"));
+  const walled = await sandboxedProgram(plain, {
+    root: cwd,
+    mode: sandbox.mode,
+    reads: folder === undefined ? [] : [folder],
+    writes: own.filter((path) => isAbsolute(path) && existsSync(path)),
+    absent: sandbox.hidden,
+    clock,
+  });
+  const { file, args: given } = walled ?? plain;
+  // Its own group, so that what it started ends with it.
+  const child = spawn(file, given, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+  return { child, name: basename(program) };
 }
 
 interface SessionFacts extends Pick<AgentProcessOptions, "cwd" | "server" | "version"> {

@@ -22,6 +22,11 @@ export interface ExternalAgent {
   /** Names of variables of the session that its process gets, such as keys. It gets no others, except PATH, HOME and the like. */
   readonly passEnv?: readonly string[];
   /**
+   * Files and folders outside the workspace that the agent may read and write in the OS sandbox, such as its login: absolute, or with
+   * `~/`. Those of a known host are added. It may read the workspace and its own code, and nothing else of the home folder.
+   */
+  readonly home?: readonly string[];
+  /**
    * Accepts an agent that keeps tools of its own, because it is none of the known ones: what it does with them passes no gate.
    */
   readonly accept?: "advisory";
@@ -53,7 +58,7 @@ export function externalAgent<
  * `external_agent_invalid`.
  */
 export function agentModelId(agent: ExternalAgent): string {
-  const { command, host, env = {}, passEnv = [], accept } = agent;
+  const { command, host, env = {}, passEnv = [], home = [], accept } = agent;
   const [program = ""] = command;
   if (program.trim() === "") throw invalid("the command of an external agent names a program");
   if (host !== undefined && !isAcpHost(host))
@@ -64,7 +69,7 @@ export function agentModelId(agent: ExternalAgent): string {
     throw invalid(
       `${program} may keep tools of its own, which pass no gate: name its host, or write accept: "advisory" to accept that`,
     );
-  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv })}`;
+  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv, home })}`;
 }
 
 /** The agent of a model's id; undefined for the id of a model. Throws Validation `external_agent_invalid`. */
@@ -81,6 +86,7 @@ export function agentOfId(id: string): Omit<ExternalAgent, "accept"> | undefined
     ...(typeof host === "string" && isAcpHost(host) ? { host } : {}),
     env: Object.fromEntries(variables.flatMap(([name, text]) => (typeof text === "string" ? [[name, text]] : []))),
     passEnv: textsIn(field(value, "passEnv")) ?? [],
+    home: textsIn(field(value, "home")) ?? [],
   };
 }
 
