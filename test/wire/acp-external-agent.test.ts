@@ -38,18 +38,19 @@ afterAll(() => {
 function desk(
   prompts: readonly (readonly Step[])[],
   nature = "honest",
-  agent: Partial<ExternalAgent> = {},
+  given: Partial<Omit<ExternalAgent, "accept">> & { readonly accept?: undefined; readonly version?: string } = {},
   logs = tempRoot(),
 ) {
+  const { version = "1.0.0", accept: _, ...own } = given;
   const folder = tempFolder();
   folder.put("a.txt", "one\n");
   const log = join(logs, "agent.log");
   const work = externalAgent({
     agent: {
       command: [process.execPath, AGENT],
-      accept: "advisory",
-      env: { PLAN: JSON.stringify(prompts), LOG: log, NATURE: nature },
-      ...agent,
+      env: { PLAN: JSON.stringify(prompts), LOG: log, NATURE: nature, VERSION: version },
+      ...own,
+      ...("accept" in given ? {} : { accept: "advisory" }),
     },
     prompt: "Change a.txt.",
     allowedTools: ["Read", "Edit(a.txt)"],
@@ -179,18 +180,29 @@ describe("a stage of an agent over ACP", () => {
   });
 
   test("is started without the tools of a known agent, and its class says so", async () => {
-    const { accept: _, ...known } = { accept: "advisory" as const, host: "claude" as const };
-    const here = desk([[ends]], "honest", known);
-    const { events } = await here.run();
-    expect(here.seen("meta")[0]).toMatchObject({
+    const claude = desk([[ends]], "honest", { host: "claude", accept: undefined, version: "0.101.0" });
+    const { events } = await claude.run();
+    expect(claude.seen("meta")[0]).toMatchObject({
       meta: { claudeCode: { options: { tools: [], settingSources: [], strictMcpConfig: true } } },
     });
     expect(events[0]?.data.agents).toEqual([{ name: "claude", class: "hard" }]);
-    const gemini = desk([[ends]], "honest", { host: "gemini" });
-    await gemini.run();
-    expect(gemini.seen("args")[0]).toMatchObject({ args: ["--admin-policy", expect.stringContaining("policy.toml")] });
-    const file = String(field(gemini.seen("args")[0], "args")).split(",")[1] ?? "";
+    const gemini = desk([[ends]], "honest", { host: "gemini", accept: undefined, version: "0.61.0" });
+    expect((await gemini.run()).result).toMatchObject({ status: "completed" });
+    const args = JSON.stringify(gemini.seen("args")[0]);
+    const [, file = ""] = /--admin-policy=([^"]+)"/.exec(args) ?? [];
+    expect(file).toContain("gemini-policy.toml");
     expect(existsSync(file)).toBe(false);
+  });
+
+  test("of a known agent in a version that was not measured is refused, unless its author accepts that", async () => {
+    const other = { host: "gemini", version: "9.9.9" } as const;
+    const refused = desk([[ends]], "honest", { ...other, accept: undefined });
+    const { result } = await refused.run();
+    expect(result.status).toBe("failed");
+    expect(JSON.stringify(result)).toContain("its version is 9.9.9, and 0.61.0 was measured");
+    const { result: accepted, events } = await desk([[ends]], "honest", other).run();
+    expect(accepted.status).toBe("completed");
+    expect(events[0]?.data.agents).toEqual([{ name: "gemini", class: "advisory" }]);
   });
 
   test("of an unknown agent is refused unless its author accepts that its own tools pass no gate", () => {

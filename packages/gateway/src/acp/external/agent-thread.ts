@@ -11,7 +11,7 @@ import { firstPrompt, transcriptText, userText } from "./agent-words.ts";
 import type { ExternalAgent } from "./external-agent.ts";
 
 export interface ThreadOptions {
-  readonly agent: Omit<ExternalAgent, "accept">;
+  readonly agent: ExternalAgent;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly sandbox: AgentSandbox;
@@ -152,6 +152,7 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
       cwd: options.cwd,
       env: options.env,
       server: { url: `${opened.url}/mcp`, token },
+      tools: offered.map(({ name }) => name),
       sandbox: options.sandbox,
       version: options.version,
       clock,

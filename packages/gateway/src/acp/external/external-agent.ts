@@ -27,7 +27,8 @@ export interface ExternalAgent {
    */
   readonly home?: readonly string[];
   /**
-   * Accepts an agent that keeps tools of its own, because it is none of the known ones: what it does with them passes no gate.
+   * Accepts an agent that may have tools of its own, because it is none of the known ones, or of a version that was not measured: what
+   * it does with them passes no gate.
    */
   readonly accept?: "advisory";
 }
@@ -63,17 +64,17 @@ export function agentModelId(agent: ExternalAgent): string {
   if (program.trim() === "") throw invalid("the command of an external agent names a program");
   if (host !== undefined && !isAcpHost(host))
     throw invalid(
-      `${JSON.stringify(host)} is no agent whose tools can be removed; they are claude, gemini and opencode`,
+      `${JSON.stringify(host)} is no agent whose tools can be removed; they are claude, gemini, qwen, copilot and opencode`,
     );
   if (host === undefined && accept !== "advisory")
     throw invalid(
       `${program} may keep tools of its own, which pass no gate: name its host, or write accept: "advisory" to accept that`,
     );
-  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv, home })}`;
+  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv, home, ...(accept === undefined ? {} : { accept }) })}`;
 }
 
 /** The agent of a model's id; undefined for the id of a model. Throws Validation `external_agent_invalid`. */
-export function agentOfId(id: string): Omit<ExternalAgent, "accept"> | undefined {
+export function agentOfId(id: string): ExternalAgent | undefined {
   if (!id.startsWith(PREFIX)) return undefined;
   const json = parseJson(id.slice(PREFIX.length));
   const value = json.ok ? json.value : null;
@@ -87,6 +88,7 @@ export function agentOfId(id: string): Omit<ExternalAgent, "accept"> | undefined
     env: Object.fromEntries(variables.flatMap(([name, text]) => (typeof text === "string" ? [[name, text]] : []))),
     passEnv: textsIn(field(value, "passEnv")) ?? [],
     home: textsIn(field(value, "home")) ?? [],
+    ...(field(value, "accept") === "advisory" ? { accept: "advisory" } : {}),
   };
 }
 

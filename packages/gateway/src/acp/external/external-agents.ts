@@ -44,7 +44,7 @@ export function externalAgents(options: ExternalAgentsOptions = {}): ModelTraffi
 }
 
 function agentAsModel(
-  agent: Omit<ExternalAgent, "accept">,
+  agent: ExternalAgent,
   { root, env, clock }: TrafficScope,
   { version = "0", sandbox = "try", hidden = [], onFault = () => undefined }: ExternalAgentsOptions,
 ): ResolvedModel {
@@ -83,7 +83,7 @@ function agentAsModel(
   return {
     id: `agent:${name}`,
     secrets: passEnv.flatMap((variable) => env[variable] ?? []),
-    agent: { name, class: agent.host === undefined ? "advisory" : "hard", started: true },
+    agent: { name, class: agent.accept ?? "hard", started: true },
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);
