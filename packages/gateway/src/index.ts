@@ -35,7 +35,14 @@ export { type LauncherOptions, launcherCommand, launcherScript } from "./hooks/l
 export { opencodePlugin } from "./hooks/opencode-plugin.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
 export { HOST_NAMES, type HostName } from "./host-names.ts";
-export type { HostClass, HostForm, LaunchPlan, LaunchRequest, UserPlaces } from "./hosts/host.ts";
+export {
+  type HostClass,
+  type HostForm,
+  type LaunchPlan,
+  type LaunchRequest,
+  SERVER_NAME,
+  type UserPlaces,
+} from "./hosts/host.ts";
 export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
 export { readVersion } from "./hosts/version.ts";

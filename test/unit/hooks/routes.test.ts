@@ -248,3 +248,13 @@ test("Qwen Code gets no rewritten line, so a line that needs one is refused with
   });
   await send(server, "qwen", { ...plain, hook_event_name: "PostToolUse", tool_response: "one" });
 });
+
+test("a run that is closed while a host works on a call does not wait for its report", async () => {
+  const { folder, run, claude, ask } = await planFirst();
+  await ask(claude.event("UserPromptSubmit", { prompt: "Fix it." }));
+  await leave(run, "READY");
+  const write = claude.pre("Write", { file_path: join(folder.root, "b.ts"), content: "x" });
+  expect(decisionOf(await ask(write))).toBe("allow");
+  await run.close();
+  expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain("is over");
+});

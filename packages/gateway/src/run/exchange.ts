@@ -14,13 +14,21 @@ import {
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
-import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import type {
+  AgentCall,
+  CallReply,
+  NativeReport,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+} from "./gateway-run-types.ts";
 import {
   completionText,
   LAST_TURN,
+  LOST_REPORT,
   lostAnswerText,
+  NOT_AWAITED,
   NOT_REPEATED,
-  NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
@@ -84,6 +92,7 @@ export class Exchange {
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
+  #isClosed = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -109,7 +118,9 @@ export class Exchange {
       return caller.pending;
     }
     const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
-    const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined);
+    const same = [...this.#given.values()].find(
+      (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
+    );
     const work = same ?? this.#added({ ...call, key });
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
@@ -135,28 +146,49 @@ export class Exchange {
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
-  readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some((work) => work.tool === tool && work.index === indexIn(proposalId));
-    return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
-  };
+  readonly guard: GuardHook = ({ proposalId }, { runId }) =>
+    this.#liveAt(runId, proposalId) === undefined
+      ? { veto: "the agent that made this call has gone; it has to make the call again" }
+      : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
-    const work = [...this.#given.values()].find(
-      (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
-    );
-    if (work === undefined)
+    const work = this.#liveAt(runId, proposalId);
+    if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    // The agent went on to another call while this one waited for a person.
+    if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       work.handed = input;
       this.#handOver(work);
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
+      // The same call made from now on must not get the approval of this one.
+      work.isOver = true;
       signal.removeEventListener("abort", stop);
     }
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  close(): void {
+    this.#isClosed = true;
+    for (const work of this.#given.values()) {
+      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
+    }
+  }
+
+  /** The call at a place of the run whose result is not known yet. */
+  #liveAt(runId: string, proposalId: string): Work | undefined {
+    return [...this.#given.values()].find(
+      (work) =>
+        work.runId === runId &&
+        work.reply === undefined &&
+        work.isOver !== true &&
+        proposalId === `t${work.turn}.c${work.index}`,
+    );
   }
 
   /** Sees every request of the run and answers none. */
@@ -223,7 +255,14 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
+    caller.settle(replyOf(false, NOT_AWAITED));
+  }
+
+  /** Ends a native call that nobody runs. Its approval is not valid any more. */
+  #withdraw(work: Work, report: NativeReport): void {
+    work.isOver = true;
+    work.reported.resolve(report);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -233,7 +272,7 @@ export class Exchange {
       if (work.reply !== undefined) {
         this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
         this.#given.delete(work.id);
-      } else if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPEATED });
+      } else if (work.handed !== undefined) this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
   }
 
@@ -317,7 +356,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, NOT_RUN) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : NOT_REPORTED) });
     }
   }
 
@@ -450,7 +489,7 @@ interface Work {
   readonly native?: true;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
-  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
+  readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
@@ -460,6 +499,8 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
+  /** Its approval has been used, or is not valid any more. */
+  isOver?: true;
   /** The answer, if no caller has taken it. */
   reply?: CallReply;
 }
@@ -497,9 +538,4 @@ function textOf({ role, content }: LanguageModelV4Message): string {
 
 function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
-}
-
-/** `t3.c0`: the position of a call among those of its turn. */
-function indexIn(proposalId: string): number {
-  return Number(/\.c(\d+)$/.exec(proposalId)?.[1] ?? -1);
 }

@@ -168,6 +168,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     ended: ended.promise,
     answer: (request, answer: Answer, by) => session.answer(request, answer, by),
     close: async () => {
+      exchange.close();
       await session.close();
     },
   };

@@ -2,11 +2,20 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
-import type { CallReply, OpenQuestion } from "./gateway-run-types.ts";
+import type { CallReply, NativeReport, OpenQuestion } from "./gateway-run-types.ts";
 
-export const NOT_REPORTED: JsonObject = {
-  code: "not_reported",
-  message: "it is unknown how this call ended: the program that ran it did not report it",
+/** The report of a native call that is missing. */
+export const LOST_REPORT: NativeReport = {
+  ok: false,
+  changesUnknown: true,
+  output: {
+    code: "not_reported",
+    message: "it is unknown how this call ended: the program that ran it did not report it",
+  },
+};
+export const NOT_AWAITED: JsonObject = {
+  code: "not_awaited",
+  message: "nobody waits for the result of this call any more",
 };
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",

@@ -72,12 +72,13 @@ async function serveHttp(run: GatewayRun, http: true | number, { terminal }: Com
 export async function leave(
   { run, place, close }: OpenAgentRun,
   { terminal, here, env }: CommandContext,
+  command: readonly string[] = ["gateway"],
 ): Promise<void> {
   const { runId } = run;
   const { status } = run.now();
   await close();
   if (runId === undefined) return;
-  const next = status === "ended" ? ["show", runId] : ["gateway", "--resume", runId];
+  const next = status === "ended" ? ["show", runId] : [...command, "--resume", runId];
   const what = status === "ended" ? run.now().text : `run ${runId} is suspended`;
   terminal.err(`sluice: ${visible(`${what}\n  ${commandLine(next, place, here, env)}`)}\n`);
 }

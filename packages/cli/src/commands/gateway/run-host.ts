@@ -17,6 +17,7 @@ import {
   opencodePlugin,
   privateFolder,
   readVersion,
+  SERVER_NAME,
   startGatewayServer,
   startHost,
 } from "@sluice/gateway";
@@ -78,7 +79,12 @@ export async function runHost(
       token,
       version: ownVersion(),
       routes: keepsTools
-        ? hookRoutes({ run: open.run, adapters: [hookAdapter(host)], proof, patienceMs: PATIENCE_MS })
+        ? hookRoutes({
+            run: open.run,
+            adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+            proof,
+            patienceMs: PATIENCE_MS,
+          })
         : [],
       onError: ({ message }) => say(message),
     });
@@ -96,7 +102,7 @@ export async function runHost(
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
-      await leave(open, context);
+      await leave(open, context, ["gateway", "run", host]);
     }
   } finally {
     folder.remove();
