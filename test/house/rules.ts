@@ -76,8 +76,8 @@ const cliDirection: Readonly<Record<string, readonly string[]>> = {
 const gatewayDirection: Readonly<Record<string, readonly string[]>> = {
   run: [],
   mcp: ["run"],
-  hooks: ["run"],
-  hosts: ["hooks", "run"],
+  hooks: ["mcp", "run"],
+  hosts: ["hooks", "mcp", "run"],
   acp: ["hosts", "mcp", "run"],
 };
 

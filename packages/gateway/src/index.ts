@@ -46,8 +46,9 @@ export {
 export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
 export { readVersion } from "./hosts/version.ts";
-export { type GatewayServer, type GatewayServerOptions, type Route, startGatewayServer } from "./mcp/http-server.ts";
+export { type GatewayServer, type GatewayServerOptions, startGatewayServer } from "./mcp/http-server.ts";
 export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";
+export type { Route } from "./mcp/route.ts";
 export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
 export { newGatewayToken } from "./mcp/token.ts";
 export { agentModel } from "./run/agent-model.ts";
