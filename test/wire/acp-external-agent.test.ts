@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type Answer,
   callbackInteractor,
   done,
   field,
@@ -16,6 +17,7 @@ import { agentModelId, type ExternalAgent, externalAgent, externalAgents } from 
 import { createSession, probeSandbox, type SessionOptions, transcriptEntries } from "@sluice/stages";
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
 import { tempFolder } from "../support/tools.ts";
 
 const AGENT = join(import.meta.dirname, "../fixtures/acp/agent.mjs");
@@ -165,6 +167,29 @@ describe("a stage of an agent over ACP", () => {
     expect(result.status).toBe("completed");
     expect(["yes.txt", "no.txt"].map((name) => existsSync(join(here.folder.root, name)))).toEqual([true, false]);
     expect(JSON.stringify(here.seen("call")[1])).toContain("not this one");
+  });
+
+  test("is answered before its client gives up that a person still decides, and the same call takes the result", async () => {
+    const clock = handClock();
+    const write = call("Write", { file_path: "b.txt", content: "x" });
+    const here = desk([[write, write, ends]]);
+    const decided = Promise.withResolvers<Answer>();
+    const opened = Promise.withResolvers<void>();
+    const interactor = callbackInteractor("tester", () => {
+      opened.resolve();
+      return decided.promise;
+    });
+    const running = here.run({ clock, interactors: [interactor] });
+    await opened.promise;
+    clock.turn(45_000);
+    await expect.poll(() => JSON.stringify(here.seen("call")), { timeout: 20_000 }).toContain("still_open");
+    expect(existsSync(join(here.folder.root, "b.txt"))).toBe(false);
+    decided.resolve({ kind: "approve" });
+    const { result, events } = await running;
+    expect(result.status).toBe("completed");
+    const written = here.seen("call").filter((one) => field(one, "call") === "Write");
+    expect(written.map((one) => field(one, "isError"))).toEqual([true, false]);
+    expect(events.filter(({ type }) => type === "call.decided")).toHaveLength(1);
   });
 
   test("gets no variables but the common ones and those that are passed by name", async () => {
