@@ -1,16 +1,12 @@
-import { type Clock, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { type Clock, isJsonObject, type Json } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { PendingCall } from "../run/gateway-run-types.ts";
+import { NOT_REPORTED } from "../run/words.ts";
 import type { CallEvent, MappedCall, ReportEvent } from "./hook-adapter.ts";
 
 /** How long a new call waits for the report of an earlier one of the same agent, before that report counts as missing. */
 const REPORT_GRACE_MS = 5_000;
 const MOST_CALLS = 256;
-
-const NOT_REPORTED: JsonObject = {
-  code: "not_reported",
-  message: "it is unknown how this call ended: the agent's host went on without a report",
-};
 
 interface ApprovedCall {
   readonly session: string;
