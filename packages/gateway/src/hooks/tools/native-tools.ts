@@ -44,8 +44,9 @@ const read = z.union([
   z.strictObject({ file_path: z.string(), options }),
   z.strictObject({ folders: z.array(z.string()).min(1), options }),
 ]);
-const grep = z.strictObject({ pattern: z.string(), path: z.string(), glob: z.string().optional(), options });
-const glob = z.strictObject({ pattern: z.string(), path: z.string() });
+const places = { path: z.string(), more: z.array(z.string()).optional() };
+const grep = z.strictObject({ pattern: z.string(), ...places, glob: z.string().optional(), options });
+const glob = z.strictObject({ pattern: z.string(), ...places });
 const bash = z.strictObject({
   command: z.string().min(1),
   folder: z.string(),
@@ -125,7 +126,8 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       name: "Grep",
       input: grep,
       effect: "read",
-      subjects: ({ path }, workspace) => fileSubjects(path, "read", workspace),
+      subjects: ({ path, more = [] }, workspace) =>
+        [path, ...more].flatMap((one) => fileSubjects(one, "read", workspace)),
       execute: hand,
     }),
     defineTool({
@@ -133,7 +135,8 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       name: "Glob",
       input: glob,
       effect: "read",
-      subjects: ({ path }, workspace) => fileSubjects(path, "read", workspace),
+      subjects: ({ path, more = [] }, workspace) =>
+        [path, ...more].flatMap((one) => fileSubjects(one, "read", workspace)),
       execute: hand,
     }),
     defineTool({
