@@ -6,6 +6,14 @@ export type {
   SessionStore,
   StoredSession,
 } from "./acp/acp-workspace.ts";
+export type { AcpHost } from "./acp/external/agent-host.ts";
+export {
+  agentModelId,
+  type ExternalAgent,
+  type ExternalAgentOptions,
+  externalAgent,
+} from "./acp/external/external-agent.ts";
+export { type ExternalAgentsOptions, externalAgents } from "./acp/external/external-agents.ts";
 export { type AcpServerOptions, serveAcp } from "./acp/serve-acp.ts";
 export { hookAdapter } from "./hooks/adapters.ts";
 export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";

@@ -10,8 +10,8 @@ import {
 import { parseStoredJson } from "@sluice/core/runtime";
 import { seatTaken } from "./agent-seat.ts";
 import { clientLabel } from "./client.ts";
-import type { Route } from "./http-server.ts";
 import { createMcpServer, type McpHub } from "./mcp-server.ts";
+import type { Route } from "./route.ts";
 import { sendWebResponse, toWebRequest } from "./web-request.ts";
 
 export interface McpRoute {

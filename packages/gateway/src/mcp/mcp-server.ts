@@ -2,13 +2,13 @@ import { ProtocolError, ProtocolErrorCode, Server, type ServerContext, type Tool
 import { type Clock, systemClock, type ToolEffect } from "@sluice/core";
 import type { GatewayRun, GatewayTool } from "../run/gateway-run-types.ts";
 import { type AgentSeat, createAgentSeat, type Seating, seatTaken } from "./agent-seat.ts";
-import { type AskedStates, createAskedStates } from "./asked-state.ts";
 import { type CallingClient, createToolCalls, failure, type ToolCalls } from "./call-tool.ts";
 import { clientFacts } from "./client.ts";
 import { createGrantQuestions, type ElicitationMode } from "./grant-question.ts";
+import { createQuestionStates, type QuestionStates } from "./question-state.ts";
 
 export interface McpOptions {
-  /** The version of Sluice that clients are told. */
+  /** The version of Sluice that clients see. */
   readonly version: string;
   readonly clock?: Clock;
   /** How long a call waits for a person before it is answered that a request is open. Default: 45 s, below the timeouts of clients. */
@@ -17,7 +17,7 @@ export interface McpOptions {
   readonly elicitation?: ElicitationMode;
   /** How long a client has to answer an elicitation. Default: 10 minutes. */
   readonly elicitationMs?: number;
-  /** How often a call that goes on sends progress. Default: 5 s. */
+  /** How often a call in flight sends progress. Default: 5 s. */
   readonly progressMs?: number;
   /** How long an agent may do nothing before another may take its place. Default: 10 minutes. */
   readonly idleMs?: number;
@@ -38,7 +38,7 @@ export interface McpHub {
   readonly version: string;
   readonly seat: AgentSeat;
   readonly calls: ToolCalls;
-  readonly states: AskedStates;
+  readonly states: QuestionStates;
 }
 
 const SECOND = 1_000;
@@ -46,7 +46,7 @@ const MINUTE = 60 * SECOND;
 
 export function createMcpHub(run: GatewayRun, options: McpOptions): McpHub {
   const { clock = systemClock, elicitationMs = 10 * MINUTE } = options;
-  const states = createAskedStates({ clock, ttlMs: elicitationMs });
+  const states = createQuestionStates({ clock, ttlMs: elicitationMs });
   const questions = createGrantQuestions({
     run,
     clock,

@@ -27,6 +27,7 @@ import {
   LAST_TURN,
   LOST_REPORT,
   lostAnswerText,
+  NOT_AWAITED,
   NOT_REPEATED,
   NOT_RUN,
   phaseText,
@@ -117,7 +118,9 @@ export class Exchange {
       return caller.pending;
     }
     const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
-    const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined);
+    const same = [...this.#given.values()].find(
+      (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
+    );
     const work = same ?? this.#added({ ...call, key });
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
@@ -143,18 +146,18 @@ export class Exchange {
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
-  readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some((work) => work.tool === tool && idOf(work) === proposalId);
-    return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
-  };
+  readonly guard: GuardHook = ({ proposalId }, { runId }) =>
+    this.#liveAt(runId, proposalId) === undefined
+      ? { veto: "the agent that made this call has gone; it has to make the call again" }
+      : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
-    const work = [...this.#given.values()].find(
-      (one) => one.runId === runId && idOf(one) === proposalId && one.native === true,
-    );
-    if (work === undefined || this.#isClosed)
+    const work = this.#liveAt(runId, proposalId);
+    if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    // The agent went on to another call while this one waited for a person.
+    if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
@@ -163,6 +166,8 @@ export class Exchange {
       this.#handOver(work);
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
+      // The same call made from now on must not get the approval of this one.
+      work.isOver = true;
       signal.removeEventListener("abort", stop);
     }
   }
@@ -173,6 +178,17 @@ export class Exchange {
     for (const work of this.#given.values()) {
       if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
     }
+  }
+
+  /** The call at a place of the run whose result is not known yet. */
+  #liveAt(runId: string, proposalId: string): Work | undefined {
+    return [...this.#given.values()].find(
+      (work) =>
+        work.runId === runId &&
+        work.reply === undefined &&
+        work.isOver !== true &&
+        proposalId === `t${work.turn}.c${work.index}`,
+    );
   }
 
   /** Sees every request of the run and answers none. */
@@ -239,7 +255,14 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) work.reported.resolve(LOST_REPORT);
+    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
+    caller.settle(replyOf(false, NOT_AWAITED));
+  }
+
+  /** Ends a native call that nobody runs. Its approval is not valid any more. */
+  #withdraw(work: Work, report: NativeReport): void {
+    work.isOver = true;
+    work.reported.resolve(report);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -249,7 +272,7 @@ export class Exchange {
       if (work.reply !== undefined) {
         this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
         this.#given.delete(work.id);
-      } else if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPEATED });
+      } else if (work.handed !== undefined) this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
   }
 
@@ -333,7 +356,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, NOT_RUN) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : NOT_REPORTED) });
     }
   }
 
@@ -476,6 +499,8 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
+  /** Its approval has been used, or is not valid any more. */
+  isOver?: true;
   /** The answer, if no caller has taken it. */
   reply?: CallReply;
 }
@@ -513,9 +538,4 @@ function textOf({ role, content }: LanguageModelV4Message): string {
 
 function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
-}
-
-/** `t3.c0`: the id of a call in its attempt. */
-function idOf({ turn, index }: Work): string {
-  return `t${turn}.c${index}`;
 }

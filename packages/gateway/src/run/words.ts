@@ -13,6 +13,10 @@ export const LOST_REPORT: NativeReport = {
     message: "it is unknown how this call ended: the program that ran it did not report it",
   },
 };
+export const NOT_AWAITED: JsonObject = {
+  code: "not_awaited",
+  message: "nobody waits for the result of this call any more",
+};
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
   message: "the call was approved but not made again, so it was not run",
