@@ -43,6 +43,7 @@ export {
   type HookFiles,
   type Outcome,
 } from "./hosts/doctor/examine-host.ts";
+export { HEADLESS, type Headless, type NativeCalls } from "./hosts/doctor/headless.ts";
 export { hostProofs, type ProofKey } from "./hosts/doctor/proofs.ts";
 export {
   type ScriptedModel,
