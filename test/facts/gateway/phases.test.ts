@@ -122,6 +122,7 @@ test("an interrupt takes the agent to its handler, and back where it was", async
   expect((await ask(run, "Write", { file_path: "b.txt", content: "b" })).ok).toBe(false);
   const back = await leave(run, "OK");
   expect(back.text).toContain("You are back in build");
+  expect(run.now()).toMatchObject({ state: "build", tools: ["Write"] });
   expect((await ask(run, "Write", { file_path: "b.txt", content: "b" })).ok).toBe(true);
   await leave(run, "BUILT");
   expect(await run.ended).toMatchObject({ status: "completed" });

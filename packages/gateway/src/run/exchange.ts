@@ -137,9 +137,12 @@ export class Exchange {
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      this.#enter(thread, turn);
+      this.#isPhaseRead = false;
+      thread.phase = this.#phaseOf(turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
+    // After an interrupt, a state continues that was entered before.
+    this.#phase = thread.phase;
     this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
@@ -156,7 +159,7 @@ export class Exchange {
     const work = this.#liveAt(runId, proposalId);
     if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
-    // The agent went on to another call while this one waited for a person.
+    // The agent has made another call while this one waited for a person.
     if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
     const stop = (): void => stopped.resolve(LOST_REPORT);
@@ -311,7 +314,7 @@ export class Exchange {
     // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
     const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
-    const thread = { runId, read, turns, isNew: true, worksWithTools: false };
+    const thread: Thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
@@ -356,7 +359,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : NOT_REPORTED) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : LOST_REPORT.output) });
     }
   }
 
@@ -365,18 +368,11 @@ export class Exchange {
     return await this.#options.recorded({ runId, turn, index });
   }
 
-  #enter(thread: Thread, { state, prompt, tools }: AgentTurn): void {
+  #phaseOf({ runId, state, prompt, tools }: AgentTurn): Phase {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseRead = false;
-    this.#phase = {
-      runId: thread.runId,
-      state,
-      tools: work,
-      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
-    };
-    this.#options.onPhase();
+    return { runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
   }
 
   #open(turn: OpenTurnFacts): Promise<TurnCalls> {
@@ -470,6 +466,7 @@ interface Thread {
   /** Its model steps so far. */
   turns: number;
   isNew: boolean;
+  phase?: Phase;
   /** Whether its last turn offered tools besides those that complete the state. */
   worksWithTools: boolean;
 }
