@@ -27,9 +27,9 @@ const ANSWERS = {
   "answers text": (res) => res.writeHead(200).end("hello\n"),
   "answers half of its JSON": (res) => res.writeHead(200).end(ALLOW.slice(0, 30)),
   "is another server that allows everything": (res) => res.writeHead(200).end(`${ALLOW}\n#${"0".repeat(64)}`),
-  "fails": (res) => res.writeHead(500).end("boom"),
+  fails: (res) => res.writeHead(500).end("boom"),
   "closes the connection": (res) => res.destroy(),
-  "hangs": () => undefined,
+  hangs: () => undefined,
 };
 
 /** Starts one server for each kind of answer. */

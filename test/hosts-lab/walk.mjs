@@ -16,12 +16,25 @@ export async function walk(host, mode, bin) {
   const model = await startScriptedModel({ main: steps(host, mode, desk.workspace) });
   try {
     const headless = HEADLESS[host];
-    for (const [path, content] of Object.entries(headless.settings?.(model.url) ?? {})) put(join(desk.home, path), content);
+    for (const [path, content] of Object.entries(headless.settings?.(model.url) ?? {}))
+      put(join(desk.home, path), content);
     const args = headless.args("main", model.url);
     const run = desk.start(
-      ["gateway", "run", host, "--class", mode, "--workflow", "three-phases", "--trust", "--sandbox", "off", "--task", "walk", "--"].concat(
-        headless.command === undefined ? args : [headless.command, ...args],
-      ),
+      [
+        "gateway",
+        "run",
+        host,
+        "--class",
+        mode,
+        "--workflow",
+        "three-phases",
+        "--trust",
+        "--sandbox",
+        "off",
+        "--task",
+        "walk",
+        "--",
+      ].concat(headless.command === undefined ? args : [headless.command, ...args]),
       headless.env(model.url, desk.home),
     );
     const answered = await answerRequests(desk, run);
@@ -30,14 +43,17 @@ export async function walk(host, mode, bin) {
     const runId = runs.runs?.[0]?.runId;
     const shown = runId === undefined ? {} : await desk.json(["show", runId, "--output-format", "json"]);
     const audit = runId === undefined ? { code: 1 } : await desk.sluice(["audit", runId, "--verify"]);
-    const said = model.requests.flatMap(({ messages }) => messages.filter(({ role }) => role === "result").map(({ text }) => text));
+    const said = (model.requests.at(-1)?.messages ?? []).flatMap((one) => (one.role === "result" ? [one.text] : []));
     const has = (path) => existsSync(join(desk.workspace, path));
     const checks = [
       ["the host starts in the class", new RegExp(`in class ${mode}`).test(ended.stderr)],
       ["the model of the host was asked", model.requests.length > 0],
       ["a denied call does not run", answered.denied > 0 && !has("denied.txt")],
       ["a call over a limit does not run", !has("long.txt") && said.some((text) => /limit|lines/i.test(text))],
-      ["a changed file interrupts the phase", has("db/a.sql") && said.some((text) => text.includes("Review the schema"))],
+      [
+        "a changed file interrupts the phase",
+        has("db/a.sql") && said.some((text) => /Review the schema|started the interrupt/.test(text)),
+      ],
       ["a granted call runs", answered.granted > 0 && has("granted.txt")],
       ["the run is completed", runs.runs?.[0]?.status === "completed"],
       ["the journal is unchanged", audit.code === 0],
@@ -55,8 +71,9 @@ function steps(host, mode, workspace) {
   const { calls, gatewayTool } = HEADLESS[host];
   const ours = (tool, input) => ({ calls: [{ name: gatewayTool(tool), input }] });
   const write = (path, content) =>
-    mode === "hard" ? ours("Write", { file_path: path, content }) : { calls: [calls.write(join(workspace, path), content)] };
-  const shell = (command) => (mode === "hard" ? ours("Bash", { command }) : { calls: [calls.shell(command)] });
+    mode === "hard"
+      ? ours("Write", { file_path: path, content })
+      : { calls: [calls.write(join(workspace, path), content)] };
   const leave = (event) => ours("transition", { event });
   return [
     ours("get_state", {}),
@@ -66,7 +83,7 @@ function steps(host, mode, workspace) {
     write("db/a.sql", "select 1;\n"),
     leave("OK"),
     leave("EDITED"),
-    shell("touch granted.txt"),
+    write("granted.txt", "x\n"),
     leave("GOOD"),
     { text: "done" },
   ];
