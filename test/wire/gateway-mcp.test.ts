@@ -127,7 +127,8 @@ describe.each(overHttp)("%s", (way) => {
   test("a call that is approved the moment its request opens runs once, form or not", async () => {
     const run = fakeRun(wireTools());
     run.onPhase(({ waiting }) => {
-      if (waiting !== undefined) void run.answer(waiting, { kind: "approve" }, "a rule");
+      // After the listener of the call, which is about to ask.
+      if (waiting !== undefined) queueMicrotask(() => void run.answer(waiting, { kind: "approve" }, "a rule"));
     });
     const client = await connect(way, await gateway(run), { onForm: () => ({ action: "cancel" }) });
     expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
