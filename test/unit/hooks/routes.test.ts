@@ -267,3 +267,24 @@ test("a run that is closed while a host works on a call does not wait for its re
   await run.close();
   expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain("is over");
 });
+
+test("Copilot CLI asks for permission to write a file by its path: it is given once, for a call that was approved", async () => {
+  const folder = tempFolder();
+  const { build, done } = PLAN_FIRST.states;
+  const run = await nativeRun(
+    { id: "builds", initial: "build", states: { build: { ...build, on: { BUILT: "done" } }, done } },
+    { root: folder.root },
+  );
+  const server = await hookServer(run, ["copilot"]);
+  const base = { sessionId: "c1", cwd: folder.root };
+  const path = join(folder.root, "a.ts");
+  const pre = { ...base, toolName: "create", toolArgs: { path, file_text: "x" } };
+  const permission = (file_path: string) =>
+    send(server, "copilot", { ...base, toolName: "edit", toolInput: { file_path, diff: "" } }, "permissionRequest");
+  expect(await permission(path)).toMatchObject({ behavior: "deny" });
+  expect(await send(server, "copilot", pre, "preToolUse")).toEqual({ permissionDecision: "allow" });
+  expect(await permission(join(folder.root, "b.ts"))).toMatchObject({ behavior: "deny" });
+  expect(await permission(path)).toEqual({ behavior: "allow" });
+  expect(await permission(path)).toMatchObject({ behavior: "deny" });
+  await send(server, "copilot", { ...pre, toolResult: { resultType: "success", textResultForLlm: "" } }, "postToolUse");
+});

@@ -17,6 +17,8 @@ export type MappedCall =
   | { readonly kind: "harmless" }
   /** A tool of the gateway's own MCP server, which decides itself. */
   | { readonly kind: "own" }
+  /** A permission to write a file, from a host that does not say what it would write. */
+  | { readonly kind: "writes"; readonly path: string }
   /** What cannot be judged. */
   | { readonly kind: "refused"; readonly reason: string };
 

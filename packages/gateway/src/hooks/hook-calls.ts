@@ -15,6 +15,8 @@ interface ApprovedCall {
   /** The call as it was made, and as it may run. */
   readonly keys: ReadonlySet<string>;
   readonly runs: string;
+  /** The file that it writes. */
+  readonly writes: string | undefined;
   readonly pending: Pick<PendingCall, "report">;
   /** Whether the host has asked for permission. */
   asked: boolean;
@@ -58,6 +60,7 @@ export function hookCalls(clock: Clock): HookCalls {
         callId,
         keys: new Set([keyOf(call), runs]),
         runs,
+        writes: fileOf(call),
         pending,
         asked: false,
         due: false,
@@ -65,7 +68,9 @@ export function hookCalls(clock: Clock): HookCalls {
     },
     permits: ({ session, call }) => {
       const key = keyOf(call);
-      const found = calls.find((one) => one.session === session && !one.asked && one.runs === key);
+      const fits = (one: ApprovedCall): boolean =>
+        call.kind === "writes" ? one.writes === call.path : one.runs === key;
+      const found = calls.find((one) => one.session === session && !one.asked && fits(one));
       if (found === undefined) return false;
       found.asked = true;
       return true;
@@ -100,6 +105,12 @@ function keyOf(call: MappedCall): string {
   if (call.kind !== "call") return call.kind;
   const { options: _options, folder: _folder, ...input } = call.input;
   return digestOf([call.tool, input]);
+}
+
+function fileOf(call: MappedCall): string | undefined {
+  if (call.kind !== "call" || (call.tool !== "Edit" && call.tool !== "Write")) return undefined;
+  const { file_path: path } = call.input;
+  return typeof path === "string" ? path : undefined;
 }
 
 /** A call of a shell with another line. */

@@ -72,6 +72,7 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
   const beforeCall = async (event: CallEvent, signal: AbortSignal): Promise<HookDecision> => {
     const { session, agent, call } = event;
     if (call.kind === "own" || call.kind === "harmless") return { kind: "allow" };
+    if (call.kind === "writes") return { kind: "deny", reason: NOT_APPROVED };
     calls.expectReports(session, agent);
     const { tool, input }: { readonly tool: string; readonly input: Json } =
       call.kind === "refused" ? { tool: REFUSED_TOOL, input: { tool: event.native.tool, reason: call.reason } } : call;
@@ -147,8 +148,8 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "context", text: other };
         calls.settleAll(session);
-        // Some hosts give the reason of a refused stop to their agent as a prompt.
-        if (event.prompt.includes(NOT_OVER)) return { kind: "continue" };
+        // Some hosts report each round of their agent as a prompt, and the reason of a refused stop.
+        if (event.prompt.trim() === "" || event.prompt.includes(NOT_OVER)) return { kind: "continue" };
         stops.delete(session);
         return await context(event.prompt);
       }

@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
 import type {
   AdapterOptions,
+  CallEvent,
   HookAdapter,
   HookAnswer,
   HookDecision,
@@ -165,7 +166,7 @@ function readCopilot(event: string | undefined, payload: Json, map: MapCopilot):
     case "preToolUse":
       return { ...base, kind: "pre", ...callOf(argumentsIn(body)) };
     case "permissionRequest":
-      return { ...base, kind: "permission", ...callOf(inputIn(body, "toolInput")) };
+      return { ...base, kind: "permission", ...permissionOf(callOf(inputIn(body, "toolInput"))) };
     case "postToolUse":
     case "postToolUseFailure": {
       const result = body.toolResult ?? null;
@@ -178,6 +179,14 @@ function readCopilot(event: string | undefined, payload: Json, map: MapCopilot):
     default:
       return { ...base, kind: LIFE.get(name) ?? "other", name };
   }
+}
+
+/** Writing is asked for by the file's path and a diff, whichever tool it is. */
+function permissionOf(asked: Pick<CallEvent, "native" | "call">): Pick<CallEvent, "native" | "call"> {
+  const { tool, input } = asked.native;
+  const { file_path: path } = input;
+  if (tool !== "edit" || typeof path !== "string") return asked;
+  return { ...asked, call: { kind: "writes", path } };
 }
 
 /** The arguments as an object, or as the text of one. */
