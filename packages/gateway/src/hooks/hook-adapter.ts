@@ -91,6 +91,8 @@ export interface HookAdapter {
   readonly rewrites: Rewrites;
   /** The line that the host's shell has to run for an approved line. */
   lineFor(event: CallEvent, approved: string): string;
+  /** Whether the host runs none of the calls that its agent makes at once before all of them are decided. */
+  readonly startsTogether: boolean;
   /** How often in a row the host lets a hook refuse the end of a turn. */
   readonly refusedStops: number;
   /**

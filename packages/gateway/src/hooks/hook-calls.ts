@@ -1,11 +1,13 @@
 import { type Clock, isJsonObject, type Json } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { PendingCall } from "../run/gateway-run-types.ts";
-import { NOT_REPORTED } from "../run/words.ts";
+import { NOT_AWAITED, NOT_REPORTED } from "../run/words.ts";
 import type { CallEvent, MappedCall, ReportEvent } from "./hook-adapter.ts";
 
 /** How long a new call waits for the report of an earlier one of the same agent, before that report counts as missing. */
 const REPORT_GRACE_MS = 5_000;
+/** The same for hosts that run none of several calls before all are decided: only what arrives at the same time is waited for. */
+const TOGETHER_GRACE_MS = 50;
 const MOST_CALLS = 256;
 
 interface ApprovedCall {
@@ -31,16 +33,17 @@ export interface HookCalls {
   /** Whether a permission that names no call is for one that was approved. Each approval counts once. */
   permits(event: CallEvent): boolean;
   report(event: ReportEvent): void;
-  /** The agent makes another call: earlier ones are reported soon, or not at all. */
-  expectReports(session: string, agent: string | undefined): void;
+  /** The agent waits for a decision about another call: earlier ones are reported soon, or not at all. Call the result when it is made. */
+  awaits(session: string, agent: string | undefined): () => void;
   /** The agent has gone on: no report of its calls comes any more. */
   settle(session: string, agent: string | undefined): void;
   /** The same for all agents of a session. */
   settleAll(session: string): void;
 }
 
-export function hookCalls(clock: Clock): HookCalls {
+export function hookCalls(clock: Clock, { startsTogether }: { readonly startsTogether: boolean }): HookCalls {
   let calls: ApprovedCall[] = [];
+  const waits = new Set<{ readonly session: string; readonly agent: string | undefined }>();
   const end = (call: ApprovedCall, result: { readonly ok: boolean; readonly output: Json }): void => {
     calls = calls.filter((one) => one !== call);
     call.pending.report(result);
@@ -48,13 +51,25 @@ export function hookCalls(clock: Clock): HookCalls {
   const lose = (call: ApprovedCall): void => {
     if (calls.includes(call)) end(call, { ok: false, output: NOT_REPORTED });
   };
+  /** The report of a call is due, because another one waits for it. */
+  const expect = (call: ApprovedCall): void => {
+    if (call.due) return;
+    call.due = true;
+    const [ms, result] = startsTogether
+      ? [TOGETHER_GRACE_MS, { ok: true, output: NOT_AWAITED }]
+      : [REPORT_GRACE_MS, { ok: false, output: NOT_REPORTED }];
+    // It stays, since its host may still ask for its permission.
+    clock.after(ms, () => {
+      if (calls.includes(call)) call.pending.report(result);
+    });
+  };
 
   return {
     approve: ({ session, agent, callId, call }, as, pending) => {
       const [oldest] = calls;
       if (oldest !== undefined && calls.length >= MOST_CALLS) lose(oldest);
       const runs = keyOf(as);
-      calls.push({
+      const added: ApprovedCall = {
         session,
         agent,
         callId,
@@ -64,7 +79,9 @@ export function hookCalls(clock: Clock): HookCalls {
         pending,
         asked: false,
         due: false,
-      });
+      };
+      calls.push(added);
+      if ([...waits].some((wait) => wait.session === session && wait.agent === agent)) expect(added);
     },
     permits: ({ session, call }) => {
       const key = keyOf(call);
@@ -84,12 +101,11 @@ export function hookCalls(clock: Clock): HookCalls {
           : own.find((one) => one.callId === callId);
       if (found !== undefined) end(found, result);
     },
-    expectReports: (session, agent) => {
-      for (const call of calls) {
-        if (call.session !== session || call.agent !== agent || call.due) continue;
-        call.due = true;
-        clock.after(REPORT_GRACE_MS, () => lose(call));
-      }
+    awaits: (session, agent) => {
+      const wait = { session, agent };
+      waits.add(wait);
+      for (const call of calls) if (call.session === session && call.agent === agent) expect(call);
+      return () => void waits.delete(wait);
     },
     settle: (session, agent) => {
       for (const call of [...calls]) if (call.session === session && call.agent === agent) lose(call);

@@ -65,7 +65,7 @@ type Decide = (event: string | undefined, body: Buffer, signal: AbortSignal) => 
 
 function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOptions): Decide {
   const { run, patienceMs, clock = systemClock } = options;
-  const calls = hookCalls(clock);
+  const calls = hookCalls(clock, adapter);
   /** Refused stops in a row, by session: those of one phase since its last prompt. */
   const stops = new Map<string, { readonly state: string | undefined; readonly refused: number }>();
 
@@ -73,9 +73,9 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
     const { session, agent, call } = event;
     if (call.kind === "own" || call.kind === "harmless") return { kind: "allow" };
     if (call.kind === "writes") return { kind: "deny", reason: NOT_APPROVED };
-    calls.expectReports(session, agent);
     const { tool, input }: { readonly tool: string; readonly input: Json } =
       call.kind === "refused" ? { tool: REFUSED_TOOL, input: { tool: event.native.tool, reason: call.reason } } : call;
+    const decided = calls.awaits(session, agent);
     const pending = run.call({
       tool,
       input,
@@ -84,7 +84,7 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       ...(agent === undefined ? {} : { agent }),
       ...(patienceMs === undefined ? {} : { patienceMs }),
     });
-    const verdict = await pending.verdict;
+    const verdict = await pending.verdict.finally(decided);
     if (verdict.kind === "deny") return { kind: "deny", reason: verdict.text };
     const refuse = (reason: string): HookDecision => {
       pending.report({ ok: false, output: { code: "not_run", message: reason } });

@@ -8,6 +8,10 @@ export const NOT_REPORTED: JsonObject = {
   code: "not_reported",
   message: "it is unknown how this call ended: the program that ran it did not report it",
 };
+export const NOT_AWAITED: JsonObject = {
+  code: "not_awaited",
+  message: "the program that runs this call started it together with others, so its result was not awaited",
+};
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
   message: "the call was approved but not made again, so it was not run",

@@ -135,6 +135,7 @@ export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = 
     host: "copilot",
     rewrites: "runs",
     lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
+    startsTogether: true,
     refusedStops: 8,
     read: (event, payload) => readCopilot(event, payload, map),
     answer,
