@@ -113,7 +113,7 @@ async function isAccepted(
   if (outputFormat === "text") terminal.out(`${paintedDiff(diff, terminal)}\n`);
   if (yes === true) return true;
   if (!terminal.facts().stdin || !terminal.facts().stderr)
-    throw usageError("nobody can be asked here; look at the changes above and use --yes to make them");
+    throw usageError("no one can be asked here; read the changes above and use --yes to make them");
   const line = await linePromptOf(terminal).ask("Make these changes? [y/N] ");
   return /^y(?:es)?$/i.test(line?.trim() ?? "");
 }

@@ -31,7 +31,7 @@ export function configure(command: Command, context: CommandRun): void {
     "sluice hook remove codex --scope user --yes",
   )
     .description(
-      "Removes what install added. A file that nobody changed since becomes exactly what it was before, or is deleted if there was none.",
+      "Removes what install added. A file that is unchanged since becomes exactly what it was before, or is deleted if there was none.",
     )
     .option("--yes", "do not ask")
     .action(context.acts(async () => (await import("./install.ts")).remove));
