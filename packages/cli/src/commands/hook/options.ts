@@ -6,6 +6,10 @@ import { examples, outputFormatOption } from "../../options.ts";
 const HOSTS = ["claude", "codex", "gemini", "qwen", "copilot", "opencode"];
 
 export function configure(command: Command, context: CommandRun): void {
+  command.addHelpText(
+    "after",
+    examples("sluice hook install claude --workflow plan-first", "sluice hook doctor claude"),
+  );
   command.description(
     "Guards your own sessions of another agent: its hooks then ask the gateway of the folder before each call. sluice gateway run <host> is stronger and leaves your settings alone.",
   );
