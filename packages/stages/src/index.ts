@@ -91,6 +91,7 @@ export type {
 } from "./telemetry/telemetry.ts";
 export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/command-judge.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
+export { reportingChanges } from "./tools/bash/workspace-diff.ts";
 export { predictChange } from "./tools/files/change.ts";
 export { fileSubjects } from "./tools/files/paths.ts";
 export {

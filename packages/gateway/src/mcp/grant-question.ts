@@ -117,9 +117,8 @@ function answerIn(
   return words === "" ? { kind: "deny" } : { kind: "deny", reason: words };
 }
 
-function form(mode: ElicitationMode, { runId, requestId, question }: OpenQuestion): ElicitRequestFormParams {
-  const elsewhere =
-    mode === "approve" ? "" : `\nThis form cannot approve it. To do that: sluice answer ${runId} ${requestId}`;
+function form(mode: ElicitationMode, { question, command }: OpenQuestion): ElicitRequestFormParams {
+  const elsewhere = mode === "approve" ? "" : `\nThis form cannot approve it. To do that: ${command}`;
   return {
     mode: "form",
     message: `The agent asks for something that its workflow does not allow without a person: ${question}${elsewhere}`,

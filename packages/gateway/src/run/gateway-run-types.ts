@@ -40,6 +40,8 @@ export interface OpenQuestion {
   readonly digest: string;
   /** What is asked, in one line. */
   readonly question: string;
+  /** The command with which a person answers. */
+  readonly command: string;
 }
 
 /** What the gate decided about a native call. */

@@ -50,13 +50,15 @@ export function lostAnswerText(tool: string, { text }: CallReply): string {
   return `The gateway was restarted. The last call before that was ${visible(tool)}, with this result: ${text}`;
 }
 
-export function waitingText({ runId, requestId, question }: OpenQuestion): string {
+export function waitingText({ question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
-    `They can answer in the app, or with: sluice answer ${runId} ${requestId}`,
+    `They can answer in the app, or with: ${command}`,
     "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
   ].join("\n");
 }
+
+const DIGEST_SHOWN = 16;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
@@ -65,10 +67,12 @@ export function questionOf({ runId, requestId, digest, kind, body }: PersonReque
     return typeof value === "string" ? visible(value) : "";
   };
   const about: Readonly<Record<PersonRequest["kind"], string>> = {
-    grantStageTool: `approve ${text("tool")} ${text("argsSummary")} (${text("why")})`,
+    grantStageTool: `approve ${text("argsSummary")} (${text("why")})`,
     approveTransition: `approve the transition ${text("event")}: ${text("message")}`,
     askUser: text("question"),
     humanState: text("question"),
   };
-  return { runId, requestId, digest, question: about[kind] };
+  const answer = kind === "askUser" || kind === "humanState" ? "--value <answer>" : "approve";
+  const command = `sluice answer ${runId} ${requestId} --digest ${digest.slice(0, DIGEST_SHOWN)} ${answer}`;
+  return { runId, requestId, digest, question: about[kind], command };
 }
