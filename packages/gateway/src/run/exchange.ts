@@ -13,16 +13,19 @@ import {
   type ToolResult,
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
+import { AGENT_GONE } from "@sluice/stages";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
 import {
   completionText,
+  earlierText,
   LAST_TURN,
   NOT_REPEATED,
   NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
+  RAN_BEFORE,
   replyOf,
   waitingText,
 } from "./words.ts";
@@ -38,7 +41,7 @@ const PATIENCE_MS = 45_000;
 export interface ExchangeOptions {
   readonly clock: Clock;
   /** Names of the tools that the session runs: any other tool that a state offers completes it. */
-  readonly workTools: () => ReadonlySet<string>;
+  readonly workTools: () => { has(name: string): boolean };
   /** The recorded result of a call whose transcript does not say it. */
   readonly recorded: (call: RecordedCallPlace) => Promise<{ readonly ok: boolean; readonly output: Json } | undefined>;
   /** Whether a run of the tree has ended. */
@@ -49,6 +52,15 @@ export interface RecordedCallPlace {
   readonly runId: string;
   readonly turn: number;
   readonly index: number;
+}
+
+/** A call that an agent made in an earlier process, which may not have read its answer. */
+export interface EarlierCall extends RecordedCallPlace {
+  readonly tool: string;
+  readonly input: Json;
+  readonly native: boolean;
+  /** Whether it had ended when the run was resumed. */
+  readonly isOver: boolean;
 }
 
 /** What the exchange knows of the run. */
@@ -105,13 +117,26 @@ export class Exchange {
       caller.settle(this.#end);
       return caller.pending;
     }
-    const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
+    const key = keyOfCall(call);
     const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined);
-    const work = same ?? this.#added({ ...call, key });
+    const work = same ?? this.#added(call);
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
     this.#pump();
     return caller.pending;
+  }
+
+  /** Takes up the calls that an earlier process left. A call that the agent has made again is the same call. */
+  takeUp(calls: readonly EarlierCall[]): void {
+    for (const { tool, input, native, isOver, ...place } of calls) {
+      const call = { tool, input, ...(native ? { native } : {}) } as const;
+      const key = keyOfCall(call);
+      const at = this.#queue.findIndex((work) => work.key === key);
+      const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
+      const work: Work = again ?? newWork(call);
+      Object.assign(work, place, isOver ? { earlier: "over" } : again === undefined ? { earlier: "begun" } : {});
+      this.#given.set(work.id, work);
+    }
   }
 
   /** The next calls of the agent, for the model of a state. */
@@ -123,9 +148,12 @@ export class Exchange {
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      this.#enter(thread, turn);
+      this.#isPhaseRead = false;
+      thread.phase = this.#phaseOf(turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
+    // After an interrupt, an earlier phase goes on.
+    this.#phase = thread.phase;
     this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
@@ -133,8 +161,10 @@ export class Exchange {
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
   readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some((work) => work.tool === tool && work.index === indexIn(proposalId));
-    return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
+    const isLive = [...this.#given.values()].some(
+      (work) => work.tool === tool && work.index === indexIn(proposalId) && work.earlier === undefined,
+    );
+    return isLive ? undefined : { veto: AGENT_GONE };
   };
 
   /** Lets the agent's own program run a native call, and waits for its report. */
@@ -190,14 +220,15 @@ export class Exchange {
     this.#options.onPhase();
   }
 
-  #added(call: Omit<Work, "id" | "reported">): Work {
-    const work: Work = { ...call, id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+  #added(call: AgentCall): Work {
+    const work = newWork(call);
     this.#queue.push(work);
     return work;
   }
 
   #attach(work: Work, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
     work.caller = caller;
+    if (work.earlier === "begun") delete work.earlier;
     caller.report = (result) => work.reported.resolve(result);
     const arm = (): (() => void) =>
       this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
@@ -266,7 +297,9 @@ export class Exchange {
     const known = system === undefined ? undefined : this.#threads.get(system);
     // A resumed run rebuilds the transcript before it asks for the next turn.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
-    const thread = known ?? { runId, read: 0, turns, isNew: true, worksWithTools: false };
+    // Its agent has read what was before its last turn.
+    const read = turns === 0 ? 0 : prompt.findLastIndex(({ role }) => role === "assistant");
+    const thread = known ?? { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
@@ -294,11 +327,17 @@ export class Exchange {
 
   #passResults(): void {
     const results = this.#results.splice(0);
+    for (const { work, reply } of results) {
+      if (work.earlier === undefined || work.caller !== undefined) continue;
+      this.#notices.push(earlierText(work, work.earlier === "over" ? undefined : reply));
+      this.#given.delete(work.id);
+    }
     const last = results.findLast(({ work }) => work.caller !== undefined);
     const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      const text = one === last ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
-      this.#settle(one.work, { ...one.reply, text });
+      if (one.work.earlier !== undefined && one.work.caller === undefined) continue;
+      const parts = [...(one.work.earlier === undefined ? [] : [RAN_BEFORE]), one.reply.text];
+      this.#settle(one.work, { ...one.reply, text: [...parts, ...(one === last ? texts : [])].join("\n\n") });
     }
   }
 
@@ -318,18 +357,11 @@ export class Exchange {
     return await this.#options.recorded({ runId, turn, index });
   }
 
-  #enter(thread: Thread, { state, prompt, tools }: AgentTurn): void {
+  #phaseOf({ runId, state, prompt, tools }: AgentTurn): Phase {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseRead = false;
-    this.#phase = {
-      runId: thread.runId,
-      state,
-      tools: work,
-      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
-    };
-    this.#options.onPhase();
+    return { runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
   }
 
   #open(turn: OpenTurnFacts): Promise<TurnCalls> {
@@ -423,6 +455,7 @@ interface Thread {
   /** Its model steps so far. */
   turns: number;
   isNew: boolean;
+  phase?: Phase;
   /** Whether its last turn offered tools besides those that complete the state. */
   worksWithTools: boolean;
 }
@@ -454,6 +487,8 @@ interface Work {
   handed?: Json;
   /** The answer, if nobody has taken it. */
   reply?: CallReply;
+  /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
+  earlier?: "begun" | "over";
 }
 
 interface Caller {
@@ -480,6 +515,14 @@ function newCaller(): Caller {
     },
   };
   return caller;
+}
+
+function newWork(call: Pick<AgentCall, "tool" | "input" | "native">): Work {
+  return { ...call, key: keyOfCall(call), id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+}
+
+function keyOfCall({ tool, input, native }: Pick<AgentCall, "tool" | "input" | "native">): string {
+  return JSON.stringify([tool, digestOf(input), native === true]);
 }
 
 function textOf({ role, content }: LanguageModelV4Message): string {

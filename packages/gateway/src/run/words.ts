@@ -16,6 +16,9 @@ export const NOT_RUN: JsonObject = {
   code: "call_not_run",
   message: "the phase was left before this call, so it was not run",
 };
+/** Before the recorded result of a call that the agent made again. */
+export const RAN_BEFORE =
+  "This is the result of the same call from before the gateway was started again. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
@@ -43,6 +46,19 @@ export function waitingText({ runId, requestId, question }: OpenQuestion): strin
     "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
   ].join("\n");
 }
+
+/** What became of a call that an earlier process took, for an agent that did not make it again. */
+export function earlierText(
+  { tool, input }: { readonly tool: string; readonly input: Json },
+  reply: CallReply | undefined,
+): string {
+  const line = visibleJson(input);
+  const call = `${visible(tool)} ${line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line}`;
+  const before = `Your last call before the gateway was started again, ${call},`;
+  return reply === undefined ? `${before} had ended; it is not run again.` : `${before} has ended: ${reply.text}`;
+}
+
+const SHOWN = 200;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
