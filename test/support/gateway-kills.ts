@@ -126,7 +126,7 @@ export async function liveWithAgent(life: AgentLife, kills: readonly Kill[] = []
     };
     if (resumed === undefined || habit === "reads the state first") {
       const news = await made({ tool: "get_state", input: {} });
-      if (news !== undefined && /outcome_unknown|had ended|has ended: /.test(news)) work.finish();
+      if (news !== undefined && work.isNamedIn(news)) work.finish();
     }
     while (!process.isDead() && run.now().status !== "ended") {
       const { state } = run.now();
@@ -162,6 +162,8 @@ export async function liveWithAgent(life: AgentLife, kills: readonly Kill[] = []
 
 interface WorkList {
   isBegun(): boolean;
+  /** Whether the news of a restart say what became of the step that is not finished. */
+  isNamedIn(news: string): boolean;
   /** The step that is not finished, or the next one of this phase. */
   step(phase: string | undefined): readonly AgentStep[];
   finish(): void;
@@ -182,6 +184,7 @@ function workList(steps: AgentLife["steps"]): WorkList {
   };
   return {
     isBegun: () => at !== undefined,
+    isNamedIn: (news) => at !== undefined && stepOf(at).some(({ input }) => news.includes(`${JSON.stringify(input)},`)),
     step: (phase = "") => {
       at ??= phase;
       const step = stepOf(at);
