@@ -18,7 +18,7 @@ function deskWith(plan: readonly (readonly object[])[]): Desk {
 
 test("sluice run executes a stage of an agent over ACP, and its run is shown, verified and replayed as any", async () => {
   const here = deskWith([[{ say: "I look." }, read, ends]]);
-  const ran = await here.sluice(["run", OUTSIDE, "look", "--output-format", "json"]);
+  const ran = await here.sluice(["run", OUTSIDE, "look", "--sandbox", "off", "--output-format", "json"]);
   const { runId, status, output } = printed(ran);
   expect([ran.code, status, output]).toEqual([0, "completed", "looked"]);
   const id = String(runId);
@@ -29,7 +29,7 @@ test("sluice run executes a stage of an agent over ACP, and its run is shown, ve
 
 test("a run that is killed while its agent works continues with a new process, which reads what was done", async () => {
   const here = deskWith([[read, { hang: true }]]);
-  const running = here.start(["run", OUTSIDE, "look", "--output-format", "stream-json"]);
+  const running = here.start(["run", OUTSIDE, "look", "--sandbox", "off", "--output-format", "stream-json"]);
   const [, runId = ""] = await running.said("stdout", /"runId":"(r\w+)"/);
   await running.said("stdout", /"type":"call.finished"/);
   running.child.kill("SIGKILL");
@@ -45,9 +45,19 @@ test("a run that is killed while its agent works continues with a new process, w
 
 test("a cassette of an agent's work plays without the agent", async () => {
   const here = deskWith([[read, ends]]);
-  const recorded = await here.sluice(["run", OUTSIDE, "look", "--record", "../agent.jsonl", "--output-format", "json"]);
+  const recorded = await here.sluice([
+    "run",
+    OUTSIDE,
+    "look",
+    "--sandbox",
+    "off",
+    "--record",
+    "../agent.jsonl",
+    "--output-format",
+    "json",
+  ]);
   expect(printed(recorded).output).toBe("looked");
   here.write("plan.json", "this would fail");
-  const played = await here.sluice(["run", OUTSIDE, "look", "--model", "cassette:../agent.jsonl"]);
+  const played = await here.sluice(["run", OUTSIDE, "look", "--sandbox", "off", "--model", "cassette:../agent.jsonl"]);
   expect([played.code, played.stderr]).toEqual([0, ""]);
 });

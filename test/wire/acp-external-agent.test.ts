@@ -1,6 +1,8 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  type Answer,
   callbackInteractor,
   done,
   field,
@@ -12,9 +14,10 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, type ExternalAgent, externalAgent, externalAgents } from "@sluice/gateway";
-import { createSession, type SessionOptions, transcriptEntries } from "@sluice/stages";
-import { describe, expect, test } from "vitest";
+import { createSession, probeSandbox, type SessionOptions, transcriptEntries } from "@sluice/stages";
+import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
 import { tempFolder } from "../support/tools.ts";
 
 const AGENT = join(import.meta.dirname, "../fixtures/acp/agent.mjs");
@@ -23,17 +26,33 @@ type Step = JsonObject;
 const call = (name: string, input: JsonObject = {}): Step => ({ call: name, input });
 const ends = call("finish", { text: "all done" });
 
+function tempRoot(): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-acp-")));
+  roots.push(folder);
+  return folder;
+}
+const roots: string[] = [];
+afterAll(() => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+});
+
 /** A workspace, and an agent that works off these prompts in a stage that may read and edit. */
-function desk(prompts: readonly (readonly Step[])[], nature = "honest", agent: Partial<ExternalAgent> = {}) {
+function desk(
+  prompts: readonly (readonly Step[])[],
+  nature = "honest",
+  given: Partial<Omit<ExternalAgent, "accept">> & { readonly accept?: undefined; readonly version?: string } = {},
+  logs = tempRoot(),
+) {
+  const { version = "1.0.0", accept: _, ...own } = given;
   const folder = tempFolder();
   folder.put("a.txt", "one\n");
-  const log = `${folder.root}.log`;
+  const log = join(logs, "agent.log");
   const work = externalAgent({
     agent: {
       command: [process.execPath, AGENT],
-      accept: "advisory",
-      env: { PLAN: JSON.stringify(prompts), LOG: log, NATURE: nature },
-      ...agent,
+      env: { PLAN: JSON.stringify(prompts), LOG: log, NATURE: nature, VERSION: version },
+      ...own,
+      ...("accept" in given ? {} : { accept: "advisory" }),
     },
     prompt: "Change a.txt.",
     allowedTools: ["Read", "Edit(a.txt)"],
@@ -51,7 +70,7 @@ function desk(prompts: readonly (readonly Step[])[], nature = "honest", agent: P
   const host = createHost(createMemoryJournals().connect());
   const run = async (options: Partial<SessionOptions> = {}) => {
     const faults: string[] = [];
-    const traffic = externalAgents({ onFault: (fault) => faults.push(fault) });
+    const traffic = externalAgents({ sandbox: "off", onFault: (fault) => faults.push(fault) });
     const env = {
       PATH: process.env.PATH,
       HOME: folder.root,
@@ -150,6 +169,29 @@ describe("a stage of an agent over ACP", () => {
     expect(JSON.stringify(here.seen("call")[1])).toContain("not this one");
   });
 
+  test("is answered before its client gives up that a person still decides, and the same call takes the result", async () => {
+    const clock = handClock();
+    const write = call("Write", { file_path: "b.txt", content: "x" });
+    const here = desk([[write, write, ends]]);
+    const decided = Promise.withResolvers<Answer>();
+    const opened = Promise.withResolvers<void>();
+    const interactor = callbackInteractor("tester", () => {
+      opened.resolve();
+      return decided.promise;
+    });
+    const running = here.run({ clock, interactors: [interactor] });
+    await opened.promise;
+    clock.turn(45_000);
+    await expect.poll(() => JSON.stringify(here.seen("call")), { timeout: 20_000 }).toContain("still_open");
+    expect(existsSync(join(here.folder.root, "b.txt"))).toBe(false);
+    decided.resolve({ kind: "approve" });
+    const { result, events } = await running;
+    expect(result.status).toBe("completed");
+    const written = here.seen("call").filter((one) => field(one, "call") === "Write");
+    expect(written.map((one) => field(one, "isError"))).toEqual([true, false]);
+    expect(events.filter(({ type }) => type === "call.decided")).toHaveLength(1);
+  });
+
   test("gets no variables but the common ones and those that are passed by name", async () => {
     const here = desk([[ends]], "honest", { passEnv: ["LLM_KEY"] });
     const { events } = await here.run();
@@ -163,18 +205,29 @@ describe("a stage of an agent over ACP", () => {
   });
 
   test("is started without the tools of a known agent, and its class says so", async () => {
-    const { accept: _, ...known } = { accept: "advisory" as const, host: "claude" as const };
-    const here = desk([[ends]], "honest", known);
-    const { events } = await here.run();
-    expect(here.seen("meta")[0]).toMatchObject({
+    const claude = desk([[ends]], "honest", { host: "claude", accept: undefined, version: "0.101.0" });
+    const { events } = await claude.run();
+    expect(claude.seen("meta")[0]).toMatchObject({
       meta: { claudeCode: { options: { tools: [], settingSources: [], strictMcpConfig: true } } },
     });
     expect(events[0]?.data.agents).toEqual([{ name: "claude", class: "hard" }]);
-    const gemini = desk([[ends]], "honest", { host: "gemini" });
-    await gemini.run();
-    expect(gemini.seen("args")[0]).toMatchObject({ args: ["--admin-policy", expect.stringContaining("policy.toml")] });
-    const file = String(field(gemini.seen("args")[0], "args")).split(",")[1] ?? "";
+    const gemini = desk([[ends]], "honest", { host: "gemini", accept: undefined, version: "0.61.0" });
+    expect((await gemini.run()).result).toMatchObject({ status: "completed" });
+    const args = JSON.stringify(gemini.seen("args")[0]);
+    const [, file = ""] = /--admin-policy=([^"]+)"/.exec(args) ?? [];
+    expect(file).toContain("gemini-policy.toml");
     expect(existsSync(file)).toBe(false);
+  });
+
+  test("of a known agent in a version that was not measured is refused, unless its author accepts that", async () => {
+    const other = { host: "gemini", version: "9.9.9" } as const;
+    const refused = desk([[ends]], "honest", { ...other, accept: undefined });
+    const { result } = await refused.run();
+    expect(result.status).toBe("failed");
+    expect(JSON.stringify(result)).toContain("its version is 9.9.9, and 0.61.0 was measured");
+    const { result: accepted, events } = await desk([[ends]], "honest", other).run();
+    expect(accepted.status).toBe("completed");
+    expect(events[0]?.data.agents).toEqual([{ name: "gemini", class: "advisory" }]);
   });
 
   test("of an unknown agent is refused unless its author accepts that its own tools pass no gate", () => {
@@ -182,6 +235,48 @@ describe("a stage of an agent over ACP", () => {
     expect(() => agentModelId(agent)).toThrow('write accept: "advisory"');
     expect(() => agentModelId({ command: [] })).toThrow("names a program");
     expect(agentModelId({ ...agent, accept: "advisory" })).toContain("some-agent");
+  });
+});
+
+const { wall } = await probeSandbox(tempRoot(), []);
+
+describe.skipIf(wall === undefined)("the OS sandbox around an agent", () => {
+  test("lets it read the workspace and use its tools, and change nothing by itself", async () => {
+    const own = tempFolder();
+    const secret = join(tempRoot(), "secret.txt");
+    writeFileSync(secret, "of another folder");
+    const attempt = (path: string): Step => ({ write: path });
+    const here = desk(
+      [
+        [
+          attempt("direct.txt"),
+          attempt(".sluice/store/x"),
+          { open: "a.txt" },
+          { open: secret },
+          call("Edit", { file_path: "a.txt", old_string: "one", new_string: "two" }),
+          call("Read", { file_path: "a.txt" }),
+          call("Edit", { file_path: "a.txt", old_string: "one", new_string: "two" }),
+          ends,
+        ],
+      ],
+      "honest",
+      { home: [own.root] },
+      own.root,
+    );
+    const { result } = await here.run({ traffic: externalAgents({ sandbox: "require" }) });
+    expect(result).toMatchObject({ status: "completed", output: "all done" });
+    expect(here.folder.text("a.txt")).toBe("two\n");
+    expect(existsSync(join(here.folder.root, "direct.txt"))).toBe(false);
+    expect(here.seen("wrote")).toEqual([]);
+    expect(here.seen("opened").map((one) => field(one, "opened"))).toEqual(["a.txt"]);
+    const refused = here
+      .seen("refused")
+      .map((one) => [Object.values(field(one, "refused") ?? {})[0], field(one, "code")]);
+    expect(refused).toEqual([
+      ["direct.txt", "EROFS"],
+      [".sluice/store/x", "ENOENT"],
+      [secret, "ENOENT"],
+    ]);
   });
 });
 
@@ -249,7 +344,7 @@ describe("an agent that does not play by the rules", () => {
       host: here.host,
       sandbox: "off",
       env: { PATH: process.env.PATH },
-      traffic: externalAgents(),
+      traffic: externalAgents({ sandbox: "off" }),
     });
     const handle = session.start(here.made, { task: "x" });
     for await (const { type } of handle.events) if (type === "call.finished") break;

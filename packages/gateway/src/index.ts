@@ -36,6 +36,22 @@ export { opencodePlugin } from "./hooks/opencode-plugin.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
 export { HOST_NAMES, type HostName } from "./host-names.ts";
 export {
+  type Examination,
+  type ExamineOptions,
+  examineHost,
+  type Finding,
+  type HookFiles,
+  type Outcome,
+} from "./hosts/doctor/examine-host.ts";
+export { HEADLESS, type Headless, type NativeCalls } from "./hosts/doctor/headless.ts";
+export { hostProofs, type ProofKey } from "./hosts/doctor/proofs.ts";
+export {
+  type ScriptedModel,
+  type ScriptedRequest,
+  type Scripts,
+  startScriptedModel,
+} from "./hosts/doctor/scripted-model.ts";
+export {
   type HostClass,
   type HostForm,
   type LaunchPlan,
@@ -43,7 +59,13 @@ export {
   SERVER_NAME,
   type UserPlaces,
 } from "./hosts/host.ts";
-export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
+export type { FileChange } from "./hosts/install/changes.ts";
+export { type CodexTrust, type CodexTrustOptions, codexTrust, trustCodexHooks } from "./hosts/install/codex-trust.ts";
+export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts/install/install-hooks.ts";
+export type { InstallRequest, InstallScope } from "./hosts/install/installation.ts";
+export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
+export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";
+export { hookFolder, publishHooks } from "./hosts/published-hooks.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
 export { readVersion } from "./hosts/version.ts";
 export { type GatewayServer, type GatewayServerOptions, startGatewayServer } from "./mcp/http-server.ts";

@@ -191,6 +191,37 @@ test("a router lets the agent choose, and scripts run without it", async () => {
   expect(await run.ended).toMatchObject({ status: "completed", output: { note: "ok" } });
 });
 
+test("the agent directs an orchestrated run, and works on the states that it selects", async () => {
+  const states = {
+    plan: stage({ prompt: "Plan it.", allowedTools: [], completionTool: "finish", completionSchema: note, turnCap: 9 }),
+    build: stage({
+      prompt: "Build it.",
+      allowedTools: [],
+      completionTool: "finish",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+  };
+  const directed = pipeline({
+    id: "directed",
+    input: task,
+    stages: states,
+    orchestrator: { instructions: "Direct it." },
+  });
+  const run = gatewayRun({ pipeline: directed, root: tempFolder().root });
+  expect((await ask(run, "get_state")).text).toContain("Direct it.");
+  const refused = await leave(run, "select_state", { state: "nowhere", input: {} });
+  expect(refused.ok).toBe(false);
+  expect((await leave(run, "select_state", { state: "build", input: {}, reason: "small" })).text).toContain(
+    "Build it.",
+  );
+  const back = await leave(run, "finish", { note: "built" });
+  expect(back.text).toContain("built");
+  expect(run.now().state).toBe("orchestrator");
+  await leave(run, "select_state", { state: "completed", input: { note: "all" }, reason: "done" });
+  expect(await run.ended).toMatchObject({ status: "completed", output: { note: "all" } });
+});
+
 test("calls that arrive together run together if they only read, and what follows a transition belongs to the next phase", async () => {
   const folder = tempFolder();
   folder.put("a.txt", "one\n");

@@ -156,15 +156,24 @@ test("a call whose report is missing is settled when the agent makes its next ca
 });
 
 test("the end of a turn is refused while the workflow is not at its end, as often as the host takes it", async () => {
-  const { claude, ask } = await planFirst();
+  const { folder, run, claude, ask } = await planFirst();
   await ask(claude.event("UserPromptSubmit", { prompt: "Fix it." }));
   const stop = claude.event("Stop", { stop_hook_active: false });
+  let reason = "";
   for (let time = 1; time <= 8; time += 1) {
     const answer = await ask(stop);
     expect(answer.decision).toBe("block");
     expect(answer.reason).toContain("READY");
+    reason = String(answer.reason);
+    const read = claude.pre("Read", { file_path: join(folder.root, "src/a.ts"), offset: time });
+    expect(decisionOf(await ask(read))).toBe("allow");
+    await ask(claude.post(read, "one"));
+    // Some hosts give the reason to their agent as a prompt.
+    expect(await ask(claude.event("UserPromptSubmit", { prompt: reason }))).toEqual({});
   }
   expect(await ask(stop)).toEqual({});
+  await leave(run, "READY");
+  expect((await ask(stop)).decision).toBe("block");
 });
 
 test("the end of a turn is accepted once the workflow is at its end", async () => {

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { GuardHook, RunHost } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
-import type { AgentSessionOptions } from "@sluice/gateway";
+import type { AgentSessionOptions, ExternalAgentsOptions } from "@sluice/gateway";
 import {
   createSession,
   type ModelTraffic,
@@ -45,7 +45,12 @@ export function openSession(
   const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
-    traffic: withExternalAgents(traffic?.traffic, people.onFault),
+    traffic: withExternalAgents(traffic?.traffic, {
+      version: ownVersion(),
+      hidden: [state, ...(sandbox?.hidden ?? [])],
+      onFault: (message) => people.onFault({ by: "mcp:sluice", message }),
+      ...(sandboxMode === undefined ? {} : { sandbox: sandboxMode }),
+    }),
     mode,
     allow,
     ...codeOptionsOf(config),
@@ -70,22 +75,15 @@ export function openSession(
 }
 
 /** The same traffic, with agents that work on states over ACP. Their code is loaded when a state names one. */
-function withExternalAgents(
-  traffic: ModelTraffic | undefined,
-  onFault: SessionConfig["people"]["onFault"],
-): ModelTraffic {
+function withExternalAgents(traffic: ModelTraffic | undefined, options: ExternalAgentsOptions): ModelTraffic {
   return {
     files: traffic?.files ?? [],
     model: async (wanted, scope) => {
       if (wanted.named?.startsWith("acp:") !== true)
         return traffic === undefined ? await wanted.load() : await traffic.model(wanted, scope);
       const { externalAgents } = await import("@sluice/gateway");
-      const options = {
-        version: ownVersion(),
-        onFault: (message: string) => onFault({ by: "mcp:sluice", message }),
-        ...(traffic === undefined ? {} : { traffic }),
-      };
-      return await externalAgents(options).model(wanted, scope);
+      const agents = externalAgents(traffic === undefined ? options : { ...options, traffic });
+      return await agents.model(wanted, scope);
     },
   };
 }

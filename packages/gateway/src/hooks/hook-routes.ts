@@ -66,8 +66,8 @@ type Decide = (event: string | undefined, body: Buffer, signal: AbortSignal) => 
 function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOptions): Decide {
   const { run, patienceMs, clock = systemClock } = options;
   const calls = hookCalls(clock);
-  /** Refused stops in a row, by session. */
-  const stops = new Map<string, number>();
+  /** Refused stops in a row, by session: those of one phase since its last prompt. */
+  const stops = new Map<string, { readonly state: string | undefined; readonly refused: number }>();
 
   const beforeCall = async (event: CallEvent, signal: AbortSignal): Promise<HookDecision> => {
     const { session, agent, call } = event;
@@ -122,10 +122,11 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
 
   const stop = ({ session, agent }: HookEvent): HookDecision => {
     calls.settle(session, agent);
-    const { status, text } = run.now();
-    const refused = stops.get(session) ?? 0;
+    const { status, state, text } = run.now();
+    const last = stops.get(session);
+    const refused = last !== undefined && last.state === state ? last.refused : 0;
     if ((status !== "working" && status !== "busy") || refused >= adapter.refusedStops) return { kind: "continue" };
-    stops.set(session, refused + 1);
+    stops.set(session, { state, refused: refused + 1 });
     return { kind: "block", reason: `${NOT_OVER}\n\n${text}` };
   };
 
@@ -135,7 +136,6 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       case "pre": {
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "deny", reason: other };
-        stops.delete(session);
         return await beforeCall(event, signal);
       }
       case "permission":
@@ -147,6 +147,8 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "context", text: other };
         calls.settleAll(session);
+        // Some hosts give the reason of a refused stop to their agent as a prompt.
+        if (event.prompt.includes(NOT_OVER)) return { kind: "continue" };
         stops.delete(session);
         return await context(event.prompt);
       }

@@ -29,6 +29,8 @@ export function createMcpRoute(hub: McpHub, onError: (error: Error) => void): Mc
   const { seat } = hub;
   const modern = createMcpHandler(() => createMcpServer(hub, { kind: "request", era: "modern" }), {
     legacy: "reject",
+    // The headers go out at once, so that a client does not time out while a person decides.
+    responseMode: "sse",
     onerror: onError,
     maxSubscriptions: 8,
   });
@@ -49,7 +51,12 @@ export function createMcpRoute(hub: McpHub, onError: (error: Error) => void): Mc
       sessionIdGenerator: () => id,
       onsessionclosed: () => close(id),
     });
-    const server = createMcpServer(hub, { kind: "session", era: "legacy", id });
+    const server = createMcpServer(hub, {
+      kind: "session",
+      era: "legacy",
+      id,
+      endStream: (call) => transport.closeSSEStream(call),
+    });
     sessions.set(id, { transport, server });
     await server.connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: body });

@@ -1,4 +1,11 @@
-import { ProtocolError, ProtocolErrorCode, Server, type ServerContext, type Tool } from "@modelcontextprotocol/server";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type RequestId,
+  Server,
+  type ServerContext,
+  type Tool,
+} from "@modelcontextprotocol/server";
 import { type Clock, systemClock, type ToolEffect } from "@sluice/core";
 import type { GatewayRun, GatewayTool } from "../run/gateway-run-types.ts";
 import { type AgentSeat, createAgentSeat, type Seating, seatTaken } from "./agent-seat.ts";
@@ -76,7 +83,12 @@ export type Connection =
   /** A process: it stays the run's agent as long as its pipe is open. */
   | { readonly kind: "stdio"; readonly era: "legacy" | "modern" }
   /** A session over HTTP, which was seated when it began. */
-  | { readonly kind: "session"; readonly era: "legacy"; readonly id: string }
+  | {
+      readonly kind: "session";
+      readonly era: "legacy";
+      readonly id: string;
+      readonly endStream: (call: RequestId) => void;
+    }
   /** One request over HTTP, which says who the client is. */
   | { readonly kind: "request"; readonly era: "modern" };
 
@@ -130,6 +142,8 @@ export function createMcpServer(hub: McpHub, connection: Connection): Server {
       return await calls.call(request, ctx, client);
     } finally {
       end();
+      // A cancelled call gets no answer, which would end its stream.
+      if (ctx.mcpReq.signal.aborted && connection.kind === "session") connection.endStream(ctx.mcpReq.id);
     }
   });
 

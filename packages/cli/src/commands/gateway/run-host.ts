@@ -7,6 +7,7 @@ import {
   type HostName,
   hookAdapter,
   hookRoutes,
+  hostProofs,
   type LaunchRequest,
   launcherCommand,
   launcherScript,
@@ -46,6 +47,8 @@ export async function runHost(
   refuseInsideRun(readSettings(context.env), "gateway run");
   const say = sayTo(context.terminal);
   const version = await readVersion(HOSTS[host].command, { ...context.env });
+  const native = flags.native === true;
+  const proven = hostProofs(stateFolder(context.env)).read({ host, mode: flags.class, native }, version);
   const folder = privateFolder(stateFolder(context.env));
   const token = newGatewayToken();
   const keepsTools = flags.class === "guarded" || flags.native === true;
@@ -62,6 +65,7 @@ export async function runHost(
     ...(flags.task === undefined ? {} : { task: flags.task }),
     args,
     version,
+    proven,
     user: userPlaces(context),
     hookCommand: (event) => launcherCommand(launcher, event),
     ...(host === "opencode" ? { plugin: opencodePlugin({ url, token, proof, seconds: HOOK_SECONDS }) } : {}),

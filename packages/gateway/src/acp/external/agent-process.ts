@@ -1,12 +1,14 @@
 // The process of an external agent. What it sends is hostile: it is asked for nothing but its words and the end of a prompt.
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import {
   type ClientContext,
   client,
+  type McpServer,
   methods,
   ndJsonStream,
   PROTOCOL_VERSION,
@@ -17,20 +19,33 @@ import {
 } from "@agentclientprotocol/sdk";
 import type { Clock } from "@sluice/core";
 import { messageOf, visible } from "@sluice/core/runtime";
-import { isOwnTool, SERVER_NAME, toolRemoval } from "./agent-host.ts";
+import { type SandboxMode, sandboxedProgram } from "@sluice/stages";
+import { SERVER_NAME } from "../../hosts/host.ts";
+import { isMeasured } from "../../hosts/version.ts";
+import { type AgentStart, agentStart, isOwnTool } from "./agent-host.ts";
 import type { ExternalAgent } from "./external-agent.ts";
 
 export interface AgentProcessOptions {
-  readonly agent: Omit<ExternalAgent, "accept">;
+  readonly agent: ExternalAgent;
   /** The workspace. */
   readonly cwd: string;
   /** The whole environment of the process, without the variables that the agent itself is given. */
   readonly env: Readonly<Record<string, string>>;
   /** Our MCP server, with the token that is good for this process alone. */
   readonly server: { readonly url: string; readonly token: string };
+  /** Names of the tools of the stage. */
+  readonly tools: readonly string[];
+  readonly sandbox: AgentSandbox;
   readonly version: string;
   readonly clock: Clock;
   readonly onText: (kind: "text" | "reasoning", text: string) => void;
+}
+
+/** The OS sandbox around an agent: it may read the workspace and change nothing of it. */
+export interface AgentSandbox {
+  readonly mode: SandboxMode;
+  /** Absolute paths that it cannot see. */
+  readonly hidden: readonly string[];
 }
 
 export interface AgentProcess {
@@ -55,23 +70,20 @@ const LONGEST_ERROR = 2_000;
 /** Starts an agent without file system and terminal of the client, and opens a session that has our MCP server. Rejects with Error. */
 export async function startAgent(options: AgentProcessOptions): Promise<AgentProcess> {
   const { agent, cwd, server, version, clock, onText } = options;
-  const removal = toolRemoval(agent.host);
-  const [program = "", ...args] = agent.command;
-  const folder = removal.policy === undefined ? undefined : await mkdtemp(join(tmpdir(), "sluice-agent-"));
-  const { policy } = removal;
-  const policyFile = folder === undefined || policy === undefined ? undefined : join(folder, policy.name);
-  if (policyFile !== undefined && policy !== undefined) await writeFile(policyFile, policy.text, { mode: 0o600 });
-  const words = policyFile === undefined || policy === undefined ? args : [...args, policy.option, policyFile];
-  const child = spawn(program, words, {
-    cwd,
-    env: { ...options.env, ...agent.env, ...removal.env },
-    stdio: ["pipe", "pipe", "pipe"],
-    // Its own group, so that what it started ends with it.
-    detached: true,
-  });
+  const folder = await mkdtemp(join(tmpdir(), "sluice-agent-"));
+  const removeFolder = async (): Promise<void> => await rm(folder, { recursive: true, force: true });
+  const start = agentStart(agent.host, { server, workspace: cwd, folder, tools: options.tools, env: options.env });
+  let started: StartedProgram;
+  try {
+    started = await startProgram(options, start, folder);
+  } catch (thrown) {
+    await removeFolder();
+    throw thrown;
+  }
+  const { child, name } = started;
   const broken = Promise.withResolvers<never>();
   broken.promise.catch(() => undefined); // reported by the prompt
-  const exited = watchExit(child, basename(program), broken.reject);
+  const exited = watchExit(child, name, broken.reject);
   // This process may end without closing it.
   const endNow = (): void => endGroup(child, "SIGKILL");
   process.once("exit", endNow);
@@ -83,7 +95,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
     stop();
     // A process of its group may have outlived it.
     endNow();
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+    await removeFolder();
   };
 
   let updates = 0;
@@ -113,7 +125,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   };
 
   try {
-    const sessionId = await inTime(openSession(connection.agent, { cwd, server, version, meta: removal.meta }));
+    const sessionId = await inTime(openSession(connection.agent, { agent, cwd, server, version, start }));
     return {
       failed: broken.promise,
       prompt: async (text) => {
@@ -143,33 +155,78 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
   }
 }
 
-interface SessionFacts extends Pick<AgentProcessOptions, "cwd" | "server" | "version"> {
-  readonly meta: Readonly<Record<string, unknown>> | undefined;
+interface StartedProgram {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly name: string;
 }
 
-async function openSession(agent: ClientContext, { cwd, server, version, meta }: SessionFacts): Promise<string> {
-  const { protocolVersion, agentCapabilities } = await agent.request(methods.agent.initialize, {
+/** Starts the agent's process, in the sandbox where there is one. `folder` is for its configuration. */
+async function startProgram(
+  { agent, cwd, sandbox, clock, ...options }: AgentProcessOptions,
+  start: AgentStart,
+  folder: string,
+): Promise<StartedProgram> {
+  const [program = "", ...args] = agent.command;
+  for (const { path, text } of start.files) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await writeFile(path, text, { mode: 0o600 });
+  }
+  const variables = Object.entries({ ...options.env, ...agent.env, ...start.env });
+  const env = Object.fromEntries(variables.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  const plain = { file: program, args: [...args, ...start.args], cwd, env };
+  const own = [...start.home, ...(agent.home ?? [])].map((path) => path.replace(/^~(?=\/)/, env.HOME ?? "~"));
+  const walled = await sandboxedProgram(plain, {
+    root: cwd,
+    mode: sandbox.mode,
+    reads: [],
+    writes: [folder, ...own.filter((path) => isAbsolute(path) && existsSync(path))],
+    absent: sandbox.hidden,
+    clock,
+  });
+  const { file, args: given } = walled ?? plain;
+  // Its own group, so that what it started ends with it.
+  const child = spawn(file, given, { cwd, env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+  return { child, name: basename(program) };
+}
+
+interface SessionFacts extends Pick<AgentProcessOptions, "agent" | "cwd" | "server" | "version"> {
+  readonly start: AgentStart;
+}
+
+async function openSession(
+  client: ClientContext,
+  { agent, cwd, server, version, start }: SessionFacts,
+): Promise<string> {
+  const { protocolVersion, agentCapabilities, agentInfo } = await client.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
     clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
     clientInfo: { name: "sluice", version },
   });
   if (protocolVersion !== PROTOCOL_VERSION)
     throw new Error(`the agent speaks version ${protocolVersion} of ACP, and not ${PROTOCOL_VERSION}`);
-  if (agentCapabilities?.mcpCapabilities?.http !== true)
+  const doubt = agent.accept === "advisory" ? undefined : doubtOf(start, agentInfo?.version);
+  if (doubt !== undefined) throw new Error(`${doubt}; with accept: "advisory" it is started all the same`);
+  if (start.namesServer && agentCapabilities?.mcpCapabilities?.http !== true)
     throw new Error("the agent cannot use MCP servers over HTTP, so it cannot have the tools of the stage");
-  const { sessionId } = await agent.request(methods.agent.session.new, {
+  const { url, token } = server;
+  const headers = [{ name: "Authorization", value: `Bearer ${token}` }];
+  const own: McpServer = { type: "http", name: SERVER_NAME, url, headers };
+  const { sessionId } = await client.request(methods.agent.session.new, {
     cwd,
-    mcpServers: [
-      {
-        type: "http",
-        name: SERVER_NAME,
-        url: server.url,
-        headers: [{ name: "Authorization", value: `Bearer ${server.token}` }],
-      },
-    ],
-    ...(meta === undefined ? {} : { _meta: { ...meta } }),
+    mcpServers: start.namesServer ? [own] : [],
+    ...(start.meta === undefined ? {} : { _meta: { ...start.meta } }),
   });
   return sessionId;
+}
+
+/** Why it is not proven that the agent has no tools of its own. */
+function doubtOf({ measured, weaker }: AgentStart, version: string | undefined): string | undefined {
+  if (weaker !== undefined) return weaker;
+  if (measured === undefined || isMeasured(version, measured)) return undefined;
+  const [from, to] = measured;
+  const which = version === undefined ? "it names no version" : `its version is ${visible(version)}`;
+  const known = from === to ? from : `${from} to ${to}`;
+  return `it is not proven that the agent has no tools of its own: ${which}, and ${known} was measured`;
 }
 
 /** The gate decides about our own tools when they are called. Anything else is refused, once: there is no always. */

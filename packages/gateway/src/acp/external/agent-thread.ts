@@ -6,14 +6,15 @@ import { startGatewayServer } from "../../mcp/http-server.ts";
 import { newGatewayToken } from "../../mcp/token.ts";
 import type { AgentCall, CallReply, GatewayRun, GatewayTool, PendingCall } from "../../run/gateway-run-types.ts";
 import { replyOf } from "../../run/words.ts";
-import { type AgentProcess, startAgent } from "./agent-process.ts";
+import { type AgentProcess, type AgentSandbox, startAgent } from "./agent-process.ts";
 import { firstPrompt, transcriptText, userText } from "./agent-words.ts";
 import type { ExternalAgent } from "./external-agent.ts";
 
 export interface ThreadOptions {
-  readonly agent: Omit<ExternalAgent, "accept">;
+  readonly agent: ExternalAgent;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly sandbox: AgentSandbox;
   readonly version: string;
   readonly clock: Clock;
   readonly onFault: (message: string) => void;
@@ -151,6 +152,8 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
       cwd: options.cwd,
       env: options.env,
       server: { url: `${opened.url}/mcp`, token },
+      tools: offered.map(({ name }) => name),
+      sandbox: options.sandbox,
       version: options.version,
       clock,
       onText: (kind, text) => {

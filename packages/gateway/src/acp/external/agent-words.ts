@@ -1,6 +1,6 @@
 // What an external agent reads.
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { SERVER_NAME } from "./agent-host.ts";
+import { SERVER_NAME } from "../../hosts/host.ts";
 
 /** Characters of an earlier result that a new process of the agent is shown. */
 const LONGEST_RESULT = 4_000;

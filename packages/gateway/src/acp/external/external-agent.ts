@@ -22,7 +22,13 @@ export interface ExternalAgent {
   /** Names of variables of the session that its process gets, such as keys. It gets no others, except PATH, HOME and the like. */
   readonly passEnv?: readonly string[];
   /**
-   * Accepts an agent that keeps tools of its own, because it is none of the known ones: what it does with them passes no gate.
+   * Files and folders outside the workspace that the agent may read and write in the OS sandbox, such as its login: absolute, or with
+   * `~/`. Those of a known host are added. It may read the workspace and its own code, and nothing else of the home folder.
+   */
+  readonly home?: readonly string[];
+  /**
+   * Accepts an agent that may have tools of its own, because it is none of the known ones, or of a version that was not measured: what
+   * it does with them passes no gate.
    */
   readonly accept?: "advisory";
 }
@@ -53,22 +59,22 @@ export function externalAgent<
  * `external_agent_invalid`.
  */
 export function agentModelId(agent: ExternalAgent): string {
-  const { command, host, env = {}, passEnv = [], accept } = agent;
+  const { command, host, env = {}, passEnv = [], home = [], accept } = agent;
   const [program = ""] = command;
   if (program.trim() === "") throw invalid("the command of an external agent names a program");
   if (host !== undefined && !isAcpHost(host))
     throw invalid(
-      `${JSON.stringify(host)} is no agent whose tools can be removed; they are claude, gemini and opencode`,
+      `${JSON.stringify(host)} is no agent whose tools can be removed; they are claude, gemini, qwen, copilot and opencode`,
     );
   if (host === undefined && accept !== "advisory")
     throw invalid(
       `${program} may keep tools of its own, which pass no gate: name its host, or write accept: "advisory" to accept that`,
     );
-  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv })}`;
+  return `${PREFIX}${JSON.stringify({ command, ...(host === undefined ? {} : { host }), env, passEnv, home, ...(accept === undefined ? {} : { accept }) })}`;
 }
 
 /** The agent of a model's id; undefined for the id of a model. Throws Validation `external_agent_invalid`. */
-export function agentOfId(id: string): Omit<ExternalAgent, "accept"> | undefined {
+export function agentOfId(id: string): ExternalAgent | undefined {
   if (!id.startsWith(PREFIX)) return undefined;
   const json = parseJson(id.slice(PREFIX.length));
   const value = json.ok ? json.value : null;
@@ -81,6 +87,8 @@ export function agentOfId(id: string): Omit<ExternalAgent, "accept"> | undefined
     ...(typeof host === "string" && isAcpHost(host) ? { host } : {}),
     env: Object.fromEntries(variables.flatMap(([name, text]) => (typeof text === "string" ? [[name, text]] : []))),
     passEnv: textsIn(field(value, "passEnv")) ?? [],
+    home: textsIn(field(value, "home")) ?? [],
+    ...(field(value, "accept") === "advisory" ? { accept: "advisory" } : {}),
   };
 }
 

@@ -2,13 +2,20 @@ import { basename } from "node:path";
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { type Json, SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import type { ModelTraffic, ResolvedModel, TrafficScope, TurnPosition } from "@sluice/stages";
+import type { ModelTraffic, ResolvedModel, SandboxMode, TrafficScope, TurnPosition } from "@sluice/stages";
 import { type AgentReply, type AgentThread, createAgentThread } from "./agent-thread.ts";
 import { agentOfId, type ExternalAgent } from "./external-agent.ts";
 
 export interface ExternalAgentsOptions {
   /** Records or plays back the traffic of the session; that of its agents too. */
   readonly traffic?: ModelTraffic;
+  /**
+   * The OS sandbox around each agent: `try` (default) uses one where it can be built, `require` starts no agent without one. The agent
+   * may read the workspace and change nothing of it.
+   */
+  readonly sandbox?: SandboxMode;
+  /** Absolute paths that agents cannot see, besides the run store. */
+  readonly hidden?: readonly string[];
   /** The version that agents are shown; default: `0`. */
   readonly version?: string;
   /** Receives faults that fail no stage. */
@@ -37,9 +44,9 @@ export function externalAgents(options: ExternalAgentsOptions = {}): ModelTraffi
 }
 
 function agentAsModel(
-  agent: Omit<ExternalAgent, "accept">,
+  agent: ExternalAgent,
   { root, env, clock }: TrafficScope,
-  { version = "0", onFault = () => undefined }: ExternalAgentsOptions,
+  { version = "0", sandbox = "try", hidden = [], onFault = () => undefined }: ExternalAgentsOptions,
 ): ResolvedModel {
   const name = agent.host ?? basename(agent.command[0] ?? "");
   const { passEnv = [] } = agent;
@@ -60,6 +67,7 @@ function agentAsModel(
       cwd: root,
       // The commands that answer requests refuse to work for a process with this variable.
       env: { ...Object.fromEntries(passed), SLUICE_RUN: runId },
+      sandbox: { mode: sandbox, hidden },
       version,
       clock,
       onFault,
@@ -75,7 +83,7 @@ function agentAsModel(
   return {
     id: `agent:${name}`,
     secrets: passEnv.flatMap((variable) => env[variable] ?? []),
-    agent: { name, class: agent.host === undefined ? "advisory" : "hard", started: true },
+    agent: { name, class: agent.accept ?? "hard", started: true },
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);

@@ -58,6 +58,8 @@ export interface ExamineOptions {
   readonly hookFiles: HookFiles;
   /** Milliseconds that a host may take for one session. */
   readonly timeoutMs?: number;
+  /** Servers in place of the gateway whose answers are worth nothing: the host must refuse as if there was none. */
+  readonly faults?: readonly { readonly name: string; readonly url: string }[];
 }
 
 const SESSION_TIMEOUT = 120_000;
@@ -72,7 +74,15 @@ export async function examineHost(options: ExamineOptions): Promise<Examination>
   const denied = await session(options, { hostile: true, gone: false, allows: isSubagentStart });
   const allowed = await session(options, { hostile: false, gone: false, allows: () => true });
   const gone = await session(options, { hostile: false, gone: true, allows: () => true });
-  const findings = [...deniedFindings(denied), ...allowedFindings(allowed, options), ...goneFindings(gone)];
+  const findings = [
+    ...deniedFindings(denied),
+    ...allowedFindings(allowed, options),
+    ...goneFindings(gone, "without a gateway"),
+  ];
+  for (const { name, url } of options.faults ?? []) {
+    const faulty = await session(options, { hostile: false, gone: true, allows: () => true, url });
+    findings.push(...goneFindings(faulty, `where the gateway ${name}`));
+  }
   const isProven = findings.every(({ ok }) => ok);
   const proven: HostClass = isProven ? mode : "advisory";
   return { host, version, mode, native, findings, proven };
@@ -108,10 +118,15 @@ interface SessionResult {
 interface SessionOptions {
   readonly hostile: boolean;
   readonly gone: boolean;
+  /** Default: the gateway's. */
+  readonly url?: string;
   readonly allows: (call: AgentCall) => boolean;
 }
 
-async function session(options: ExamineOptions, { hostile, gone, allows }: SessionOptions): Promise<SessionResult> {
+async function session(
+  options: ExamineOptions,
+  { hostile, gone, allows, url }: SessionOptions,
+): Promise<SessionResult> {
   const { host, version, mode, native = false, scratch, env, hookFiles, timeoutMs = SESSION_TIMEOUT } = options;
   const headless = HEADLESS[host];
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
@@ -134,8 +149,9 @@ async function session(options: ExamineOptions, { hostile, gone, allows }: Sessi
     if (hostile)
       for (const [path, content] of Object.entries(headless.hostile((name) => join(marks, name))))
         put(join(workspace, path), content);
+    const asked = { url: url ?? gateway.url, token: gateway.token, secret: gateway.secret };
     const plan = launchPlan(host, {
-      url: gateway.url,
+      url: asked.url,
       token: gateway.token,
       workspace,
       folder,
@@ -146,7 +162,7 @@ async function session(options: ExamineOptions, { hostile, gone, allows }: Sessi
       version,
       proven: mode,
       user: { home, env: {}, read: readSettings, exists: existsSync },
-      ...hookFiles(gateway, folder),
+      ...hookFiles(asked, folder),
     });
     writePlan(plan);
     if (gone) await gateway.close();
@@ -255,9 +271,9 @@ function allowedFindings({ ran, results }: SessionResult, { mode, native }: Exam
   ];
 }
 
-function goneFindings({ canaries, ran }: SessionResult): readonly Finding[] {
+function goneFindings({ canaries, ran }: SessionResult, where: string): readonly Finding[] {
   return canaries.map(({ name }) => ({
-    canary: `${name}, without a gateway`,
+    canary: `${name}, ${where}`,
     outcome: ran.has(name) ? "ran" : "refused by the host",
     ok: !ran.has(name),
   }));
