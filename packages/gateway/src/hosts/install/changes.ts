@@ -48,7 +48,7 @@ function holds(root: Json, { path, value, append }: JsonEdit): boolean {
   return Array.isArray(found) && found.some((item) => JSON.stringify(item) === wanted);
 }
 
-/** What a removal changes. A file that nobody changed since becomes what it was; another one loses our entries only. */
+/** What a removal changes. A file that is unchanged since becomes what it was; another one loses our entries only. */
 export function changesToRemove(edits: readonly FileEdit[], notes: readonly InstallNote[]): readonly FileChange[] {
   return edits.flatMap((edit): readonly FileChange[] => {
     const before = readIfThere(edit.path);
@@ -128,7 +128,7 @@ export function removeEmptyFolders(folders: readonly string[]): void {
     try {
       rmdirSync(folder);
     } catch (thrown) {
-      // A folder that is in use by now belongs to somebody else.
+      // A folder with other files is in use.
       if (!isNotEmpty(thrown)) throw thrown;
       return;
     }

@@ -34,7 +34,7 @@ export function planInstall(request: InstallRequest): PlannedChange {
   };
 }
 
-/** Removes the hooks of a host: a file that nobody changed since becomes what it was before, or is deleted if there was none. */
+/** Removes the hooks of a host: a file that is unchanged since becomes what it was before, or is deleted if there was none. */
 export function planRemove(request: InstallRequest): PlannedChange {
   const notes = installNotes(request.stateFolder);
   const key = keyOf(request);
@@ -63,7 +63,7 @@ export function noteChange(
   notes.write(key, [...known.filter((one) => one.path !== path), note]);
 }
 
-/** A second installation over a file that nobody changed since keeps what was there before the first one. */
+/** A second installation over a file that is unchanged since keeps what was there before the first one. */
 function joined(known: readonly InstallNote[], note: InstallNote): InstallNote {
   const first = known.findLast(({ path }) => path === note.path);
   if (first === undefined) return note;
