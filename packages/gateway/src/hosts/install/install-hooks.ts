@@ -1,4 +1,5 @@
 import { sha256 } from "@sluice/core/runtime";
+import { hookFolder, removePublished } from "../published-hooks.ts";
 import {
   applyChanges,
   changesToInstall,
@@ -6,8 +7,8 @@ import {
   type FileChange,
   type InstallNote,
   installNotes,
-  removeEmptyFolders,
 } from "./changes.ts";
+import { removeEmptyFolders } from "./empty-folders.ts";
 import { type InstallRequest, installation } from "./installation.ts";
 
 /** A change of settings files that was worked out and not made yet. */
@@ -47,6 +48,8 @@ export function planRemove(request: InstallRequest): PlannedChange {
       applyChanges(changes);
       for (const { folders } of known) removeEmptyFolders(folders);
       notes.remove(key);
+      // What a gateway that was killed left behind.
+      removePublished(hookFolder(request.stateFolder, request.workspace), request.host);
     },
   };
 }
