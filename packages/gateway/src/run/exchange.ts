@@ -220,6 +220,7 @@ export class Exchange {
   /** Sees every request of the run and answers none. */
   readonly observer: Interactor = {
     name: "gateway",
+    observes: true,
     answer: (request, signal) =>
       new Promise((resolve) => {
         const question = questionOf(request);

@@ -259,6 +259,8 @@ function endReply(result: RunResult<unknown>): CallReply {
   const { status, runId } = result;
   const { message } = endOf(result);
   const how = message === undefined ? status : `${status} (${message})`;
-  const text = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
+  const over = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
+  const left = `The run ${runId} of the workflow is ${how}. Its tools are not available until a person resumes it.`;
+  const text = status === "suspended" ? left : over;
   return { ok: status === "completed", output: { code: "run_ended", status }, text };
 }
