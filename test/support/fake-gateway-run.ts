@@ -98,7 +98,7 @@ export function fakeRun(
     call.signal?.addEventListener("abort", () => left.resolve(undefined), { once: true });
     const reply = await Promise.race([done.promise, patience.promise, left.promise]);
     disarm();
-    if (reply === undefined) return { ok: false, output: { code: "not_awaited" }, text: "the agent gave up" };
+    if (reply === undefined) return { ok: false, output: { code: "caller_left" }, text: "the agent gave up" };
     // A grant is for one call.
     if (reply.waiting === undefined) gated.delete(question.digest);
     return reply;

@@ -9,7 +9,7 @@ import {
 import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
-import { NOT_AWAITED } from "../run/words.ts";
+import { CALLER_LEFT } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
 import { argumentsDigest, type QuestionFacts } from "./question-state.ts";
 
@@ -73,7 +73,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
         abandoned.abort();
         // An answer that was given before would be lost here: the repeated call would be a new one.
         const { reply } = await ended;
-        const isAbandoned = field(reply.output, "code") === NOT_AWAITED.code;
+        const isAbandoned = field(reply.output, "code") === CALLER_LEFT.code;
         return isAbandoned ? await questions.byResult(question, call) : resultOf(reply, structured);
       }
       const closed = new AbortController();
