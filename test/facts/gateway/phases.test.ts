@@ -1,4 +1,15 @@
-import { done, fanOut, pipeline, stage, to } from "@sluice/core";
+import {
+  defineTool,
+  done,
+  fanOut,
+  type Json,
+  pipeline,
+  stage,
+  type Tool,
+  type ToolCall,
+  type ToolResult,
+  to,
+} from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { router, script } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
@@ -111,6 +122,7 @@ test("an interrupt takes the agent to its handler, and back where it was", async
   expect((await ask(run, "Write", { file_path: "b.txt", content: "b" })).ok).toBe(false);
   const back = await leave(run, "OK");
   expect(back.text).toContain("You are back in build");
+  expect(run.now()).toMatchObject({ state: "build", tools: ["Write"] });
   expect((await ask(run, "Write", { file_path: "b.txt", content: "b" })).ok).toBe(true);
   await leave(run, "BUILT");
   expect(await run.ended).toMatchObject({ status: "completed" });
@@ -179,6 +191,37 @@ test("a router lets the agent choose, and scripts run without it", async () => {
   expect(await run.ended).toMatchObject({ status: "completed", output: { note: "ok" } });
 });
 
+test("the agent directs an orchestrated run, and works on the states that it selects", async () => {
+  const states = {
+    plan: stage({ prompt: "Plan it.", allowedTools: [], completionTool: "finish", completionSchema: note, turnCap: 9 }),
+    build: stage({
+      prompt: "Build it.",
+      allowedTools: [],
+      completionTool: "finish",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+  };
+  const directed = pipeline({
+    id: "directed",
+    input: task,
+    stages: states,
+    orchestrator: { instructions: "Direct it." },
+  });
+  const run = gatewayRun({ pipeline: directed, root: tempFolder().root });
+  expect((await ask(run, "get_state")).text).toContain("Direct it.");
+  const refused = await leave(run, "select_state", { state: "nowhere", input: {} });
+  expect(refused.ok).toBe(false);
+  expect((await leave(run, "select_state", { state: "build", input: {}, reason: "small" })).text).toContain(
+    "Build it.",
+  );
+  const back = await leave(run, "finish", { note: "built" });
+  expect(back.text).toContain("built");
+  expect(run.now().state).toBe("orchestrator");
+  await leave(run, "select_state", { state: "completed", input: { note: "all" }, reason: "done" });
+  expect(await run.ended).toMatchObject({ status: "completed", output: { note: "all" } });
+});
+
 test("calls that arrive together run together if they only read, and what follows a transition belongs to the next phase", async () => {
   const folder = tempFolder();
   folder.put("a.txt", "one\n");
@@ -211,4 +254,46 @@ test("calls that arrive together run together if they only read, and what follow
   for await (const event of host.events(run.runId ?? "", { children: true }))
     if (event.type === "call.finished") executions.push(`${event.executionId} ${String(event.data.tool)}`);
   expect(executions).toEqual(["plan#1 Read", "plan#1 Read", "build#1 Write"]);
+});
+
+describe("native calls, which the agent's own program runs", () => {
+  const document = {
+    id: "native",
+    initial: "build",
+    meta: {},
+    states: { build: { allowed_tools: ["Write"], on: { BUILT: "done" } }, done: { type: "final" } },
+  };
+  const native = (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>): readonly Tool[] => [
+    defineTool({
+      name: "Write",
+      description: "Writes.",
+      input: z.object({ file_path: z.string(), content: z.string() }),
+      effect: "write",
+      subjects: ({ file_path }, { root }) => [{ kind: "path", real: `${root}/${file_path}`, access: "write" }],
+      execute: (input, call) => handOver(call, input),
+    }),
+  ];
+  const WRITE = { tool: "Write", input: { file_path: "a.txt", content: "a" }, native: true } as const;
+
+  test("are allowed or denied, and recorded as the program reports them", async () => {
+    const host = createHost(createMemoryJournals().connect());
+    const run = gatewayRun({ pipeline: await pipelineOf(document), root: tempFolder().root, host, native });
+    const allowed = run.call(WRITE);
+    expect(await allowed.verdict).toEqual({ kind: "allow", input: WRITE.input });
+    allowed.report({ ok: true, output: "written" });
+    expect(await allowed.answer).toMatchObject({ ok: true, output: "written" });
+    const denied = run.call({ ...WRITE, tool: "Edit" });
+    expect(await denied.verdict).toMatchObject({ kind: "deny" });
+    expect((await run.tools()).map(({ name }) => name)).toEqual(["get_state", "transition"]);
+  });
+
+  test.each([
+    ["refused", {}, "deny"],
+    ["free, if the workflow says so", { on_final: "release" }, "allow"],
+  ] as const)("after the end of the run they are %s", async (_how, meta, verdict) => {
+    const run = gatewayRun({ pipeline: await pipelineOf({ ...document, meta }), root: tempFolder().root, native });
+    await leave(run, "BUILT");
+    await run.ended;
+    expect(await run.call(WRITE).verdict).toMatchObject({ kind: verdict });
+  });
 });

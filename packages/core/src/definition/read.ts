@@ -57,7 +57,7 @@ const PIPELINE_KEYS = [
   "pipelines",
   "meta",
 ];
-const META_KEYS = ["dangerLevel", "captureOutput"];
+const META_KEYS = ["dangerLevel", "captureOutput", "onFinal"];
 const DANGER_LEVELS = ["safe", "moderate", "dangerous"] as const;
 const STATUSES = ["completed", "failed", "skipped"] as const;
 const ROW_KEYS = ["from", "on", "when", "to", "input", "approval", "label"];
@@ -350,15 +350,17 @@ function readMeta(report: Report, meta: unknown): PipelineMeta | undefined {
     return undefined;
   }
   report.unknownKeys("meta", meta, META_KEYS);
-  const { dangerLevel, captureOutput } = meta;
+  const { dangerLevel, captureOutput, onFinal } = meta;
   const level = DANGER_LEVELS.find((known) => known === dangerLevel);
   if (dangerLevel !== undefined && level === undefined)
     report.add("meta.dangerLevel", `is one of ${DANGER_LEVELS.join(", ")}`);
   if (captureOutput !== undefined && typeof captureOutput !== "boolean")
     report.add("meta.captureOutput", "is true or false");
+  if (onFinal !== undefined && onFinal !== "release") report.add("meta.onFinal", 'is "release"');
   return {
     ...(level === undefined ? {} : { dangerLevel: level }),
     ...(typeof captureOutput === "boolean" ? { captureOutput } : {}),
+    ...(onFinal === "release" ? { onFinal } : {}),
   };
 }
 

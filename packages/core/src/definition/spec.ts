@@ -118,6 +118,11 @@ export interface PipelineMeta {
   readonly dangerLevel?: "safe" | "moderate" | "dangerous";
   /** `false`: reports leave out prompts, texts, arguments and results. The journal has them. */
   readonly captureOutput?: boolean;
+  /**
+   * `release`: an agent of another program that keeps its own tools may use them freely once the run has completed. Otherwise its
+   * calls are refused then.
+   */
+  readonly onFinal?: "release";
 }
 
 export interface PipelineSpec {

@@ -1,4 +1,5 @@
 import type { HostName } from "../host-names.ts";
+
 import { claudeAdapter } from "./adapters/claude.ts";
 import { codexAdapter } from "./adapters/codex.ts";
 import { copilotAdapter } from "./adapters/copilot.ts";

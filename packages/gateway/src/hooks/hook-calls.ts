@@ -1,16 +1,12 @@
-import { type Clock, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { type Clock, isJsonObject } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
-import type { PendingCall } from "../run/gateway-run-types.ts";
+import type { NativeReport, PendingCall } from "../run/gateway-run-types.ts";
+import { LOST_REPORT } from "../run/words.ts";
 import type { CallEvent, MappedCall, ReportEvent } from "./hook-adapter.ts";
 
 /** How long a new call waits for the report of an earlier one of the same agent, before that report counts as missing. */
 const REPORT_GRACE_MS = 5_000;
 const MOST_CALLS = 256;
-
-const NOT_REPORTED: JsonObject = {
-  code: "not_reported",
-  message: "it is unknown how this call ended: the agent's host went on without a report",
-};
 
 interface ApprovedCall {
   readonly session: string;
@@ -43,12 +39,12 @@ export interface HookCalls {
 
 export function hookCalls(clock: Clock): HookCalls {
   let calls: ApprovedCall[] = [];
-  const end = (call: ApprovedCall, result: { readonly ok: boolean; readonly output: Json }): void => {
+  const end = (call: ApprovedCall, result: NativeReport): void => {
     calls = calls.filter((one) => one !== call);
     call.pending.report(result);
   };
   const lose = (call: ApprovedCall): void => {
-    if (calls.includes(call)) end(call, { ok: false, output: NOT_REPORTED });
+    if (calls.includes(call)) end(call, LOST_REPORT);
   };
 
   return {

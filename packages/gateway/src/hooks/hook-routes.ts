@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, isJsonObject, isSluiceError, type Json, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import type { Route } from "../mcp/route.ts";
 import { GET_STATE } from "../run/exchange.ts";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { type HookProof, NONCE_HEADER } from "./answer-proof.ts";
@@ -15,11 +15,6 @@ import {
 import { hookCalls, withCommand } from "./hook-calls.ts";
 import { REFUSED_TOOL } from "./tools/native-tools.ts";
 
-export interface HookRoute {
-  readonly path: string;
-  handle(req: IncomingMessage, body: Buffer, res: ServerResponse): Promise<void>;
-}
-
 export interface HookRoutesOptions {
   readonly run: Pick<GatewayRun, "call" | "now" | "start">;
   readonly adapters: readonly HookAdapter[];
@@ -33,7 +28,7 @@ export interface HookRoutesOptions {
 }
 
 /** `/hook/<host>?event=<name>` of each adapter: decides about what its host reports. Every failure is a refusal. */
-export function hookRoutes(options: HookRoutesOptions): readonly HookRoute[] {
+export function hookRoutes(options: HookRoutesOptions): readonly Route[] {
   const { adapters, proof, onError = () => undefined } = options;
   const driver = oneDriver();
   return adapters.map((adapter) => {
@@ -71,8 +66,8 @@ type Decide = (event: string | undefined, body: Buffer, signal: AbortSignal) => 
 function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOptions): Decide {
   const { run, patienceMs, clock = systemClock } = options;
   const calls = hookCalls(clock);
-  /** Refused stops in a row, by session. */
-  const stops = new Map<string, number>();
+  /** Refused stops in a row, by session: those of one phase since its last prompt. */
+  const stops = new Map<string, { readonly state: string | undefined; readonly refused: number }>();
 
   const beforeCall = async (event: CallEvent, signal: AbortSignal): Promise<HookDecision> => {
     const { session, agent, call } = event;
@@ -127,10 +122,11 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
 
   const stop = ({ session, agent }: HookEvent): HookDecision => {
     calls.settle(session, agent);
-    const { status, text } = run.now();
-    const refused = stops.get(session) ?? 0;
+    const { status, state, text } = run.now();
+    const last = stops.get(session);
+    const refused = last !== undefined && last.state === state ? last.refused : 0;
     if ((status !== "working" && status !== "busy") || refused >= adapter.refusedStops) return { kind: "continue" };
-    stops.set(session, refused + 1);
+    stops.set(session, { state, refused: refused + 1 });
     return { kind: "block", reason: `${NOT_OVER}\n\n${text}` };
   };
 
@@ -140,7 +136,6 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       case "pre": {
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "deny", reason: other };
-        stops.delete(session);
         return await beforeCall(event, signal);
       }
       case "permission":
@@ -152,6 +147,8 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "context", text: other };
         calls.settleAll(session);
+        // Some hosts give the reason of a refused stop to their agent as a prompt.
+        if (event.prompt.includes(NOT_OVER)) return { kind: "continue" };
         stops.delete(session);
         return await context(event.prompt);
       }

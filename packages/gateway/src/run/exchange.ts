@@ -15,13 +15,21 @@ import {
 import { digestOf } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
-import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import type {
+  AgentCall,
+  CallReply,
+  NativeReport,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+} from "./gateway-run-types.ts";
 import {
   completionText,
-  earlierText,
   LAST_TURN,
+  LOST_REPORT,
+  lostAnswerText,
+  NOT_AWAITED,
   NOT_REPEATED,
-  NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
@@ -60,7 +68,7 @@ export interface EarlierCall extends RecordedCallPlace {
   readonly input: Json;
   readonly native: boolean;
   /** Whether it had ended when the run was resumed. */
-  readonly isOver: boolean;
+  readonly hasEnded: boolean;
 }
 
 /** What the exchange knows of the run. */
@@ -93,7 +101,9 @@ export class Exchange {
   #phase: Phase | undefined;
   #isPhaseRead = true;
   #end: CallReply | undefined;
+  #isReleased = false;
   #pumping = false;
+  #isClosed = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -114,11 +124,14 @@ export class Exchange {
   call(call: AgentCall): PendingCall {
     const caller = newCaller();
     if (this.#end !== undefined) {
+      if (this.#isReleased && call.native === true) caller.allow(call.input);
       caller.settle(this.#end);
       return caller.pending;
     }
     const key = keyOfCall(call);
-    const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined);
+    const same = [...this.#given.values()].find(
+      (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
+    );
     const work = same ?? this.#added(call);
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
@@ -128,13 +141,15 @@ export class Exchange {
 
   /** Takes up the calls that an earlier process left. A call that the agent has made again is the same call. */
   takeUp(calls: readonly EarlierCall[]): void {
-    for (const { tool, input, native, isOver, ...place } of calls) {
+    for (const { tool, input, native, hasEnded, ...place } of calls) {
       const call = { tool, input, ...(native ? { native } : {}) } as const;
       const key = keyOfCall(call);
       const at = this.#queue.findIndex((work) => work.key === key);
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
       const work: Work = again ?? newWork(call);
-      Object.assign(work, place, isOver ? { earlier: "over" } : again === undefined ? { earlier: "begun" } : {});
+      Object.assign(work, place);
+      if (hasEnded) work.earlier = "ended";
+      else if (again === undefined) work.earlier = "begun";
       this.#given.set(work.id, work);
     }
   }
@@ -152,7 +167,7 @@ export class Exchange {
       thread.phase = this.#phaseOf(turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
-    // After an interrupt, an earlier phase goes on.
+    // After an interrupt, a state continues that was entered before.
     this.#phase = thread.phase;
     this.#passResults();
     thread.turns += 1;
@@ -160,30 +175,48 @@ export class Exchange {
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
-  readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some(
-      (work) => work.tool === tool && work.index === indexIn(proposalId) && work.earlier === undefined,
-    );
-    return isLive ? undefined : { veto: AGENT_GONE };
-  };
+  readonly guard: GuardHook = ({ proposalId }, { runId }) =>
+    this.#liveAt(runId, proposalId) === undefined ? { veto: AGENT_GONE } : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
-    const work = [...this.#given.values()].find(
-      (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
-    );
-    if (work === undefined)
+    const work = this.#liveAt(runId, proposalId);
+    if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    // The agent has made another call while this one waited for a person.
+    if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       work.handed = input;
       this.#handOver(work);
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
+      // The same call made from now on must not get the approval of this one.
+      work.isOver = true;
       signal.removeEventListener("abort", stop);
     }
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  close(): void {
+    this.#isClosed = true;
+    for (const work of this.#given.values()) {
+      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
+    }
+  }
+
+  /** The call at a place of the run whose result is not known yet. */
+  #liveAt(runId: string, proposalId: string): Work | undefined {
+    return [...this.#given.values()].find(
+      (work) =>
+        work.runId === runId &&
+        work.reply === undefined &&
+        work.isOver !== true &&
+        work.earlier === undefined &&
+        proposalId === `t${work.turn}.c${work.index}`,
+    );
   }
 
   /** Sees every request of the run and answers none. */
@@ -205,9 +238,10 @@ export class Exchange {
       }),
   };
 
-  /** The run has ended or is suspended: `reply` answers every further call. */
-  async end(reply: CallReply): Promise<void> {
+  /** The run has ended or is suspended: `reply` answers every further call. Native calls may be released then. */
+  async end(reply: CallReply, isReleased = false): Promise<void> {
     this.#end = reply;
+    this.#isReleased = isReleased;
     for (const work of [...this.#given.values()]) {
       const recorded = await this.#recorded(work);
       if (recorded === undefined) this.#settle(work, reply);
@@ -250,7 +284,14 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
+    caller.settle(replyOf(false, NOT_AWAITED));
+  }
+
+  /** Ends a native call that nobody runs. Its approval is not valid any more. */
+  #withdraw(work: Work, report: NativeReport): void {
+    work.isOver = true;
+    work.reported.resolve(report);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -260,7 +301,7 @@ export class Exchange {
       if (work.reply !== undefined) {
         this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
         this.#given.delete(work.id);
-      } else if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPEATED });
+      } else if (work.handed !== undefined) this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
   }
 
@@ -295,31 +336,42 @@ export class Exchange {
 
   #threadOf({ prompt: [system], runId, prompt }: AgentTurn): Thread {
     const known = system === undefined ? undefined : this.#threads.get(system);
-    // A resumed run rebuilds the transcript before it asks for the next turn.
+    if (known !== undefined) return known;
+    // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
-    // Its agent has read what was before its last turn.
-    const read = turns === 0 ? 0 : prompt.findLastIndex(({ role }) => role === "assistant");
-    const thread = known ?? { runId, read, turns, isNew: true, worksWithTools: false };
+    const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
+    const thread: Thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
 
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
   #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
-    const news = prompt.slice(Math.max(thread.read, 2));
-    thread.read = prompt.length;
-    const texts = news.filter(({ role }) => role === "user").map(textOf);
-    for (const message of news) {
+    const texts: string[] = [];
+    for (const message of prompt.slice(thread.read)) {
+      if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
-      for (const part of message.content) {
-        const work = part.type === "tool-result" ? this.#given.get(part.toolCallId) : undefined;
-        if (work === undefined || part.type !== "tool-result") continue;
+      for (const [index, part] of message.content.entries()) {
+        if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
-        this.#results.push({ work, reply: replyOf(output.type !== "error-json", value) });
+        const reply = replyOf(output.type !== "error-json", value);
+        const work = this.#given.get(part.toolCallId) ?? (thread.isNew ? this.#earlierAt(thread, index) : undefined);
+        if (work !== undefined) this.#results.push({ work, reply });
+        else if (thread.isNew) texts.push(lostAnswerText({ tool: part.toolName }, reply));
       }
     }
+    thread.read = prompt.length;
     return texts;
+  }
+
+  /** A call of the last turn that an earlier process recorded. */
+  #earlierAt(thread: Thread, index: number): Work | undefined {
+    const found = [...this.#given.values()].find(
+      (work) => work.runId === thread.runId && work.turn === thread.turns && work.index === index,
+    );
+    if (found !== undefined) found.thread = thread;
+    return found;
   }
 
   /** Results that are given to their callers with the notices of this turn. */
@@ -328,14 +380,14 @@ export class Exchange {
   #passResults(): void {
     const results = this.#results.splice(0);
     for (const { work, reply } of results) {
-      if (work.earlier === undefined || work.caller !== undefined) continue;
-      this.#notices.push(earlierText(work, work.earlier === "over" ? undefined : reply));
+      if (!isLeft(work)) continue;
+      this.#notices.push(lostAnswerText(work, reply));
       this.#given.delete(work.id);
     }
     const last = results.findLast(({ work }) => work.caller !== undefined);
     const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      if (one.work.earlier !== undefined && one.work.caller === undefined) continue;
+      if (isLeft(one.work)) continue;
       const parts = [...(one.work.earlier === undefined ? [] : [RAN_BEFORE]), one.reply.text];
       this.#settle(one.work, { ...one.reply, text: [...parts, ...(one === last ? texts : [])].join("\n\n") });
     }
@@ -348,7 +400,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, NOT_RUN) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : LOST_REPORT.output) });
     }
   }
 
@@ -475,8 +527,8 @@ interface Work {
   readonly native?: true;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
-  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
-  /** Who waits for the answer; nobody while a person is asked and the agent knows that. */
+  readonly reported: PromiseWithResolvers<NativeReport>;
+  /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
   thread?: Thread;
@@ -485,10 +537,17 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
-  /** The answer, if nobody has taken it. */
+  /** Its approval has been used, or is not valid any more. */
+  isOver?: true;
+  /** The answer, if no caller has taken it. */
   reply?: CallReply;
   /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
-  earlier?: "begun" | "over";
+  earlier?: "begun" | "ended";
+}
+
+/** A call of an earlier process that no caller takes up. */
+function isLeft({ earlier, caller }: Work): boolean {
+  return earlier !== undefined && caller === undefined;
 }
 
 interface Caller {
@@ -532,9 +591,4 @@ function textOf({ role, content }: LanguageModelV4Message): string {
 
 function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
-}
-
-/** `t3.c0`: the position of a call among those of its turn. */
-function indexIn(proposalId: string): number {
-  return Number(/\.c(\d+)$/.exec(proposalId)?.[1] ?? -1);
 }

@@ -49,7 +49,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
   const ended = Promise.withResolvers<RunResult<unknown>>();
-  // Whoever waits for the end gets the error; without that, the calls have reported it.
+  // Those who wait for the end get the error; without them, the calls have reported it.
   ended.promise.catch(() => undefined);
 
   const exchange = new Exchange({
@@ -87,7 +87,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   /** The calls that the run's last process left. What only read is simply made again. */
   const takeUp = async (runId: string): Promise<void> => {
     const earlier = await lastCalls(session.host, runId);
-    const kept = earlier.filter(({ tool, isOver }) => !isOver || effects.get(tool) !== "read");
+    const kept = earlier.filter(({ tool, hasEnded }) => !hasEnded || effects.get(tool) !== "read");
     exchange.takeUp(
       kept.map((call) => {
         const isWork = effects.has(call.tool);
@@ -104,7 +104,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     begun.then(
       async (end) => {
         result = end;
-        await exchange.end(endReply(end));
+        const isReleased = end.status === "completed" && pipeline.spec.meta?.onFinal === "release";
+        await exchange.end(endReply(end), isReleased);
         ended.resolve(end);
       },
       async (thrown: unknown) => {
@@ -139,7 +140,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   /** The state, once the run has one. */
   const stateReply = async (): Promise<CallReply> => {
     await started();
-    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase);
+    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase, clock);
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
     const unread = news.filter((one) => !text.includes(one));
@@ -177,6 +178,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     ended: ended.promise,
     answer: (request, answer: Answer, by) => session.answer(request, answer, by),
     close: async () => {
+      exchange.close();
       await session.close();
     },
   };
@@ -232,12 +234,18 @@ function asTransition<C extends { readonly tool: string; readonly input: Json }>
   return { ...call, tool: TRANSITION, input: { event: call.tool, data: call.input } };
 }
 
-function nextPhase(onPhase: GatewayRun["onPhase"]): Promise<void> {
+/** How long a state may take, such as a script, before the agent reads that the run works without it. */
+const FIRST_PHASE_MS = 5_000;
+
+function nextPhase(onPhase: GatewayRun["onPhase"], clock: Clock): Promise<void> {
   return new Promise((resolve) => {
-    const stop = onPhase(() => {
+    const settle = (): void => {
       stop();
+      disarm();
       resolve();
-    });
+    };
+    const stop = onPhase(settle);
+    const disarm = clock.after(FIRST_PHASE_MS, settle);
   });
 }
 

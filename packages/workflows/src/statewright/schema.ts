@@ -168,6 +168,12 @@ const meta = z
       .boolean()
       .describe("`false` keeps prompts, texts, arguments and results out of reports. The journal has them.")
       .optional(),
+    on_final: z
+      .literal("release")
+      .describe(
+        "An agent of another program that keeps its own tools may use them freely once the run has completed. Without it, they are refused then.",
+      )
+      .optional(),
   })
   .describe("Facts about the workflow. Other keys are kept.");
 

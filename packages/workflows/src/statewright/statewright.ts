@@ -72,11 +72,12 @@ export function readStatewright(source: SourceFile): WorkflowReading {
 
 function metaOf({ meta }: StatewrightDocument): { readonly meta?: WorkflowMeta } {
   if (meta === undefined) return {};
-  const { danger_level, capture_output } = meta;
+  const { danger_level, capture_output, on_final } = meta;
   return {
     meta: {
       ...(danger_level === undefined ? {} : { dangerLevel: danger_level }),
       ...(capture_output === undefined ? {} : { captureOutput: capture_output }),
+      ...(on_final === undefined ? {} : { onFinal: on_final }),
     },
   };
 }

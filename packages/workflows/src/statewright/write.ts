@@ -103,10 +103,11 @@ function writeProperties(properties: readonly PropertySource[] = []): JsonObject
   return written.length === 0 ? {} : { properties: written };
 }
 
-function writeMeta({ dangerLevel, captureOutput }: WorkflowMeta): JsonObject {
+function writeMeta({ dangerLevel, captureOutput, onFinal }: WorkflowMeta): JsonObject {
   const fields = {
     ...(dangerLevel === undefined ? {} : { danger_level: dangerLevel }),
     ...(captureOutput === undefined ? {} : { capture_output: captureOutput }),
+    ...(onFinal === undefined ? {} : { on_final: onFinal }),
   };
   return Object.keys(fields).length === 0 ? {} : { meta: fields };
 }

@@ -1,17 +1,24 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
+import { join } from "node:path";
 import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
 import {
   HOSTS,
   type HostName,
   hookAdapter,
   hookRoutes,
+  hostProofs,
   type LaunchRequest,
+  launcherCommand,
+  launcherScript,
   launchPlan,
   nativeTools,
   newGatewayToken,
+  newHookProof,
+  opencodePlugin,
   privateFolder,
   readVersion,
+  SERVER_NAME,
   startGatewayServer,
   startHost,
 } from "@sluice/gateway";
@@ -22,6 +29,11 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { realPath, workspaceOf } from "../../project/project-paths.ts";
 import { type AgentRunFlags, openAgentRun } from "../../runs/agent-run.ts";
 import { leave, sayTo } from "./action.ts";
+
+/** The time limit of a hook: below the one of each host. */
+const HOOK_SECONDS = 590;
+/** How long a call waits for a person: below the time limit of its hook. */
+const PATIENCE_MS = 45_000;
 
 export type RunHostFlags = AgentRunFlags & { readonly class: "hard" | "guarded"; readonly native?: boolean };
 
@@ -35,9 +47,13 @@ export async function runHost(
   refuseInsideRun(readSettings(context.env), "gateway run");
   const say = sayTo(context.terminal);
   const version = await readVersion(HOSTS[host].command, { ...context.env });
+  const native = flags.native === true;
+  const proven = hostProofs(stateFolder(context.env)).read({ host, mode: flags.class, native }, version);
   const folder = privateFolder(stateFolder(context.env));
   const token = newGatewayToken();
   const keepsTools = flags.class === "guarded" || flags.native === true;
+  const proof = newHookProof();
+  const launcher = join(folder.path, "hook.sh");
   const requestOf = (url: string, tools: readonly string[]): LaunchRequest => ({
     url,
     token,
@@ -49,11 +65,14 @@ export async function runHost(
     ...(flags.task === undefined ? {} : { task: flags.task }),
     args,
     version,
+    proven,
     user: userPlaces(context),
+    hookCommand: (event) => launcherCommand(launcher, event),
+    ...(host === "opencode" ? { plugin: opencodePlugin({ url, token, proof, seconds: HOOK_SECONDS }) } : {}),
   });
   try {
     // The class follows from the host and its version: the run records it when it starts.
-    const planned = launchPlan(host, requestOf("http://127.0.0.1:0", []));
+    const planned = launchPlan(host, requestOf("http://127.0.0.1:1", []));
     const agent = { name: host, class: planned.class, ...(version === undefined ? {} : { version }) };
     const native = keepsTools
       ? { native: (handOver: Parameters<typeof nativeTools>[0]["handOver"]) => nativeTools({ handOver }) }
@@ -63,7 +82,14 @@ export async function runHost(
       run: open.run,
       token,
       version: ownVersion(),
-      routes: keepsTools ? [...hookRoutes({ run: open.run, adapters: [hookAdapter(host)] })] : [],
+      routes: keepsTools
+        ? hookRoutes({
+            run: open.run,
+            adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+            proof,
+            patienceMs: PATIENCE_MS,
+          })
+        : [],
       onError: ({ message }) => say(message),
     });
     try {
@@ -71,12 +97,16 @@ export async function runHost(
       const plan = launchPlan(host, requestOf(server.url, tools));
       say(`${HOSTS[host].title} ${version ?? ""} in class ${plan.class} (${plan.form})`);
       for (const note of plan.notes) say(note);
+      if (keepsTools && host !== "opencode") {
+        const script = launcherScript({ host, url: server.url, token, proof, seconds: HOOK_SECONDS });
+        writeFileSync(launcher, script, { mode: 0o600 });
+      }
       const started = await startHost(plan, { env: { ...context.env } });
       const exitCode = await started.ended;
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
-      await leave(open, context);
+      await leave(open, context, ["gateway", "run", host]);
     }
   } finally {
     folder.remove();

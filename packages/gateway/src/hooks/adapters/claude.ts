@@ -46,7 +46,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     (fields, cwd) =>
       call("Read", {
         file_path: nativePath(fields.text("file_path"), cwd),
-        ...fields.options("offset", "limit", "pages"),
+        ...fields.options("offset", "limit", "pages", "allow_large"),
       }),
   ],
   [
@@ -105,9 +105,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   [
     "WebFetch",
     (fields) => {
-      fields.options("prompt");
+      fields.options("prompt", "offset");
       return fetched([fields.text("url")]);
     },
+  ],
+  [
+    "Monitor",
+    (fields, cwd) =>
+      shell(fields.text("command"), cwd, { background: true, ...fields.options("description", "timeout_ms") }),
   ],
   [
     "WebSearch",
@@ -121,11 +126,15 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ...harmless(
     "AskUserQuestion",
     "BashOutput",
+    "CronDelete",
     "CronList",
     "EnterPlanMode",
     "ExitPlanMode",
     "KillBash",
     "KillShell",
+    "ListAgents",
+    "ReportFindings",
+    "ScheduleWakeup",
     "TaskCreate",
     "TaskGet",
     "TaskList",
@@ -144,6 +153,7 @@ function agentCall(fields: Fields): MappedCall {
     "prompt",
     "subagent_type",
     "model",
+    "effort",
     "run_in_background",
     "resume",
     "name",

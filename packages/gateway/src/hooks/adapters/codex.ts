@@ -30,9 +30,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ],
   ...harmless(
     "close_agent",
+    "create_goal",
     "get_goal",
     "list_agents",
     "request_user_input",
+    "resume_agent",
     "send_input",
     "send_message",
     "tool_search",

@@ -39,7 +39,7 @@ import {
 } from "./mapping.ts";
 
 const SEARCH = {
-  paths: ["path"],
+  paths: ["paths", "path"],
   filters: ["glob"],
   options: ["output_mode", "-A", "-B", "-C", "-n", "-i", "type", "head_limit", "multiline"],
 };
@@ -50,10 +50,10 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     (fields, cwd) => {
       const mode = fields.optionalText("mode") ?? "sync";
       if (mode !== "sync" && mode !== "async") throw new RefusedCall("mode is neither sync nor async");
-      const background = mode === "async" || fields.flag("detach");
+      const isDetached = fields.flag("detach");
       return shell(fields.text("command"), cwd, {
-        background,
-        ...fields.options("description", "initial_wait", "timeout"),
+        background: mode === "async" || isDetached,
+        ...fields.options("description", "initial_wait", "timeout", "shellId"),
       });
     },
   ],
@@ -80,7 +80,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       }),
   ],
   ["apply_patch", (fields, cwd) => patch(fields.oneOf("patch", "input"), cwd)],
-  ["glob", (fields, cwd) => glob(fields, cwd, "path")],
+  ["glob", (fields, cwd) => glob(fields, cwd, "paths", "path")],
   ["grep", (fields, cwd) => search(fields, cwd, SEARCH)],
   ["rg", (fields, cwd) => search(fields, cwd, SEARCH)],
   [
@@ -91,7 +91,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     },
   ],
   ["web_search", (fields) => call("WebSearch", { query: fields.text("query") })],
-  ["task", (fields) => agent(fields, "description", "prompt", "agent_type", "model", "mode", "name")],
+  [
+    "task",
+    (fields) =>
+      agent(fields, "description", "prompt", "agent_type", "model", "reasoning_effort", "context_tier", "mode", "name"),
+  ],
   ["skill", (fields) => call("Skill", fields.options("skill"), true)],
   ...harmless(
     "ask_user",
@@ -104,6 +108,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     "report_intent",
     "stop_bash",
     "update_todo",
+    "write_agent",
   ),
 ]);
 
@@ -116,7 +121,7 @@ const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /**
- * Copilot CLI. Its payloads do not name their event, so the hook's address does. Its shell keeps its folder from call to call, so an
+ * Copilot CLI. Its payloads do not name their event, so the hook's address does. A reused shell starts in a folder of its own, so an
  * approved line begins by changing to the folder that it was judged for.
  */
 export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {

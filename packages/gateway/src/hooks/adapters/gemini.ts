@@ -113,6 +113,8 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     "enter_plan_mode",
     "exit_plan_mode",
     "get_internal_docs",
+    "list_background_processes",
+    "read_background_output",
     "update_topic",
     "write_todos",
   ),
@@ -171,7 +173,7 @@ function mapGemini(
   { body, cwd, ownServer }: { readonly body: JsonObject; readonly cwd: string; readonly ownServer: string | undefined },
 ): MappedCall {
   const context = body.mcp_context;
-  if (context === undefined) return mapCall(TOOLS, tool, input, cwd);
+  if (context === undefined) return mapCall(TOOLS, tool, input, cwd, ["wait_for_previous"]);
   if (!isJsonObject(context)) return { kind: "refused", reason: "mcp_context is not an object" };
   const { server_name: server, tool_name: name } = context;
   if (typeof server !== "string" || typeof name !== "string" || tool !== `mcp_${server}_${name}`)

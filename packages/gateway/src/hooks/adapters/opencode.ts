@@ -121,7 +121,12 @@ function readOpencode(
 ): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "event");
-  const base = { session: idIn(body, "sessionID"), cwd: cwdIn(body) };
+  const agentId = optionalId(body, "agent");
+  const base = {
+    session: idIn(body, "sessionID"),
+    cwd: cwdIn(body),
+    ...(agentId === undefined ? {} : { agent: agentId }),
+  };
   const callOf = () => {
     const tool = idIn(body, "tool");
     const input = inputIn(body, "args");
