@@ -31,7 +31,7 @@ export const NOT_RUN: JsonObject = {
 };
 /** Before the recorded result of a call that the agent made again. */
 export const RAN_BEFORE =
-  "This is the result of the same call from before the gateway was started again. It was not run a second time; make it once more to run it.";
+  "This is the result of the same call from before the gateway was restarted. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
@@ -52,6 +52,18 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
   ];
 }
 
+/** The result of a call that an earlier process of the gateway took, and that the agent has not made again. */
+export function lostAnswerText(
+  { tool, input }: { readonly tool: string; readonly input?: Json },
+  { text }: CallReply,
+): string {
+  const line = input === undefined ? "" : visibleJson(input);
+  const call = [visible(tool), line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line].filter((part) => part !== "");
+  return `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result: ${text}`;
+}
+
+const SHOWN = 200;
+
 export function waitingText({ question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
@@ -61,19 +73,6 @@ export function waitingText({ question, command }: OpenQuestion): string {
 }
 
 const DIGEST_SHOWN = 16;
-
-/** What became of a call that an earlier process took, for an agent that did not make it again. */
-export function earlierText(
-  { tool, input }: { readonly tool: string; readonly input: Json },
-  reply: CallReply | undefined,
-): string {
-  const line = visibleJson(input);
-  const call = `${visible(tool)} ${line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line}`;
-  const before = `Your last call before the gateway was started again, ${call},`;
-  return reply === undefined ? `${before} had ended; it is not run again.` : `${before} has ended: ${reply.text}`;
-}
-
-const SHOWN = 200;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
