@@ -65,6 +65,11 @@ export async function openAgentRun(
 /** Of an agent whose user has said what to do in the agent's own program. */
 const NO_TASK = "Do what your user asks for.";
 
+/** Checks that a run could start: the workflow exists, can be loaded and is trusted, for which a person may be asked. */
+export async function requireWorkflow(flags: AgentRunFlags, context: CommandContext): Promise<void> {
+  await newRun(flags, context);
+}
+
 interface PlannedRun {
   readonly place: ProjectPaths;
   readonly plan: RunPlan;

@@ -14,6 +14,7 @@ import {
   newHookProof,
   publishHooks,
   readVersion,
+  SERVER_NAME,
   serveStdio,
   startGatewayServer,
 } from "@sluice/gateway";
@@ -85,11 +86,17 @@ async function serveHooks(
     run,
     token,
     version: ownVersion(),
-    routes: hookRoutes({ run, adapters: [hookAdapter(host)], proof, patienceMs: HOOK_PATIENCE_MS }),
+    routes: hookRoutes({
+      run,
+      adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+      proof,
+      patienceMs: HOOK_PATIENCE_MS,
+    }),
     onError: ({ message }) => sayTo(terminal)(message),
   });
   const workspace = realPath(workspaceOf(flags, here));
   const end = publishHooks(hookFolder(stateFolder(env), workspace), {
+    host,
     url: server.url,
     token,
     proof,
