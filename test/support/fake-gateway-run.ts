@@ -67,11 +67,13 @@ export function fakeRun(
     const key = digestOf([call.tool, call.input]);
     const known = gated.get(key);
     if (known !== undefined) return known;
+    const requestId = `req-${gated.size + answers.length + 1}`;
     const question: OpenQuestion = {
       runId,
-      requestId: `req-${gated.size + answers.length + 1}`,
+      requestId,
       digest: key,
       question: `approve ${call.tool}`,
+      command: `sluice answer ${runId} ${requestId} approve`,
     };
     const made: Gated = { question, call, done: Promise.withResolvers<CallReply>() };
     gated.set(key, made);

@@ -30,14 +30,14 @@ export const PLAN_FIRST = {
   },
 };
 
-export async function pipelineOf(document: unknown): Promise<Pipeline<unknown, unknown>> {
+export async function pipelineOf(document: unknown): Promise<Pipeline<{ readonly task: string }, unknown>> {
   const { pipeline, diagnostics } = await loadDocument(document);
   if (pipeline === undefined) throw new Error(JSON.stringify(diagnostics, null, 2));
   return pipeline;
 }
 
 export interface GatewaySetUp {
-  readonly pipeline: Pipeline<unknown, unknown>;
+  readonly pipeline: Pipeline<{ readonly task: string }, unknown>;
   readonly root: string;
   readonly host?: RunHost;
   readonly resume?: string;

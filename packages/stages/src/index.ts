@@ -68,6 +68,7 @@ export { bundledPipelines } from "./pipelines/bundled.ts";
 export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
+export { type ProgramReach, sandboxedProgram } from "./sandbox/program-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
 export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";

@@ -1,7 +1,7 @@
-import { type Clock, isJsonObject, type Json } from "@sluice/core";
+import { type Clock, isJsonObject } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
-import type { PendingCall } from "../run/gateway-run-types.ts";
-import { NOT_AWAITED, NOT_REPORTED } from "../run/words.ts";
+import type { NativeReport, PendingCall } from "../run/gateway-run-types.ts";
+import { LOST_REPORT, STARTED_TOGETHER } from "../run/words.ts";
 import type { CallEvent, MappedCall, ReportEvent } from "./hook-adapter.ts";
 
 /** How long a new call waits for the report of an earlier one of the same agent, before that report counts as missing. */
@@ -44,20 +44,18 @@ export interface HookCalls {
 export function hookCalls(clock: Clock, { startsTogether }: { readonly startsTogether: boolean }): HookCalls {
   let calls: ApprovedCall[] = [];
   const waits = new Set<{ readonly session: string; readonly agent: string | undefined }>();
-  const end = (call: ApprovedCall, result: { readonly ok: boolean; readonly output: Json }): void => {
+  const end = (call: ApprovedCall, result: NativeReport): void => {
     calls = calls.filter((one) => one !== call);
     call.pending.report(result);
   };
   const lose = (call: ApprovedCall): void => {
-    if (calls.includes(call)) end(call, { ok: false, output: NOT_REPORTED });
+    if (calls.includes(call)) end(call, LOST_REPORT);
   };
   /** The report of a call is due, because another one waits for it. */
   const expect = (call: ApprovedCall): void => {
     if (call.due) return;
     call.due = true;
-    const [ms, result] = startsTogether
-      ? [TOGETHER_GRACE_MS, { ok: true, output: NOT_AWAITED }]
-      : [REPORT_GRACE_MS, { ok: false, output: NOT_REPORTED }];
+    const [ms, result] = startsTogether ? [TOGETHER_GRACE_MS, STARTED_TOGETHER] : [REPORT_GRACE_MS, LOST_REPORT];
     // It stays, since its host may still ask for its permission.
     clock.after(ms, () => {
       if (calls.includes(call)) call.pending.report(result);

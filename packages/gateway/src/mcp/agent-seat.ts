@@ -50,7 +50,7 @@ interface Occupant extends Holder {
 export function createAgentSeat({ clock, idleMs, goneMs }: AgentSeatOptions): AgentSeat {
   let occupant: Occupant | undefined;
 
-  // A timer and not the wall clock decides, so that a clock that jumps replaces nobody.
+  // A timer and not the wall clock decides, so that a clock that jumps replaces no agent.
   const rest = (agent: Occupant): void => {
     agent.disarm?.();
     agent.disarm = undefined;

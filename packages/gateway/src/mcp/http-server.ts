@@ -10,17 +10,12 @@ import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { createMcpRoute } from "./http-mcp.ts";
 import { MAX_BODY_BYTES } from "./limits.ts";
 import { createMcpHub, type McpHub, type McpOptions } from "./mcp-server.ts";
+import type { Route } from "./route.ts";
 import { carriesToken, checkGatewayToken } from "./token.ts";
-
-/** What answers requests to one path. The token, Host, Origin and size of a request are checked before it is called. */
-export interface Route {
-  readonly path: string;
-  handle(req: IncomingMessage, body: Buffer, res: ServerResponse): Promise<void>;
-}
 
 export interface GatewayServerOptions extends McpOptions {
   readonly run: GatewayRun;
-  /** Names the run: whoever has it may act as the run's agent. See `newGatewayToken`. */
+  /** Names the run: a caller that has it acts as the run's agent. See `newGatewayToken`. */
   readonly token: string;
   /** Paths besides `/mcp`. */
   readonly routes?: readonly Route[];
@@ -28,7 +23,7 @@ export interface GatewayServerOptions extends McpOptions {
   readonly port?: number;
   /** What is shared with the stdio server of the same process. */
   readonly hub?: McpHub;
-  /** Faults of the server itself, which clients are not told about. */
+  /** Faults of the server itself, which clients do not see. */
   readonly onError?: (error: Error) => void;
 }
 

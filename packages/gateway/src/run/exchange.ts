@@ -14,12 +14,21 @@ import {
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
-import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import type {
+  AgentCall,
+  CallReply,
+  NativeReport,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+} from "./gateway-run-types.ts";
 import {
   completionText,
   LAST_TURN,
+  LOST_REPORT,
+  lostAnswerText,
+  NOT_AWAITED,
   NOT_REPEATED,
-  NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
@@ -109,7 +118,9 @@ export class Exchange {
       return caller.pending;
     }
     const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
-    const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined);
+    const same = [...this.#given.values()].find(
+      (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
+    );
     const work = same ?? this.#added({ ...call, key });
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
@@ -126,35 +137,40 @@ export class Exchange {
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      this.#enter(thread, turn);
+      this.#isPhaseRead = false;
+      thread.phase = this.#phaseOf(turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
+    // After an interrupt, a state continues that was entered before.
+    this.#phase = thread.phase;
     this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
   }
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
-  readonly guard: GuardHook = ({ tool, proposalId }) => {
-    const isLive = [...this.#given.values()].some((work) => work.tool === tool && work.index === indexIn(proposalId));
-    return isLive ? undefined : { veto: "the agent that made this call has gone; it has to make the call again" };
-  };
+  readonly guard: GuardHook = ({ proposalId }, { runId }) =>
+    this.#liveAt(runId, proposalId) === undefined
+      ? { veto: "the agent that made this call has gone; it has to make the call again" }
+      : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
-    const work = [...this.#given.values()].find(
-      (one) => one.runId === runId && one.index === indexIn(proposalId) && one.native === true,
-    );
-    if (work === undefined || this.#isClosed)
+    const work = this.#liveAt(runId, proposalId);
+    if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
+    // The agent has made another call while this one waited for a person.
+    if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       work.handed = input;
       this.#handOver(work);
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
+      // The same call made from now on must not get the approval of this one.
+      work.isOver = true;
       signal.removeEventListener("abort", stop);
     }
   }
@@ -163,8 +179,19 @@ export class Exchange {
   close(): void {
     this.#isClosed = true;
     for (const work of this.#given.values()) {
-      if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
     }
+  }
+
+  /** The call at a place of the run whose result is not known yet. */
+  #liveAt(runId: string, proposalId: string): Work | undefined {
+    return [...this.#given.values()].find(
+      (work) =>
+        work.runId === runId &&
+        work.reply === undefined &&
+        work.isOver !== true &&
+        proposalId === `t${work.turn}.c${work.index}`,
+    );
   }
 
   /** Sees every request of the run and answers none. */
@@ -231,7 +258,14 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPORTED });
+    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
+    caller.settle(replyOf(false, NOT_AWAITED));
+  }
+
+  /** Ends a native call that nobody runs. Its approval is not valid any more. */
+  #withdraw(work: Work, report: NativeReport): void {
+    work.isOver = true;
+    work.reported.resolve(report);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -241,7 +275,7 @@ export class Exchange {
       if (work.reply !== undefined) {
         this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
         this.#given.delete(work.id);
-      } else if (work.handed !== undefined) work.reported.resolve({ ok: false, output: NOT_REPEATED });
+      } else if (work.handed !== undefined) this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
   }
 
@@ -276,28 +310,32 @@ export class Exchange {
 
   #threadOf({ prompt: [system], runId, prompt }: AgentTurn): Thread {
     const known = system === undefined ? undefined : this.#threads.get(system);
-    // A resumed run rebuilds the transcript before it asks for the next turn.
+    if (known !== undefined) return known;
+    // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
-    const thread = known ?? { runId, read: 0, turns, isNew: true, worksWithTools: false };
+    const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
+    const thread: Thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
 
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
   #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
-    const news = prompt.slice(Math.max(thread.read, 2));
-    thread.read = prompt.length;
-    const texts = news.filter(({ role }) => role === "user").map(textOf);
-    for (const message of news) {
+    const texts: string[] = [];
+    for (const message of prompt.slice(thread.read)) {
+      if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
       for (const part of message.content) {
-        const work = part.type === "tool-result" ? this.#given.get(part.toolCallId) : undefined;
-        if (work === undefined || part.type !== "tool-result") continue;
+        if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
-        this.#results.push({ work, reply: replyOf(output.type !== "error-json", value) });
+        const reply = replyOf(output.type !== "error-json", value);
+        const work = this.#given.get(part.toolCallId);
+        if (work !== undefined) this.#results.push({ work, reply });
+        else if (thread.isNew) texts.push(lostAnswerText(part.toolName, reply));
       }
     }
+    thread.read = prompt.length;
     return texts;
   }
 
@@ -321,7 +359,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, NOT_RUN) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : LOST_REPORT.output) });
     }
   }
 
@@ -330,18 +368,11 @@ export class Exchange {
     return await this.#options.recorded({ runId, turn, index });
   }
 
-  #enter(thread: Thread, { state, prompt, tools }: AgentTurn): void {
+  #phaseOf({ runId, state, prompt, tools }: AgentTurn): Phase {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseRead = false;
-    this.#phase = {
-      runId: thread.runId,
-      state,
-      tools: work,
-      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
-    };
-    this.#options.onPhase();
+    return { runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
   }
 
   #open(turn: OpenTurnFacts): Promise<TurnCalls> {
@@ -435,6 +466,7 @@ interface Thread {
   /** Its model steps so far. */
   turns: number;
   isNew: boolean;
+  phase?: Phase;
   /** Whether its last turn offered tools besides those that complete the state. */
   worksWithTools: boolean;
 }
@@ -454,7 +486,7 @@ interface Work {
   readonly native?: true;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
-  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
+  readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
@@ -464,6 +496,8 @@ interface Work {
   index?: number;
   /** The input with which the agent's program may run it. */
   handed?: Json;
+  /** Its approval has been used, or is not valid any more. */
+  isOver?: true;
   /** The answer, if no caller has taken it. */
   reply?: CallReply;
 }
@@ -501,9 +535,4 @@ function textOf({ role, content }: LanguageModelV4Message): string {
 
 function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
-}
-
-/** `t3.c0`: the position of a call among those of its turn. */
-function indexIn(proposalId: string): number {
-  return Number(/\.c(\d+)$/.exec(proposalId)?.[1] ?? -1);
 }

@@ -130,7 +130,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   /** The state, once the run has one. */
   const stateReply = async (): Promise<CallReply> => {
     await started();
-    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase);
+    if (now().state === undefined && now().status === "busy") await nextPhase(onPhase, clock);
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
     const unread = news.filter((one) => !text.includes(one));
@@ -219,12 +219,18 @@ function answered(answer: Promise<CallReply>): PendingCall {
   };
 }
 
-function nextPhase(onPhase: GatewayRun["onPhase"]): Promise<void> {
+/** How long a state may take, such as a script, before the agent reads that the run works without it. */
+const FIRST_PHASE_MS = 5_000;
+
+function nextPhase(onPhase: GatewayRun["onPhase"], clock: Clock): Promise<void> {
   return new Promise((resolve) => {
-    const stop = onPhase(() => {
+    const settle = (): void => {
       stop();
+      disarm();
       resolve();
-    });
+    };
+    const stop = onPhase(settle);
+    const disarm = clock.after(FIRST_PHASE_MS, settle);
   });
 }
 

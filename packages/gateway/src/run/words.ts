@@ -2,15 +2,29 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
-import type { CallReply, OpenQuestion } from "./gateway-run-types.ts";
+import type { CallReply, NativeReport, OpenQuestion } from "./gateway-run-types.ts";
 
-export const NOT_REPORTED: JsonObject = {
-  code: "not_reported",
-  message: "it is unknown how this call ended: the program that ran it did not report it",
+/** The report of a native call that is missing. */
+export const LOST_REPORT: NativeReport = {
+  ok: false,
+  changesUnknown: true,
+  output: {
+    code: "not_reported",
+    message: "it is unknown how this call ended: the program that ran it did not report it",
+  },
 };
 export const NOT_AWAITED: JsonObject = {
   code: "not_awaited",
-  message: "the program that runs this call started it together with others, so its result was not awaited",
+  message: "nobody waits for the result of this call any more",
+};
+/** The report of a native call that its program starts only with others, which are still to be decided. */
+export const STARTED_TOGETHER: NativeReport = {
+  ok: true,
+  changesUnknown: true,
+  output: {
+    code: "started_together",
+    message: "the program that runs this call starts it together with others, so its result was not awaited",
+  },
 };
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
@@ -40,13 +54,20 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
   ];
 }
 
-export function waitingText({ runId, requestId, question }: OpenQuestion): string {
+/** The result of a call that an earlier process of the gateway took. */
+export function lostAnswerText(tool: string, { text }: CallReply): string {
+  return `The gateway was restarted. The last call before that was ${visible(tool)}, with this result: ${text}`;
+}
+
+export function waitingText({ question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
-    `They can answer in the app, or with: sluice answer ${runId} ${requestId}`,
+    `They can answer in the app, or with: ${command}`,
     "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
   ].join("\n");
 }
+
+const DIGEST_SHOWN = 16;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
@@ -55,10 +76,12 @@ export function questionOf({ runId, requestId, digest, kind, body }: PersonReque
     return typeof value === "string" ? visible(value) : "";
   };
   const about: Readonly<Record<PersonRequest["kind"], string>> = {
-    grantStageTool: `approve ${text("tool")} ${text("argsSummary")} (${text("why")})`,
+    grantStageTool: `approve ${text("argsSummary")} (${text("why")})`,
     approveTransition: `approve the transition ${text("event")}: ${text("message")}`,
     askUser: text("question"),
     humanState: text("question"),
   };
-  return { runId, requestId, digest, question: about[kind] };
+  const answer = kind === "askUser" || kind === "humanState" ? "--value <answer>" : "approve";
+  const command = `sluice answer ${runId} ${requestId} --digest ${digest.slice(0, DIGEST_SHOWN)} ${answer}`;
+  return { runId, requestId, digest, question: about[kind], command };
 }

@@ -152,7 +152,9 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     refused: [],
     said: "",
   };
-  const outcome = await turns(state, prepared, stageModel);
+  const outcome = await turns(state, prepared, stageModel).finally(() =>
+    stageModel.model.ended?.({ stage: scope.stateId, runId: scope.ctx.runId }),
+  );
   return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
 }
 

@@ -262,7 +262,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         models: [...new Set([...byState.values()].map(({ id }) => id))],
         // The model of the stages that name none; null if every stage names one.
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
-        ...outsideAgent([...byState.values()]),
+        ...outsideAgents([...byState.values()]),
         mode,
         allow: deps.secrets.json(allow),
         secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
@@ -306,9 +306,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
 const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
 
-function outsideAgent(models: readonly ResolvedModel[]): JsonObject {
-  const agent = models.find((model) => model.agent !== undefined)?.agent;
-  return agent === undefined ? {} : { agent: { ...agent } };
+/** The agent that drives the run, and those that it starts for its states. */
+function outsideAgents(models: readonly ResolvedModel[]): JsonObject {
+  const all = [...new Set(models)].flatMap(({ agent }) => agent ?? []);
+  const driver = all.find(({ started }) => started !== true);
+  const agents = all.flatMap(({ started, ...agent }) => (started === true ? [agent] : []));
+  return { ...(driver === undefined ? {} : { agent: { ...driver } }), ...(agents.length === 0 ? {} : { agents }) };
 }
 
 /** The keys in the variables that states set; they are redacted everywhere. */

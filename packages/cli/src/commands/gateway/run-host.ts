@@ -7,6 +7,7 @@ import {
   type HostName,
   hookAdapter,
   hookRoutes,
+  hostProofs,
   type LaunchRequest,
   launcherCommand,
   launcherScript,
@@ -17,6 +18,7 @@ import {
   opencodePlugin,
   privateFolder,
   readVersion,
+  SERVER_NAME,
   startGatewayServer,
   startHost,
 } from "@sluice/gateway";
@@ -45,6 +47,8 @@ export async function runHost(
   refuseInsideRun(readSettings(context.env), "gateway run");
   const say = sayTo(context.terminal);
   const version = await readVersion(HOSTS[host].command, { ...context.env });
+  const native = flags.native === true;
+  const proven = hostProofs(stateFolder(context.env)).read({ host, mode: flags.class, native }, version);
   const folder = privateFolder(stateFolder(context.env));
   const token = newGatewayToken();
   const keepsTools = flags.class === "guarded" || flags.native === true;
@@ -61,6 +65,7 @@ export async function runHost(
     ...(flags.task === undefined ? {} : { task: flags.task }),
     args,
     version,
+    proven,
     user: userPlaces(context),
     hookCommand: (event) => launcherCommand(launcher, event),
     ...(host === "opencode" ? { plugin: opencodePlugin({ url, token, proof, seconds: HOOK_SECONDS }) } : {}),
@@ -78,7 +83,12 @@ export async function runHost(
       token,
       version: ownVersion(),
       routes: keepsTools
-        ? hookRoutes({ run: open.run, adapters: [hookAdapter(host)], proof, patienceMs: PATIENCE_MS })
+        ? hookRoutes({
+            run: open.run,
+            adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+            proof,
+            patienceMs: PATIENCE_MS,
+          })
         : [],
       onError: ({ message }) => say(message),
     });
@@ -96,7 +106,7 @@ export async function runHost(
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
-      await leave(open, context);
+      await leave(open, context, ["gateway", "run", host]);
     }
   } finally {
     folder.remove();

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, RunHost, RunSummary } from "@sluice/core";
+import { field, type Json, type JsonObject, type RunHost, type RunSummary, type SluiceEvent } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { type RouteView, reduceRun, routeLines } from "@sluice/view";
@@ -53,6 +53,9 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
   const events = await eventsOf(host, runId);
   const view = reduceRun(runId, events).view();
   const totals = totalsOf(view);
+  const denials = events.filter(
+    ({ type, data }) => type === "call.decided" && data.verdict === "refused" && data.cause !== undefined,
+  );
   /** Each with why it differs from the request that the run made. */
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
   const route = await answerRouteOf(host, runId, events);
@@ -61,6 +64,7 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
     run,
     started,
     totals,
+    denials,
     routes: view.routes,
     requests,
     route,
@@ -142,6 +146,12 @@ function asRoute({
   });
 }
 
+function deniedLine({ runId, executionId = "", attempt = 1, data }: SluiceEvent): string {
+  const call = `${executionName({ runId, executionId })} attempt ${attempt} ${textAt(data, "callId")}`;
+  const reason = textAt(field(data, "result"), "reason");
+  return `  ${oneLine(`${call}: ${textAt(data, "tool")} (${textAt(data, "cause")})${reason === "" ? "" : `: ${reason}`}`, 1_000)}`;
+}
+
 /** The sandbox mode, and the sandbox that was found at the start. */
 function sandboxText(sandbox: Json): string {
   const [mode, wall] = [textAt(sandbox, "mode"), textAt(sandbox, "wall")];
@@ -150,7 +160,7 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
+  { run, started, totals, denials, routes, requests, route, output, error, lastWord }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -174,14 +184,7 @@ function textOf(
   ]);
   const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
   if (totals.stages.length > 0) lines.push("", ...stageRows(totals));
-  if (totals.denied.length > 0) {
-    lines.push("", "denied calls:");
-    for (const { runId, executionId, attempt, callId, tool, cause } of totals.denied) {
-      lines.push(
-        `  ${oneLine(`${executionName({ runId, executionId })} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`,
-      );
-    }
-  }
+  if (denials.length > 0) lines.push("", "denied calls:", ...denials.map(deniedLine));
   if (routes.length > 0) lines.push("", ...routeRows(routes));
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));

@@ -3,7 +3,6 @@ import {
   type Clock,
   defineTool,
   type FileEdit,
-  field,
   type Json,
   type MeasureScene,
   SluiceError,
@@ -17,7 +16,6 @@ import {
 import { toJsonValue } from "@sluice/core/runtime";
 import { commandJudge, fileSubjects, predictChange, reportingChanges } from "@sluice/stages";
 import { z } from "zod";
-import { NOT_AWAITED, NOT_REPORTED } from "../../run/words.ts";
 import { type PatchedFile, readPatch } from "./apply-patch.ts";
 
 /** Hands an approved call over to the host. `input` is what it may run; of Bash it may have another command line. */
@@ -87,8 +85,7 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
   const change = (input: unknown, call: ToolCall, outlives = false): Promise<ToolResult> =>
     reportingChanges(call, clock, async () => {
       const result = await hand(input, call);
-      const isAtWork = outlives || [NOT_REPORTED.code, NOT_AWAITED.code].includes(field(result.output, "code") ?? null);
-      return isAtWork ? { ...result, changesUnknown: true } : result;
+      return outlives ? { ...result, changesUnknown: true } : result;
     });
   const about = { description: DESCRIPTION };
 

@@ -1,0 +1,206 @@
+// What `sluice hook install` writes, per host: data, so that it can be shown before it is done.
+import { join } from "node:path";
+import type { Json, JsonObject } from "@sluice/core";
+import type { HostName } from "../../host-names.ts";
+import { SERVER_NAME, type UserPlaces } from "../host.ts";
+import { installedCommand, installedPlugin, type WhenIdle } from "./installed-hook.ts";
+import type { JsonEdit } from "./json-text.ts";
+
+export type InstallScope = "project" | "user";
+
+export interface InstallRequest {
+  readonly host: HostName;
+  readonly scope: InstallScope;
+  /** The project's folder. */
+  readonly workspace: string;
+  readonly user: Pick<UserPlaces, "home" | "env">;
+  /** The user's folder for Sluice's state. */
+  readonly stateFolder: string;
+  readonly whenIdle: WhenIdle;
+  /** The command that serves the gateway over stdio, for a host that starts the gateway by itself. */
+  readonly server?: readonly string[];
+}
+
+/** A change of one file. */
+export type FileEdit =
+  | { readonly kind: "json"; readonly path: string; readonly edits: readonly JsonEdit[] }
+  | { readonly kind: "block"; readonly path: string; readonly lines: readonly string[] }
+  | { readonly kind: "whole"; readonly path: string; readonly text: string };
+
+/** Seconds that a host waits for a hook. A person may have to answer meanwhile. */
+const HOOK_SECONDS = 600;
+
+/** Events whose hook decides about a call, then the others. */
+const EVENTS: Readonly<
+  Record<Exclude<HostName, "opencode">, readonly [decides: readonly string[], told: readonly string[]]>
+> = {
+  claude: [
+    ["PreToolUse", "PermissionRequest", "ConfigChange"],
+    ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "SubagentStop"],
+  ],
+  codex: [
+    ["PreToolUse", "PermissionRequest"],
+    ["PostToolUse", "UserPromptSubmit", "SessionStart", "Stop"],
+  ],
+  gemini: [["BeforeTool"], ["AfterTool", "BeforeAgent", "SessionStart", "SessionEnd"]],
+  qwen: [
+    ["PreToolUse", "PermissionRequest"],
+    ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop"],
+  ],
+  copilot: [
+    ["preToolUse", "permissionRequest"],
+    ["postToolUse", "userPromptSubmitted", "sessionStart", "sessionEnd"],
+  ],
+};
+
+/** The files that an installation changes. */
+export function installation(request: InstallRequest): readonly FileEdit[] {
+  const { host, scope, workspace, user, server } = request;
+  const config = (...path: readonly string[]): string => join(scope === "user" ? user.home : workspace, ...path);
+  switch (host) {
+    case "claude":
+      return [
+        {
+          kind: "json",
+          // The local file is not shared with others of the project, who may not have Sluice.
+          path: config(".claude", scope === "user" ? "settings.json" : "settings.local.json"),
+          edits: [
+            ...hookEdits(request, host, (command, decides) => ({
+              type: "command",
+              command,
+              timeout: HOOK_SECONDS,
+              ...(decides ? { onFailure: "block" } : {}),
+            })),
+            ...(server === undefined || scope === "user"
+              ? []
+              : [{ path: ["enabledMcpjsonServers"], value: SERVER_NAME, append: true }]),
+          ],
+        },
+        ...serverEdit(scope === "user" ? undefined : server, join(workspace, ".mcp.json"), "mcpServers"),
+      ];
+    case "gemini":
+    case "qwen":
+      return [
+        {
+          kind: "json",
+          path: config(`.${host}`, "settings.json"),
+          edits: [
+            ...hookEdits(request, host, (command) => ({
+              name: SERVER_NAME,
+              type: "command",
+              command,
+              timeout: HOOK_SECONDS * 1000,
+            })),
+            ...(server === undefined ? [] : [{ path: ["mcpServers", SERVER_NAME], value: stdioServer(server) }]),
+          ],
+        },
+      ];
+    case "codex": {
+      const home = user.env.CODEX_HOME ?? join(user.home, ".codex");
+      const folder = scope === "user" ? home : join(workspace, ".codex");
+      return [
+        {
+          kind: "json",
+          path: join(folder, "hooks.json"),
+          edits: hookEdits(request, host, (command) => ({ type: "command", command, timeout: HOOK_SECONDS })),
+        },
+        ...(server === undefined ? [] : [codexServer(join(folder, "config.toml"), server)]),
+      ];
+    }
+    case "copilot": {
+      const home = user.env.COPILOT_HOME ?? join(user.home, ".copilot");
+      const hook = (event: string): Json => [
+        { type: "command", bash: commandOf(request, event), timeoutSec: HOOK_SECONDS },
+      ];
+      const hooks = Object.fromEntries(EVENTS.copilot.flat().map((event) => [event, hook(event)]));
+      const path =
+        scope === "user" ? join(home, "hooks", "sluice.json") : join(workspace, ".github", "hooks", "sluice.json");
+      return [
+        { kind: "whole", path, text: `${JSON.stringify({ version: 1, hooks }, null, 2)}\n` },
+        ...serverEdit(
+          server,
+          scope === "user" ? join(home, "mcp-config.json") : join(workspace, ".mcp.json"),
+          "mcpServers",
+          {
+            tools: ["*"],
+          },
+        ),
+      ];
+    }
+    case "opencode": {
+      const folder = join(user.env.XDG_CONFIG_HOME ?? join(user.home, ".config"), "opencode");
+      const settings = join(scope === "user" ? folder : workspace, "opencode.json");
+      return [
+        {
+          kind: "whole",
+          path: join(scope === "user" ? folder : join(workspace, ".opencode"), "plugin", "sluice.js"),
+          text: installedPlugin(request),
+        },
+        ...(server === undefined
+          ? []
+          : [
+              {
+                kind: "json" as const,
+                path: settings,
+                edits: [
+                  {
+                    path: ["mcp", SERVER_NAME],
+                    value: { type: "local", command: [...server], enabled: true },
+                  },
+                ],
+              },
+            ]),
+      ];
+    }
+  }
+}
+
+function commandOf({ host, scope, workspace, stateFolder, whenIdle }: InstallRequest, event: string): string {
+  const decides = host !== "opencode" && EVENTS[host][0].includes(event);
+  return installedCommand(host, event, decides, {
+    stateFolder,
+    whenIdle,
+    workspace: scope === "user" ? undefined : workspace,
+  });
+}
+
+function hookEdits(
+  request: InstallRequest,
+  host: Exclude<HostName, "opencode">,
+  hook: (command: string, decides: boolean) => JsonObject,
+): readonly JsonEdit[] {
+  const [decides, told] = EVENTS[host];
+  return [...decides, ...told].map((event) => ({
+    path: ["hooks", event],
+    value: { matcher: "*", hooks: [hook(commandOf(request, event), decides.includes(event))] },
+    append: true,
+  }));
+}
+
+function serverEdit(
+  server: readonly string[] | undefined,
+  path: string,
+  key: string,
+  more: JsonObject = {},
+): readonly FileEdit[] {
+  if (server === undefined) return [];
+  return [{ kind: "json", path, edits: [{ path: [key, SERVER_NAME], value: { ...stdioServer(server), ...more } }] }];
+}
+
+function stdioServer([command = "", ...args]: readonly string[]): JsonObject {
+  return { command, args };
+}
+
+function codexServer(path: string, [command = "", ...args]: readonly string[]): FileEdit {
+  return {
+    kind: "block",
+    path,
+    lines: [
+      `[mcp_servers.${SERVER_NAME}]`,
+      `command = ${JSON.stringify(command)}`,
+      `args = ${JSON.stringify(args)}`,
+      "# Seconds. A call may wait for a person.",
+      "tool_timeout_sec = 3600",
+    ],
+  };
+}
