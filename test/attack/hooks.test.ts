@@ -99,7 +99,8 @@ test("a line of the shell corpus is judged through hooks as in a stage, and runs
       const own = await subjectsOf(builtins, "Bash", { command }, world);
       const theirs = await subjectsOf(native, call.tool, call.input, world);
       const allowedTools = ENVELOPES[attack.stage] ?? [];
-      if (typeof own === "string" || typeof theirs === "string") throw new Error(`${own} ${theirs}`);
+      if (typeof own === "string" || typeof theirs === "string")
+        throw new Error(`no subjects: ${JSON.stringify([own, theirs])}`);
       const verdicts = [own, theirs].map((subjects) => word(judge("Bash", { allowedTools, subjects, workspace })));
       if (JSON.stringify(own) !== JSON.stringify(theirs) || verdicts[0] !== verdicts[1])
         different.push(`${host} ${attack.name}: ${verdicts.join(" ")} ${command}`);

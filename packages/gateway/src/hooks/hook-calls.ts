@@ -26,7 +26,7 @@ interface ApprovedCall {
   due: boolean;
 }
 
-/** The calls that hosts may run now: until a host reports one, or goes on without a report. */
+/** The calls that hosts may run now: until a host reports one, or continues without a report. */
 export interface HookCalls {
   /** `as` is the call as it may run, if that differs. */
   approve(event: CallEvent, as: MappedCall, pending: Pick<PendingCall, "report">): void;
@@ -35,7 +35,7 @@ export interface HookCalls {
   report(event: ReportEvent): void;
   /** The agent waits for a decision about another call: earlier ones are reported soon, or not at all. Call the result when it is made. */
   awaits(session: string, agent: string | undefined): () => void;
-  /** The agent has gone on: no report of its calls comes any more. */
+  /** The agent has continued: no report of its calls comes any more. */
   settle(session: string, agent: string | undefined): void;
   /** The same for all agents of a session. */
   settleAll(session: string): void;
