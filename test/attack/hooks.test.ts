@@ -394,3 +394,10 @@ test("no source of the hooks opens a file or starts a process: ids of a payload 
     expect(source).not.toMatch(/node:(?:fs|child_process)/);
   }
 });
+
+test("a path with .. behind a folder is refused, because hosts resolve it by text and the kernel by links", () => {
+  for (const path of ["src/etc/../a.ts", "/w/src/../a.ts", "src/..", "./src/../src/a.ts"])
+    expect([path, preOf("claude", "/w", "Read", { file_path: path }).call.kind]).toEqual([path, "refused"]);
+  const parent = preOf("claude", "/w/src", "Read", { file_path: "../a.ts" });
+  expect(parent.call).toMatchObject({ kind: "call", input: { file_path: "/w/a.ts" } });
+});
