@@ -1,10 +1,20 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { field, type Json, parseJson } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { hookFolder } from "../../packages/gateway/src/hosts/published-hooks.ts";
 import { type Desk, desk } from "../support/command.ts";
+
+const WORKFLOW = JSON.stringify({
+  id: "plan-first",
+  initial: "plan",
+  states: {
+    plan: { instructions: "Plan.", allowed_tools: ["Read"], on: { READY: "done", STUCK: "failed" } },
+    done: { type: "final" },
+    failed: { type: "final", outcome: "failed" },
+  },
+});
 
 const PROJECT_HOSTS = ["claude", "gemini", "qwen", "copilot", "opencode"] as const;
 
@@ -31,14 +41,16 @@ function jsonIn(path: string): Json {
 describe.each(PROJECT_HOSTS)("the hooks of %s", (host) => {
   test("are added with --yes, shown as a diff, and removed without a trace", async () => {
     const here = desk();
-    here.write("a.txt", "one\n");
+    here.write(".sluice/workflows/plan-first.json", WORKFLOW);
     const before = filesIn(dirname(here.folder));
-    const installed = await here.sluice(["hook", "install", host, "--workflow", "plan-first", "--yes"]);
+    const installed = await here.sluice(["hook", "install", host, "--workflow", "plan-first", "--trust", "--yes"]);
     expect(installed).toMatchObject({ code: 0 });
     expect(installed.stdout).toMatch(/^\+.*sluice-hook/m);
     expect(filesIn(here.folder)).not.toEqual(before);
     const removed = await here.sluice(["hook", "remove", host, "--yes"]);
     expect(removed).toMatchObject({ code: 0 });
+    // What you trusted stays trusted.
+    rmSync(join(stateOf(here), "trust.json"));
     const after = filesIn(dirname(here.folder));
     delete (after as Record<string, string>)[stateOf(here)];
     delete (after as Record<string, string>)[dirname(stateOf(here))];
@@ -64,6 +76,16 @@ test("without a terminal and without --yes, the changes are shown and not made",
   expect(filesIn(here.folder)).toEqual({});
 });
 
+test("a workflow that is not trusted or not there is not installed", async () => {
+  const here = desk();
+  for (const workflow of ["plan-first", "missing"]) {
+    here.write(".sluice/workflows/plan-first.json", WORKFLOW);
+    const ended = await here.sluice(["hook", "install", "claude", "--workflow", workflow, "--yes"]);
+    expect(ended.code).not.toBe(0);
+  }
+  expect(existsSync(join(here.folder, ".claude"))).toBe(false);
+});
+
 describe("settings that exist", () => {
   const OWN =
     '{\n    // mine\n    "theme": "dark",\n    "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [] }] }\n}\n';
@@ -81,7 +103,8 @@ describe("settings that exist", () => {
   test("that were changed since lose our entries only", async () => {
     const here = desk();
     const path = here.write(".gemini/settings.json", '{\n  "a": 1\n}\n');
-    await here.sluice(["hook", "install", "gemini", "--workflow", "w", "--yes"]);
+    here.write(".sluice/workflows/plan-first.json", WORKFLOW);
+    await here.sluice(["hook", "install", "gemini", "--workflow", "plan-first", "--trust", "--yes"]);
     writeFileSync(path, readFileSync(path, "utf8").replace('"a": 1', '"a": 2'));
     await here.sluice(["hook", "remove", "gemini", "--yes"]);
     expect(readFileSync(path, "utf8")).toBe('{\n  "a": 2\n}\n');

@@ -28,7 +28,7 @@ const nested = commands.flatMap((command) =>
   SERVING.includes(command) ? commandsIn(command).map((name) => [command, `${command} ${name}`] as const) : [],
 );
 const optionsIn = (heading: string): readonly string[] =>
-  tableOf(sectionOf(page, heading)).map(([option = ""]) => codesIn(option)[0] ?? option);
+  tableOf(sectionOf(page, heading).split("\n### ")[0] ?? "").map(([option = ""]) => codesIn(option)[0] ?? option);
 
 test("docs/command.md has a section for every command, and for no others", () => {
   const sections = [...page.text.matchAll(/^## sluice (\w+)$/gm)].map(([, name = ""]) => name);

@@ -67,6 +67,7 @@ export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
 export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { hookFolder, publishHooks } from "./hosts/published-hooks.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
+export { userPlaces } from "./hosts/user-places.ts";
 export { readVersion } from "./hosts/version.ts";
 export { type GatewayServer, type GatewayServerOptions, startGatewayServer } from "./mcp/http-server.ts";
 export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";

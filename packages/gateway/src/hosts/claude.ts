@@ -2,10 +2,10 @@ import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-/** Events whose hook must answer before the agent goes on. */
+/** Events whose hook must answer before the agent continues. */
 const JUDGED = ["PreToolUse", "PermissionRequest", "Elicitation", "ConfigChange"];
 /** Events that the gateway only learns about, or adds text to. */
-const TOLD = ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+const REPORTED = ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
 /** Seconds. A person may have to answer. */
 const HOOK_TIMEOUT = 600;
 
@@ -190,6 +190,6 @@ export function claudeHooks(url: string, authorization: string): JsonObject {
   });
   return Object.fromEntries([
     ...JUDGED.map((event) => [event, [{ matcher: "*", hooks: [{ ...hook(), onFailure: "block" }] }]] as const),
-    ...TOLD.map((event) => [event, [{ matcher: "*", hooks: [hook()] }]] as const),
+    ...REPORTED.map((event) => [event, [{ matcher: "*", hooks: [hook()] }]] as const),
   ]);
 }

@@ -1,9 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { sha256 } from "@sluice/core/runtime";
 import { type LauncherOptions, launcherScript } from "../hooks/launcher.ts";
 import { opencodePlugin } from "../hooks/opencode-plugin.ts";
-import { HOST_NAMES, type HostName } from "../host-names.ts";
+import type { HostName } from "../host-names.ts";
+import { removeEmptyFolders } from "./install/empty-folders.ts";
 
 /**
  * The folder in which the gateway of a workspace puts what installed hooks run. It is in the user's state folder: a file in the
@@ -22,17 +23,24 @@ export function hookFileName(host: HostName): string {
 }
 
 /**
- * Lets installed hooks reach this gateway. Returns a function that ends it. A gateway that was killed leaves the files behind, and the
- * hooks then refuse every call.
+ * Lets the installed hooks of a host reach this gateway. Returns a function that ends it. A gateway that was killed leaves the file
+ * behind, and the hooks then refuse every call.
  */
-export function publishHooks(folder: string, options: Omit<LauncherOptions, "host">): () => void {
+export function publishHooks(folder: string, options: LauncherOptions): () => void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const host of HOST_NAMES) {
-    const path = join(folder, hookFileName(host));
-    const draft = `${path}.${process.pid}.tmp`;
-    const text = host === "opencode" ? opencodePlugin(options) : launcherScript({ ...options, host });
-    writeFileSync(draft, text, { mode: 0o600, flag: "wx" });
-    renameSync(draft, path);
-  }
-  return () => rmSync(folder, { recursive: true, force: true });
+  const { host } = options;
+  const path = join(folder, hookFileName(host));
+  const draft = `${path}.${process.pid}.tmp`;
+  writeFileSync(draft, host === "opencode" ? opencodePlugin(options) : launcherScript(options), {
+    mode: 0o600,
+    flag: "wx",
+  });
+  renameSync(draft, path);
+  return () => removePublished(folder, host);
+}
+
+/** Removes what a gateway published for a host, and the folder if nothing else is in it. */
+export function removePublished(folder: string, host: HostName): void {
+  rmSync(join(folder, hookFileName(host)), { force: true });
+  removeEmptyFolders([folder, dirname(folder)]);
 }

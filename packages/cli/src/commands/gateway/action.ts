@@ -14,6 +14,7 @@ import {
   newHookProof,
   publishHooks,
   readVersion,
+  SERVER_NAME,
   serveStdio,
   startGatewayServer,
 } from "@sluice/gateway";
@@ -85,11 +86,17 @@ async function serveHooks(
     run,
     token,
     version: ownVersion(),
-    routes: hookRoutes({ run, adapters: [hookAdapter(host)], proof, patienceMs: HOOK_PATIENCE_MS }),
+    routes: hookRoutes({
+      run,
+      adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+      proof,
+      patienceMs: HOOK_PATIENCE_MS,
+    }),
     onError: ({ message }) => sayTo(terminal)(message),
   });
   const workspace = realPath(workspaceOf(flags, here));
   const end = publishHooks(hookFolder(stateFolder(env), workspace), {
+    host,
     url: server.url,
     token,
     proof,
@@ -146,11 +153,12 @@ export async function leave(
   command: readonly string[] = ["gateway"],
 ): Promise<void> {
   const { runId } = run;
-  const { status } = run.now();
+  const { end, text } = run.now();
   await close();
   if (runId === undefined) return;
-  const next = status === "ended" ? ["show", runId] : [...command, "--resume", runId];
-  const what = status === "ended" ? run.now().text : `run ${runId} is suspended`;
+  const isOver = end !== undefined && end.status !== "suspended";
+  const next = isOver ? ["show", runId] : [...command, "--resume", runId];
+  const what = isOver ? text : `run ${runId} is suspended`;
   terminal.err(`sluice: ${visible(`${what}\n  ${commandLine(next, place, here, env)}`)}\n`);
 }
 

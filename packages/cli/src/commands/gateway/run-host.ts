@@ -1,7 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
 import {
   HOSTS,
   type HostName,
@@ -21,6 +19,7 @@ import {
   SERVER_NAME,
   startGatewayServer,
   startHost,
+  userPlaces,
 } from "@sluice/gateway";
 import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
@@ -66,7 +65,7 @@ export async function runHost(
     args,
     version,
     proven,
-    user: userPlaces(context),
+    user: userPlaces(context.env),
     hookCommand: (event) => launcherCommand(launcher, event),
     ...(host === "opencode" ? { plugin: opencodePlugin({ url, token, proof, seconds: HOOK_SECONDS }) } : {}),
   });
@@ -111,17 +110,4 @@ export async function runHost(
   } finally {
     folder.remove();
   }
-}
-
-function userPlaces({ env }: CommandContext): LaunchRequest["user"] {
-  return {
-    home: env.HOME ?? homedir(),
-    env,
-    exists: existsSync,
-    read: (path): JsonObject | undefined => {
-      if (!existsSync(path)) return undefined;
-      const json = parseJson(readFileSync(path, "utf8"));
-      return json.ok && isJsonObject(json.value) ? json.value : undefined;
-    },
-  };
 }

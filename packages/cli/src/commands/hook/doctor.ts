@@ -28,7 +28,7 @@ export interface DoctorFlags {
   readonly outputFormat: OutputFormat;
 }
 
-/** Seconds that a hook waits: nobody has to answer. */
+/** Seconds that a hook waits: no person has to answer. */
 const HOOK_SECONDS = 20;
 
 /** `sluice hook doctor <host>`: proves what reaches the gate in the version that is installed, and keeps the result. */

@@ -22,6 +22,7 @@ import { EXIT } from "../../output/exit-codes.ts";
 import type { OutputFormat } from "../../output/formats.ts";
 import { usageError, write } from "../../output/output.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
+import { requireWorkflow } from "../../runs/agent-run.ts";
 import { linePromptOf } from "../../runs/line-prompt.ts";
 
 export interface RemoveFlags {
@@ -34,11 +35,15 @@ export interface RemoveFlags {
 export interface InstallFlags extends RemoveFlags {
   readonly workflow?: string;
   readonly whenIdle: "deny" | "allow";
+  readonly trust?: boolean;
+  readonly config?: boolean;
 }
 
 /** `sluice hook install <host>`: adds hooks to an agent's settings, after it has shown them. */
 export async function install(context: CommandContext, host: HostName, flags: InstallFlags): Promise<number> {
   refuseInsideRun(readSettings(context.env), "hook install");
+  // The gateway that the host starts has no terminal to ask on.
+  if (flags.workflow !== undefined) await requireWorkflow(flags, context);
   const request = requestOf(context, host, flags, flags.whenIdle, serverOf(host, flags.workflow));
   const { changes, apply } = planInstall(request);
   if (changes.length > 0 && !(await isAccepted(changes, flags, context))) return unchanged(context, flags);
@@ -113,7 +118,7 @@ async function isAccepted(
   if (outputFormat === "text") terminal.out(`${paintedDiff(diff, terminal)}\n`);
   if (yes === true) return true;
   if (!terminal.facts().stdin || !terminal.facts().stderr)
-    throw usageError("nobody can be asked here; look at the changes above and use --yes to make them");
+    throw usageError("no one can be asked here; read the changes above and use --yes to make them");
   const line = await linePromptOf(terminal).ask("Make these changes? [y/N] ");
   return /^y(?:es)?$/i.test(line?.trim() ?? "");
 }

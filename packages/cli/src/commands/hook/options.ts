@@ -1,37 +1,42 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples, outputFormatOption } from "../../options.ts";
+import { examples, outputFormatOption, withCodeOptions } from "../../options.ts";
 
 /** The names of `HOST_NAMES`, which is loaded with the command only. */
 const HOSTS = ["claude", "codex", "gemini", "qwen", "copilot", "opencode"];
 
 export function configure(command: Command, context: CommandRun): void {
+  command.addHelpText(
+    "after",
+    examples("sluice hook install claude --workflow plan-first", "sluice hook doctor claude"),
+  );
   command.description(
     "Guards your own sessions of another agent: its hooks then ask the gateway of the folder before each call. sluice gateway run <host> is stronger and leaves your settings alone.",
   );
-  withScope(
-    command.command("install").summary("add hooks to an agent's settings"),
-    "sluice hook install claude --workflow plan-first",
-    "sluice hook install gemini --when-idle allow --yes",
-  )
-    .description(
-      "Adds hooks to the settings of an agent's program, shows the changes first and asks. Everything else in the files stays as it is. With --workflow, the agent also starts the gateway of the workflow by itself. Without a gateway, the hooks refuse every call unless you choose --when-idle allow.",
+  withCodeOptions(
+    withScope(
+      command.command("install").summary("add hooks to an agent's settings"),
+      "sluice hook install claude --workflow plan-first",
+      "sluice hook install gemini --when-idle allow --yes",
     )
-    .option("--workflow <name>", "the workflow whose gateway the agent starts: a name or a file")
-    .addOption(
-      new Option("--when-idle <answer>", "what the hooks answer while no gateway was started for the folder")
-        .choices(["deny", "allow"])
-        .default("deny"),
-    )
-    .option("--yes", "do not ask")
-    .action(context.acts(async () => (await import("./install.ts")).install));
+      .description(
+        "Adds hooks to the settings of an agent's program, shows the changes first and asks. Everything else in the files stays as it is. With --workflow, the agent also starts the gateway of the workflow by itself. Without a gateway, the hooks refuse every call unless you choose --when-idle allow.",
+      )
+      .option("--workflow <name>", "the workflow whose gateway the agent starts: a name or a file")
+      .addOption(
+        new Option("--when-idle <answer>", "what the hooks answer while no gateway was started for the folder")
+          .choices(["deny", "allow"])
+          .default("deny"),
+      )
+      .option("--yes", "do not ask"),
+  ).action(context.acts(async () => (await import("./install.ts")).install));
   withScope(
     command.command("remove").summary("remove the hooks again"),
     "sluice hook remove claude",
     "sluice hook remove codex --scope user --yes",
   )
     .description(
-      "Removes what install added. A file that nobody changed since becomes exactly what it was before, or is deleted if there was none.",
+      "Removes what install added. A file that is unchanged since becomes exactly what it was before, or is deleted if there was none.",
     )
     .option("--yes", "do not ask")
     .action(context.acts(async () => (await import("./install.ts")).remove));

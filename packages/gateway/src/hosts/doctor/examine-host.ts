@@ -1,11 +1,11 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
 import type { HostName } from "../../host-names.ts";
 import type { AgentCall } from "../../run/gateway-run-types.ts";
 import type { HostClass, LaunchPlan, LaunchRequest } from "../host.ts";
-import { HOSTS, launchPlan } from "../launch-plan.ts";
+import { launchPlan } from "../launch-plan.ts";
 import { hostEnvironment, writePlan } from "../start-host.ts";
+import { userPlaces } from "../user-places.ts";
 import { CANARY_ANSWER, CANARY_TOOL, type CanaryGateway, startCanaryGateway } from "./canary-gateway.ts";
 import { HEADLESS } from "./headless.ts";
 import { runProgram } from "./run-program.ts";
@@ -161,7 +161,7 @@ async function session(
       args: [],
       version,
       proven: mode,
-      user: { home, env: {}, read: readSettings, exists: existsSync },
+      user: userPlaces({}, home),
       ...hookFiles(asked, folder),
     });
     writePlan(plan);
@@ -260,7 +260,7 @@ function allowedFindings({ ran, results }: SessionResult, { mode, native }: Exam
     return [
       works,
       {
-        canary: `${name}, allowed by nobody`,
+        canary: `${name}, without approval`,
         outcome: ran.has(name) ? "ran" : "refused by the host",
         ok: !ran.has(name),
       },
@@ -282,15 +282,4 @@ function goneFindings({ canaries, ran }: SessionResult, where: string): readonly
 function put(path: string, content: unknown): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content, null, 2));
-}
-
-function readSettings(path: string): JsonObject | undefined {
-  if (!existsSync(path)) return undefined;
-  const parsed = parseJson(readFileSync(path, "utf8"));
-  return parsed.ok && isJsonObject(parsed.value) ? parsed.value : undefined;
-}
-
-/** The name that people know. */
-export function titleOf(host: HostName): string {
-  return HOSTS[host].title;
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/core";
 import { messageOf, sha256 } from "@sluice/core/runtime";
@@ -48,7 +48,7 @@ function holds(root: Json, { path, value, append }: JsonEdit): boolean {
   return Array.isArray(found) && found.some((item) => JSON.stringify(item) === wanted);
 }
 
-/** What a removal changes. A file that nobody changed since becomes what it was; another one loses our entries only. */
+/** What a removal changes. A file that is unchanged since becomes what it was; another one loses our entries only. */
 export function changesToRemove(edits: readonly FileEdit[], notes: readonly InstallNote[]): readonly FileChange[] {
   return edits.flatMap((edit): readonly FileChange[] => {
     const before = readIfThere(edit.path);
@@ -120,23 +120,6 @@ function missingFolders(folder: string): readonly string[] {
   if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return [];
   const parent = dirname(folder);
   return parent === folder ? [] : [folder, ...missingFolders(parent)];
-}
-
-/** Removes folders that an installation made and that are empty again. */
-export function removeEmptyFolders(folders: readonly string[]): void {
-  for (const folder of folders) {
-    try {
-      rmdirSync(folder);
-    } catch (thrown) {
-      // A folder that is in use by now belongs to somebody else.
-      if (!isNotEmpty(thrown)) throw thrown;
-      return;
-    }
-  }
-}
-
-function isNotEmpty(thrown: unknown): boolean {
-  return thrown instanceof Error && "code" in thrown && (thrown.code === "ENOTEMPTY" || thrown.code === "ENOENT");
 }
 
 function readIfThere(path: string): string | undefined {

@@ -1,4 +1,5 @@
 import { sha256 } from "@sluice/core/runtime";
+import { hookFolder, removePublished } from "../published-hooks.ts";
 import {
   applyChanges,
   changesToInstall,
@@ -6,8 +7,8 @@ import {
   type FileChange,
   type InstallNote,
   installNotes,
-  removeEmptyFolders,
 } from "./changes.ts";
+import { removeEmptyFolders } from "./empty-folders.ts";
 import { type InstallRequest, installation } from "./installation.ts";
 
 /** A change of settings files that was worked out and not made yet. */
@@ -34,7 +35,7 @@ export function planInstall(request: InstallRequest): PlannedChange {
   };
 }
 
-/** Removes the hooks of a host: a file that nobody changed since becomes what it was before, or is deleted if there was none. */
+/** Removes the hooks of a host: a file that is unchanged since becomes what it was before, or is deleted if there was none. */
 export function planRemove(request: InstallRequest): PlannedChange {
   const notes = installNotes(request.stateFolder);
   const key = keyOf(request);
@@ -47,6 +48,8 @@ export function planRemove(request: InstallRequest): PlannedChange {
       applyChanges(changes);
       for (const { folders } of known) removeEmptyFolders(folders);
       notes.remove(key);
+      // What a gateway that was killed left behind.
+      removePublished(hookFolder(request.stateFolder, request.workspace), request.host);
     },
   };
 }
@@ -63,7 +66,7 @@ export function noteChange(
   notes.write(key, [...known.filter((one) => one.path !== path), note]);
 }
 
-/** A second installation over a file that nobody changed since keeps what was there before the first one. */
+/** A second installation over a file that is unchanged since keeps what was there before the first one. */
 function joined(known: readonly InstallNote[], note: InstallNote): InstallNote {
   const first = known.findLast(({ path }) => path === note.path);
   if (first === undefined) return note;

@@ -32,7 +32,7 @@ const HOOK_SECONDS = 600;
 
 /** Events whose hook decides about a call, then the others. */
 const EVENTS: Readonly<
-  Record<Exclude<HostName, "opencode">, readonly [decides: readonly string[], told: readonly string[]]>
+  Record<Exclude<HostName, "opencode">, readonly [decides: readonly string[], reported: readonly string[]]>
 > = {
   claude: [
     ["PreToolUse", "PermissionRequest", "ConfigChange"],
@@ -169,8 +169,8 @@ function hookEdits(
   host: Exclude<HostName, "opencode">,
   hook: (command: string, decides: boolean) => JsonObject,
 ): readonly JsonEdit[] {
-  const [decides, told] = EVENTS[host];
-  return [...decides, ...told].map((event) => ({
+  const [decides, reported] = EVENTS[host];
+  return [...decides, ...reported].map((event) => ({
     path: ["hooks", event],
     value: { matcher: "*", hooks: [hook(commandOf(request, event), decides.includes(event))] },
     append: true,

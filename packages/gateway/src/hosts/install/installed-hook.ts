@@ -3,7 +3,7 @@ import { pathToFileURL } from "node:url";
 import type { HostName } from "../../host-names.ts";
 import { hookFileName, hookFolder, KEY_LENGTH } from "../published-hooks.ts";
 
-/** Tells our entries in a host's settings: each hook's command line contains it. */
+/** Marks our entries in a host's settings: each hook's command line contains it. */
 export const HOOK_MARKER = "sluice-hook";
 
 /** What a hook does while no gateway was started for the workspace. */
