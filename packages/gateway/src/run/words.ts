@@ -17,9 +17,14 @@ export const CALLER_LEFT: JsonObject = {
   code: "caller_left",
   message: "no caller waits for the result of this call any more",
 };
-export const NOT_AWAITED: JsonObject = {
-  code: "not_awaited",
-  message: "the program that runs this call started it together with others, so its result was not awaited",
+/** The report of a native call that its program starts only with others, which are still to be decided. */
+export const STARTED_TOGETHER: NativeReport = {
+  ok: true,
+  changesUnknown: true,
+  output: {
+    code: "started_together",
+    message: "the program that runs this call starts it together with others, so its result was not awaited",
+  },
 };
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
