@@ -150,3 +150,20 @@ test("Qwen Code's agents that are other programs are refused, because their call
   expect(typed("codex")).toMatchObject({ call: { kind: "refused" } });
   expect(typed("general-purpose")).toMatchObject({ call: { kind: "call", tool: "Agent" } });
 });
+
+test("Copilot CLI's subagents of subagents belong to the session of the main agent", () => {
+  const copilot = adapter("copilot");
+  const start = (sessionId: string, agentId: string, parentAgentId: string) =>
+    copilot.read("subagentStart", { sessionId, cwd: "/w", agentId, parentAgentId });
+  start("root", "child", "root");
+  start("child", "grandchild", "child");
+  const event = copilot.read("preToolUse", {
+    sessionId: "grandchild",
+    cwd: "/w",
+    toolName: "view",
+    toolArgs: { path: "/w/a" },
+    agentId: "grandchild",
+    parentAgentId: "child",
+  });
+  expect(event).toMatchObject({ session: "root", agent: "grandchild" });
+});

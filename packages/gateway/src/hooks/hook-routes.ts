@@ -65,16 +65,17 @@ type Decide = (event: string | undefined, body: Buffer, signal: AbortSignal) => 
 
 function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOptions): Decide {
   const { run, patienceMs, clock = systemClock } = options;
-  const calls = hookCalls(clock);
+  const calls = hookCalls(clock, adapter);
   /** Refused stops in a row, by session: those of one phase since its last prompt. */
   const stops = new Map<string, { readonly state: string | undefined; readonly refused: number }>();
 
   const beforeCall = async (event: CallEvent, signal: AbortSignal): Promise<HookDecision> => {
     const { session, agent, call } = event;
     if (call.kind === "own" || call.kind === "harmless") return { kind: "allow" };
-    calls.expectReports(session, agent);
+    if (call.kind === "writes") return { kind: "deny", reason: NOT_APPROVED };
     const { tool, input }: { readonly tool: string; readonly input: Json } =
       call.kind === "refused" ? { tool: REFUSED_TOOL, input: { tool: event.native.tool, reason: call.reason } } : call;
+    const decided = calls.awaits(session, agent);
     const pending = run.call({
       tool,
       input,
@@ -83,7 +84,7 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       ...(agent === undefined ? {} : { agent }),
       ...(patienceMs === undefined ? {} : { patienceMs }),
     });
-    const verdict = await pending.verdict;
+    const verdict = await pending.verdict.finally(decided);
     if (verdict.kind === "deny") return { kind: "deny", reason: verdict.text };
     const refuse = (reason: string): HookDecision => {
       pending.report({ ok: false, output: { code: "not_run", message: reason } });
@@ -144,11 +145,13 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
         if (!isSpanning(event.call)) calls.report(event);
         return { kind: "continue" };
       case "prompt": {
+        // What an agent asks of another one is no prompt of a person.
+        if (event.agent !== undefined) return { kind: "context", text: run.now().text };
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "context", text: other };
         calls.settleAll(session);
-        // Some hosts give the reason of a refused stop to their agent as a prompt.
-        if (event.prompt.includes(NOT_OVER)) return { kind: "continue" };
+        // Some hosts report each round of their agent as a prompt, and the reason of a refused stop.
+        if (event.prompt.trim() === "" || event.prompt.includes(NOT_OVER)) return { kind: "continue" };
         stops.delete(session);
         return await context(event.prompt);
       }

@@ -124,6 +124,29 @@ export function createAgentSeat({ clock, idleMs, goneMs }: AgentSeatOptions): Ag
   };
 }
 
+/** Seats everyone: for a token that only one process has, which may open several connections. */
+export function createOpenSeat(clock: Clock): AgentSeat {
+  const since = clock.now();
+  let sessions: ReadonlyMap<string, string> = new Map();
+  return {
+    begin: (id, name) => {
+      sessions = new Map([...sessions, [id, name]]);
+      return { ok: true };
+    },
+    claim: () => ({ ok: true }),
+    check: () => ({ ok: true }),
+    holds: (session) => sessions.has(session),
+    use: () => () => undefined,
+    leave: (session) => {
+      sessions = new Map([...sessions].filter(([id]) => id !== session));
+    },
+    holder: () => {
+      const [first] = sessions.values();
+      return first === undefined ? undefined : { name: first, since };
+    },
+  };
+}
+
 /** Why a second agent is refused. */
 export function seatTaken({ name, since }: Holder): string {
   return `This run is already worked on by ${name}, since ${new Date(since).toISOString()}. One agent works on a run at a time. End that session, wait until it is gone, or start another gateway for a run of its own.`;

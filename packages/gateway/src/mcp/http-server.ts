@@ -5,6 +5,7 @@ import {
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
+import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { createMcpRoute } from "./http-mcp.ts";
@@ -35,21 +36,30 @@ export interface GatewayServer {
 
 const MAX_CONNECTIONS = 128;
 
+/** How long a server that closes waits for the answers in flight: those of a run that has just ended are about to be written. */
+const DRAIN_MS = 1_000;
+
 /** Serves a run on the loopback interface. */
 export async function startGatewayServer(options: GatewayServerOptions): Promise<GatewayServer> {
-  const { run, token, routes = [], port = 0, onError = () => undefined } = options;
+  const { run, token, routes = [], port = 0, clock = systemClock, onError = () => undefined } = options;
   checkGatewayToken(token);
   const mcp = createMcpRoute(options.hub ?? createMcpHub(run, options), onError);
   const byPath = new Map([...routes, mcp.route].map((route) => [route.path, route]));
 
+  const inFlight = new Set<Promise<void>>();
   const server = createServer(
     { maxHeaderSize: 16_384, headersTimeout: 10_000, requestTimeout: 30_000, connectionsCheckingInterval: 5_000 },
     (req, res) => {
-      serve(req, res, token, byPath).catch((thrown: unknown) => {
+      const served = serve(req, res, token, byPath).catch((thrown: unknown) => {
         onError(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
         if (res.headersSent) res.destroy();
         else refuse(res, 500, "The gateway failed to answer.");
       });
+      // A stream of notifications has no answer to wait for.
+      if (req.method !== "GET") {
+        inFlight.add(served);
+        void served.finally(() => inFlight.delete(served));
+      }
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
@@ -59,11 +69,11 @@ export async function startGatewayServer(options: GatewayServerOptions): Promise
   return {
     url: `http://127.0.0.1:${bound}`,
     close: async () => {
+      const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+      await drained(inFlight, clock);
       await mcp.close();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
+      server.closeAllConnections();
+      await closed;
     },
   };
 }
@@ -76,6 +86,14 @@ function listen(server: Server, port: number): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Settles when no answer is in flight, or the time is over. */
+async function drained(inFlight: ReadonlySet<Promise<void>>, clock: Clock): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const disarm = clock.after(DRAIN_MS, over.resolve);
+  await Promise.race([Promise.all(inFlight), over.promise]);
+  disarm();
 }
 
 async function serve(

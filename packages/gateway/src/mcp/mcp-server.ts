@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { type Clock, systemClock, type ToolEffect } from "@sluice/core";
 import type { GatewayRun, GatewayTool } from "../run/gateway-run-types.ts";
-import { type AgentSeat, createAgentSeat, type Seating, seatTaken } from "./agent-seat.ts";
+import { type AgentSeat, createAgentSeat, createOpenSeat, type Seating, seatTaken } from "./agent-seat.ts";
 import { type CallingClient, createToolCalls, failure, type ToolCalls } from "./call-tool.ts";
 import { clientFacts } from "./client.ts";
 import { createGrantQuestions, type ElicitationMode } from "./grant-question.ts";
@@ -30,6 +30,10 @@ export interface McpOptions {
   readonly idleMs?: number;
   /** The same after the agent's stream ended, as it does when its process ends. Default: 10 s. */
   readonly goneMs?: number;
+  /** Whether one agent works on the run (default), or every connection with the token belongs to the same one. */
+  readonly connections?: "one" | "many";
+  /** What clients read about the server, if it is not about the states of a workflow. */
+  readonly instructions?: string;
   /** Calls at the same time. Default: 64. */
   readonly maxCalls?: number;
   /**
@@ -43,6 +47,7 @@ export interface McpOptions {
 export interface McpHub {
   readonly run: GatewayRun;
   readonly version: string;
+  readonly instructions: string;
   readonly seat: AgentSeat;
   readonly calls: ToolCalls;
   readonly states: QuestionStates;
@@ -65,7 +70,11 @@ export function createMcpHub(run: GatewayRun, options: McpOptions): McpHub {
     run,
     version: options.version,
     states,
-    seat: createAgentSeat({ clock, idleMs: options.idleMs ?? 10 * MINUTE, goneMs: options.goneMs ?? 10 * SECOND }),
+    instructions: options.instructions ?? INSTRUCTIONS,
+    seat:
+      options.connections === "many"
+        ? createOpenSeat(clock)
+        : createAgentSeat({ clock, idleMs: options.idleMs ?? 10 * MINUTE, goneMs: options.goneMs ?? 10 * SECOND }),
     calls: createToolCalls({
       run,
       clock,
@@ -102,7 +111,7 @@ export function createMcpServer(hub: McpHub, connection: Connection): Server {
     { name: "sluice", title: "Sluice gateway", version },
     {
       capabilities: { tools: { listChanged: false } },
-      instructions: INSTRUCTIONS,
+      instructions: hub.instructions,
       requestState: { verify: hub.states.verify },
     },
   );

@@ -17,6 +17,10 @@ export const NOT_AWAITED: JsonObject = {
   code: "not_awaited",
   message: "nobody waits for the result of this call any more",
 };
+export const NOT_AWAITED: JsonObject = {
+  code: "not_awaited",
+  message: "the program that runs this call started it together with others, so its result was not awaited",
+};
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
   message: "the call was approved but not made again, so it was not run",

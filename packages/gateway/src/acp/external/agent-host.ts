@@ -79,12 +79,23 @@ export function agentStart(host: AcpHost | undefined, request: AgentStartRequest
   return {
     args,
     env: variables,
-    files,
-    namesServer: false,
+    files: host === "gemini" ? files.map((one) => withRules(one, tools)) : files,
+    // The others load the servers of their configuration over ACP, and these do not.
+    namesServer: host === "gemini" || host === "qwen",
     home: HOMES[host],
     measured: HOSTS[host].measured,
     ...(weaker === undefined ? {} : { weaker }),
   };
+}
+
+/** Over ACP, Gemini CLI asks its policy about a tool without naming the server: each tool needs a rule of its own. */
+function withRules(file: PlannedFile, tools: readonly string[]): PlannedFile {
+  if (!file.path.endsWith(".toml")) return file;
+  const rules = tools.map(
+    (tool) =>
+      `[[rule]]\ntoolName = ${JSON.stringify(`mcp_${SERVER_NAME}_${tool}`)}\ndecision = "allow"\npriority = 950\n`,
+  );
+  return { path: file.path, text: [file.text, ...rules].join("\n") };
 }
 
 function userPlaces(env: Readonly<Record<string, string>>): UserPlaces {

@@ -144,6 +144,8 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
       version: options.version,
       clock,
       elicitation: "off",
+      connections: "many",
+      instructions: INSTRUCTIONS,
       onError: (error) => onFault(error.message),
     });
     server = opened;
@@ -241,6 +243,8 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
 }
 
 const OVER = replyOf(true, "The result is accepted or the stage has ended. Stop here: make no more calls.");
+const INSTRUCTIONS =
+  "These are the tools of the stage that you work on, and the only ones. A call that is refused says why. The stage ends when you call the tool that ends it.";
 const STILL_OPEN = {
   code: "still_open",
   message: "This call still runs, or waits for a person. Make exactly the same call again to take its result.",

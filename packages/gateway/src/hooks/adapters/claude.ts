@@ -167,6 +167,7 @@ export function claudeAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "claude",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
+    startsTogether: false,
     refusedStops: 8,
     read: (event, payload) =>
       readClaudeStyle(event, payload, (tool, input, cwd) => mapClaude(tool, input, cwd, ownServer)),

@@ -58,6 +58,7 @@ export function codexAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "codex",
     rewrites: "runs",
     lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
+    startsTogether: false,
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
     answer: (event, decision) => claudeAnswer(event, decision),

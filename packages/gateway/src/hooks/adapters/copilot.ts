@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
 import type {
   AdapterOptions,
+  CallEvent,
   HookAdapter,
   HookAnswer,
   HookDecision,
@@ -130,30 +131,47 @@ export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = 
     const mcp = TOOLS.has(tool) ? undefined : (joinedNames(tool, "-", servers) ?? joinedNames(tool, "/", servers));
     return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
   };
+  /** The session that a subagent works for, by the subagent's own session. */
+  const roots = new Map<string, string>();
+  const rootOf = (agent: string, parent: string): string => {
+    const root = roots.get(parent) ?? parent;
+    if (roots.size >= MOST_AGENTS) roots.clear();
+    roots.set(agent, root);
+    return root;
+  };
   return {
     host: "copilot",
     rewrites: "runs",
     lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
+    startsTogether: true,
     refusedStops: 8,
-    read: (event, payload) => readCopilot(event, payload, map),
+    read: (event, payload) => readCopilot(event, payload, map, rootOf),
     answer,
     refuse: (event, reason) => {
       if (event === "permissionRequest") return json({ behavior: "deny", message: reasonOf(reason) });
-      if (event === "agentStop" || event === "subagentStop")
-        return json({ decision: "block", reason: reasonOf(reason) });
+      if (event === "agentStop" || event === "subagentStop") return json({});
       return json({ permissionDecision: "deny", permissionDecisionReason: reasonOf(reason) });
     },
   };
 }
 
+const MOST_AGENTS = 1_000;
+
 type MapCopilot = (tool: string, input: JsonObject, cwd: string) => MappedCall;
 
-function readCopilot(event: string | undefined, payload: Json, map: MapCopilot): HookEvent {
+function readCopilot(
+  event: string | undefined,
+  payload: Json,
+  map: MapCopilot,
+  rootOf: (agent: string, parent: string) => string,
+): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hookName");
   const agentId = optionalId(body, "agentId");
+  const parentId = optionalId(body, "parentAgentId");
+  // A subagent has a session of its own.
   const base = {
-    session: idIn(body, "sessionId"),
+    session: agentId === undefined || parentId === undefined ? idIn(body, "sessionId") : rootOf(agentId, parentId),
     cwd: cwdIn(body),
     ...(agentId === undefined ? {} : { agent: agentId }),
   };
@@ -165,7 +183,7 @@ function readCopilot(event: string | undefined, payload: Json, map: MapCopilot):
     case "preToolUse":
       return { ...base, kind: "pre", ...callOf(argumentsIn(body)) };
     case "permissionRequest":
-      return { ...base, kind: "permission", ...callOf(inputIn(body, "toolInput")) };
+      return { ...base, kind: "permission", ...permissionOf(callOf(inputIn(body, "toolInput"))) };
     case "postToolUse":
     case "postToolUseFailure": {
       const result = body.toolResult ?? null;
@@ -178,6 +196,14 @@ function readCopilot(event: string | undefined, payload: Json, map: MapCopilot):
     default:
       return { ...base, kind: LIFE.get(name) ?? "other", name };
   }
+}
+
+/** Writing is asked for by the file's path and a diff, whichever tool it is. */
+function permissionOf(asked: Pick<CallEvent, "native" | "call">): Pick<CallEvent, "native" | "call"> {
+  const { tool, input } = asked.native;
+  const { file_path: path } = input;
+  if (tool !== "edit" || typeof path !== "string") return asked;
+  return { ...asked, call: { kind: "writes", path } };
 }
 
 /** The arguments as an object, or as the text of one. */

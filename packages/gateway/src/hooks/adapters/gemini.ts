@@ -132,6 +132,7 @@ export function geminiAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "gemini",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
+    startsTogether: true,
     refusedStops: 8,
     read: (event, payload) => readGemini(event, payload, ownServer),
     answer,

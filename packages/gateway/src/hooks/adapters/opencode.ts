@@ -106,6 +106,7 @@ export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions =
     host: "opencode",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
+    startsTogether: false,
     // A turn of opencode ends without asking its plugins.
     refusedStops: 0,
     read: (event, payload) => readOpencode(event, payload, map),

@@ -130,6 +130,7 @@ export function qwenAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "qwen",
     rewrites: "ignores",
     lineFor: (_event, approved) => approved,
+    startsTogether: false,
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
     answer: (event, decision) => claudeAnswer(event, decision),
