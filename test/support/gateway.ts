@@ -41,7 +41,7 @@ export interface GatewaySetUp {
   readonly root: string;
   readonly host?: RunHost;
   readonly resume?: string;
-  readonly wait?: boolean;
+  readonly wait?: boolean | number;
   readonly clock?: Clock;
   readonly session?: Partial<SessionOptions>;
   readonly native?: GatewayRunOptions["native"];
@@ -54,9 +54,10 @@ export function gatewayRun(setUp: GatewaySetUp): GatewayRun {
   const run = openGatewayRun({
     pipeline,
     agent: { name: "test", class: "hard" },
-    wait,
+    wait: wait !== false,
     ...(clock === undefined ? {} : { clock }),
     ...(native === undefined ? {} : { native }),
+    ...(resume === undefined ? {} : { resumes: resume }),
     session: (added) =>
       createSession({
         cwd: root,

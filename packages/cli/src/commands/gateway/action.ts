@@ -153,11 +153,12 @@ export async function leave(
   command: readonly string[] = ["gateway"],
 ): Promise<void> {
   const { runId } = run;
-  const { status } = run.now();
+  const { end, text } = run.now();
   await close();
   if (runId === undefined) return;
-  const next = status === "ended" ? ["show", runId] : [...command, "--resume", runId];
-  const what = status === "ended" ? run.now().text : `run ${runId} is suspended`;
+  const isOver = end !== undefined && end.status !== "suspended";
+  const next = isOver ? ["show", runId] : [...command, "--resume", runId];
+  const what = isOver ? text : `run ${runId} is suspended`;
   terminal.err(`sluice: ${visible(`${what}\n  ${commandLine(next, place, here, env)}`)}\n`);
 }
 
