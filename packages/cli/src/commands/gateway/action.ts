@@ -88,7 +88,7 @@ async function serveHooks(
     version: ownVersion(),
     routes: hookRoutes({
       run,
-      adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+      adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
       proof,
       patienceMs: HOOK_PATIENCE_MS,
     }),

@@ -29,7 +29,7 @@ export async function startCanaryGateway(host: HostName, allows: (call: AgentCal
   const proof = newHookProof();
   const routes = hookRoutes({
     run,
-    adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+    adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
     proof,
   });
   const server = await startGatewayServer({ run, token, routes, version: "0.0.0" });
