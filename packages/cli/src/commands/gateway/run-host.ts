@@ -84,7 +84,7 @@ export async function runHost(
       routes: keepsTools
         ? hookRoutes({
             run: open.run,
-            adapters: [hookAdapter(host, { mcpServers: [SERVER_NAME], ownServer: SERVER_NAME })],
+            adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
             proof,
             patienceMs: PATIENCE_MS,
           })

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { visible } from "@sluice/core/runtime";
 import {
   type FileChange,
@@ -97,7 +97,7 @@ function requestOf(
     user: { home: env.HOME ?? homedir(), env },
     stateFolder: stateFolder(env),
     whenIdle,
-    ...(server === undefined ? {} : { server }),
+    ...(server === undefined ? {} : { server, serverEnv: { XDG_STATE_HOME: dirname(stateFolder(env)) } }),
   };
 }
 

@@ -126,7 +126,7 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
  * approved line begins by changing to the folder that it was judged for.
  */
 export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...mcpServers, ...(ownServer === undefined ? [] : [ownServer])];
+  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
   const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
     const mcp = TOOLS.has(tool) ? undefined : (joinedNames(tool, "-", servers) ?? joinedNames(tool, "/", servers));
     return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);

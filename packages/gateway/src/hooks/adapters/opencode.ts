@@ -97,7 +97,7 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 
 /** opencode, through the plugin that is made by `opencodePlugin`. */
 export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...mcpServers, ...(ownServer === undefined ? [] : [ownServer])];
+  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
   const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
     const mcp = TOOLS.has(tool) ? undefined : joinedNames(tool, "_", servers);
     return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);

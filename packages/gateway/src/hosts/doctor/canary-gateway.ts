@@ -27,7 +27,11 @@ export async function startCanaryGateway(host: HostName, allows: (call: AgentCal
   const run = canaryRun(allows, (call) => seen.push(call));
   const token = newGatewayToken();
   const proof = newHookProof();
-  const routes = hookRoutes({ run, adapters: [hookAdapter(host, { ownServer: SERVER_NAME })], proof });
+  const routes = hookRoutes({
+    run,
+    adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+    proof,
+  });
   const server = await startGatewayServer({ run, token, routes, version: "0.0.0" });
   return { url: server.url, token, secret: proof.secret, seen, close: () => server.close() };
 }

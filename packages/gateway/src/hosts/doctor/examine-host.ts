@@ -212,12 +212,11 @@ function canariesOf(host: HostName, workspace: string): readonly Canary[] {
   const { shell, write, background, subagent, patch } = HEADLESS[host].calls;
   const canary = (name: string, marker: string, call: ScriptedCall | undefined): readonly Canary[] =>
     call === undefined ? [] : [{ name, marker, call }];
-  const patchText = "*** Begin Patch\n*** Add File: canary-patch\n+x\n*** End Patch\n";
   return [
     ...canary("shell of the main agent", "canary-shell", shell("echo x > canary-shell")),
     ...canary("writing a file", "canary-write", write(join(workspace, "canary-write"), "x")),
     ...canary("background shell", "canary-background", background?.("echo x > canary-background")),
-    ...canary("patch tool", "canary-patch", patch?.(patchText)),
+    ...canary("patch in the shell", "canary-patch", patch?.("canary-patch")),
     ...canary("shell of a subagent", "canary-subagent", subagent?.("SCRIPT:subagent")),
   ];
 }

@@ -26,7 +26,8 @@ export interface NativeCalls {
   background?(command: string): ScriptedCall;
   /** Starts a subagent whose prompt is the given one. */
   subagent?(prompt: string): ScriptedCall;
-  patch?(text: string): ScriptedCall;
+  /** Adds a file with a patch command in the shell. */
+  patch?(path: string): ScriptedCall;
 }
 
 export const HEADLESS: Readonly<Record<HostName, Headless>> = {
@@ -68,16 +69,17 @@ export const HEADLESS: Readonly<Record<HostName, Headless>> = {
       `model_providers.scripted={name="scripted",base_url="${model}/v1",wire_api="responses",env_key="SCRIPTED_KEY",request_max_retries=0,stream_max_retries=0}`,
       "-c",
       'model_provider="scripted"',
-      "--model=scripted",
+      // A model to which Codex offers its patch tool.
+      "--model=gpt-5.5",
       `SCRIPT:${script}`,
     ],
     env: () => ({ SCRIPTED_KEY: "scripted" }),
     calls: {
       shell: (cmd) => ({ name: "exec_command", input: { cmd } }),
-      write: (path, text) => ({ name: "exec_command", input: { cmd: patchCommand(path, text) } }),
+      write: (path, text) => ({ name: "apply_patch", input: { patch: addingPatch(path, text) }, freeform: true }),
       background: (cmd) => ({ name: "exec_command", input: { cmd: `${cmd} &`, yield_time_ms: 250 } }),
       subagent: (message) => ({ name: "multi_agent_v1/spawn_agent", input: { message } }),
-      patch: (patch) => ({ name: "apply_patch", input: { patch }, freeform: true }),
+      patch: (path) => ({ name: "exec_command", input: { cmd: `apply_patch <<'EOF'\n${addingPatch(path, "x")}EOF` } }),
     },
     gatewayTool: (tool) => `mcp__sluice/${tool}`,
     hostile: (marker) => ({
@@ -226,8 +228,9 @@ function touch(marker: string): string {
   return `: > '${marker}'`;
 }
 
-function patchCommand(path: string, text: string): string {
-  return ["apply_patch <<'EOF'", "*** Begin Patch", `*** Add File: ${path}`, `+${text}`, "*** End Patch", "EOF"].join(
+function addingPatch(path: string, text: string): string {
+  const lines = text.replace(/\n$/, "").split("\n");
+  return ["*** Begin Patch", `*** Add File: ${path}`, ...lines.map((line) => `+${line}`), "*** End Patch", ""].join(
     "\n",
   );
 }

@@ -19,6 +19,8 @@ export interface InstallRequest {
   readonly whenIdle: WhenIdle;
   /** The command that serves the gateway over stdio, for a host that starts the gateway by itself. */
   readonly server?: readonly string[];
+  /** Variables that this command needs, since some hosts pass none on. */
+  readonly serverEnv?: Readonly<Record<string, string>>;
 }
 
 /** A change of one file. */
@@ -55,7 +57,7 @@ const EVENTS: Readonly<
 
 /** The files that an installation changes. */
 export function installation(request: InstallRequest): readonly FileEdit[] {
-  const { host, scope, workspace, user, server } = request;
+  const { host, scope, workspace, user, server, serverEnv = {} } = request;
   const config = (...path: readonly string[]): string => join(scope === "user" ? user.home : workspace, ...path);
   switch (host) {
     case "claude":
@@ -76,7 +78,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
               : [{ path: ["enabledMcpjsonServers"], value: SERVER_NAME, append: true }]),
           ],
         },
-        ...serverEdit(scope === "user" ? undefined : server, join(workspace, ".mcp.json"), "mcpServers"),
+        ...serverEdit(scope === "user" ? undefined : server, join(workspace, ".mcp.json"), serverEnv),
       ];
     case "gemini":
     case "qwen":
@@ -91,7 +93,9 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
               command,
               timeout: HOOK_SECONDS * 1000,
             })),
-            ...(server === undefined ? [] : [{ path: ["mcpServers", SERVER_NAME], value: stdioServer(server) }]),
+            ...(server === undefined
+              ? []
+              : [{ path: ["mcpServers", SERVER_NAME], value: stdioServer(server, serverEnv) }]),
           ],
         },
       ];
@@ -104,7 +108,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
           path: join(folder, "hooks.json"),
           edits: hookEdits(request, host, (command) => ({ type: "command", command, timeout: HOOK_SECONDS })),
         },
-        ...(server === undefined ? [] : [codexServer(join(folder, "config.toml"), server)]),
+        ...(server === undefined ? [] : [codexServer(join(folder, "config.toml"), server, serverEnv)]),
       ];
     }
     case "copilot": {
@@ -120,7 +124,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
         ...serverEdit(
           server,
           scope === "user" ? join(home, "mcp-config.json") : join(workspace, ".mcp.json"),
-          "mcpServers",
+          serverEnv,
           {
             tools: ["*"],
           },
@@ -134,7 +138,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
         {
           kind: "whole",
           path: join(scope === "user" ? folder : join(workspace, ".opencode"), "plugin", "sluice.js"),
-          text: installedPlugin(request),
+          text: installedPlugin({ ...request, waits: server !== undefined }),
         },
         ...(server === undefined
           ? []
@@ -145,7 +149,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
                 edits: [
                   {
                     path: ["mcp", SERVER_NAME],
-                    value: { type: "local", command: [...server], enabled: true },
+                    value: { type: "local", command: [...server], environment: { ...serverEnv }, enabled: true },
                   },
                 ],
               },
@@ -155,11 +159,12 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
   }
 }
 
-function commandOf({ host, scope, workspace, stateFolder, whenIdle }: InstallRequest, event: string): string {
+function commandOf({ host, scope, workspace, stateFolder, whenIdle, server }: InstallRequest, event: string): string {
   const decides = host !== "opencode" && EVENTS[host][0].includes(event);
   return installedCommand(host, event, decides, {
     stateFolder,
     whenIdle,
+    waits: server !== undefined,
     workspace: scope === "user" ? undefined : workspace,
   });
 }
@@ -180,18 +185,24 @@ function hookEdits(
 function serverEdit(
   server: readonly string[] | undefined,
   path: string,
-  key: string,
+  env: Readonly<Record<string, string>>,
   more: JsonObject = {},
 ): readonly FileEdit[] {
   if (server === undefined) return [];
-  return [{ kind: "json", path, edits: [{ path: [key, SERVER_NAME], value: { ...stdioServer(server), ...more } }] }];
+  const value = { ...stdioServer(server, env), ...more };
+  return [{ kind: "json", path, edits: [{ path: ["mcpServers", SERVER_NAME], value }] }];
 }
 
-function stdioServer([command = "", ...args]: readonly string[]): JsonObject {
-  return { command, args };
+function stdioServer([command = "", ...args]: readonly string[], env: Readonly<Record<string, string>>): JsonObject {
+  return { command, args, env: { ...env } };
 }
 
-function codexServer(path: string, [command = "", ...args]: readonly string[]): FileEdit {
+function codexServer(
+  path: string,
+  [command = "", ...args]: readonly string[],
+  env: Readonly<Record<string, string>>,
+): FileEdit {
+  const set = Object.entries(env).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
   return {
     kind: "block",
     path,
@@ -199,7 +210,11 @@ function codexServer(path: string, [command = "", ...args]: readonly string[]): 
       `[mcp_servers.${SERVER_NAME}]`,
       `command = ${JSON.stringify(command)}`,
       `args = ${JSON.stringify(args)}`,
+      `env = { ${set.join(", ")} }`,
+      "# Without the gateway, Codex does not start.",
+      "required = true",
       "# Seconds. A call may wait for a person.",
+      "startup_timeout_sec = 30",
       "tool_timeout_sec = 3600",
     ],
   };

@@ -14,7 +14,12 @@ export interface HookPlace {
   /** The folder whose gateway is asked; undefined for the one that the session is in, or the nearest above it. */
   readonly workspace: string | undefined;
   readonly whenIdle: WhenIdle;
+  /** Whether the host starts the gateway itself: the first calls then wait for it. */
+  readonly waits: boolean;
 }
+
+/** Seconds that a hook waits for a gateway that the host starts. */
+const STARTS_WITHIN = 15;
 
 const IDLE_TEXT = "No Sluice gateway was started for this folder, so this is refused. Start one: sluice gateway";
 
@@ -26,7 +31,9 @@ export function installedCommand(host: HostName, event: string, decides: boolean
   const run = `/bin/sh "$f" ${event}`;
   const whenRun = decides ? `${run} || { echo 'The permission gate gave no answer.' >&2; exit 2; }` : `${run} || :`;
   const whenIdle = decides && place.whenIdle === "deny" ? `echo '${IDLE_TEXT}' >&2; exit 2` : ":";
-  return `: ${HOOK_MARKER}; ${findFile(host, place)} if [ -f "$f" ]; then ${whenRun}; else ${whenIdle}; fi`;
+  const find = findFile(host, place);
+  const wait = `n=0; while [ ! -f "$f" ] && [ $n -lt ${STARTS_WITHIN} ]; do sleep 1; n=$((n+1)); ${find} done;`;
+  return `: ${HOOK_MARKER}; ${find} ${place.waits ? `${wait} ` : ""}if [ -f "$f" ]; then ${whenRun}; else ${whenIdle}; fi`;
 }
 
 function findFile(host: HostName, { stateFolder, workspace }: HookPlace): string {
@@ -52,6 +59,7 @@ const file = ${JSON.stringify(file)};
 const refuse = (text) => ({ "tool.execute.before": async () => { throw new Error(text); } });
 
 export const SluiceHook = async (context) => {
+  for (let n = 0; n < ${place.waits ? STARTS_WITHIN : 0} && !existsSync(file); n += 1) await new Promise((done) => setTimeout(done, 1000));
   if (!existsSync(file)) return ${place.whenIdle === "allow" ? "{}" : `refuse(${JSON.stringify(IDLE_TEXT)})`};
   try {
     const { SluiceGate } = await import(${JSON.stringify(pathToFileURL(file).href)});
