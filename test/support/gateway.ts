@@ -57,6 +57,7 @@ export function gatewayRun(setUp: GatewaySetUp): GatewayRun {
     wait: wait !== false,
     ...(clock === undefined ? {} : { clock }),
     ...(native === undefined ? {} : { native }),
+    ...(resume === undefined ? {} : { resumes: resume }),
     session: (added) =>
       createSession({
         cwd: root,

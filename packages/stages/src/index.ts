@@ -65,6 +65,7 @@ export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } fr
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
+export { AGENT_GONE } from "./replay/absent-agents.ts";
 export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";

@@ -40,7 +40,7 @@ export async function openAgentRun(
   native?: (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>) => readonly Tool[],
 ): Promise<OpenAgentRun> {
   refuseFlagsInsideRun("gateway", flags, context.env);
-  const { place, plan, host } =
+  const { place, plan, host, resumes } =
     flags.resume === undefined ? await newRun(flags, context) : await earlierRun(flags, flags.resume, context);
   const wait = flags.wait ?? plan.wait ?? true;
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
@@ -54,6 +54,7 @@ export async function openAgentRun(
     session: (added) => openSession({ plan, place, flags, store: host, people, agent: added }, context).session,
     begin: (session, task = NO_TASK) => plan.begin(session, task),
     ...(native === undefined ? {} : { native }),
+    ...(resumes === undefined ? {} : { resumes }),
   });
   return {
     run,
@@ -77,6 +78,7 @@ interface PlannedRun {
   readonly place: ProjectPaths;
   readonly plan: RunPlan;
   readonly host: () => RunHost;
+  readonly resumes?: string;
 }
 
 async function newRun(flags: AgentRunFlags, context: CommandContext): Promise<PlannedRun> {
@@ -104,5 +106,5 @@ async function earlierRun(flags: AgentRunFlags, named: string, context: CommandC
   const { place, plan } = prepareResume({ runId, flags, snapshot, at, projects, isDriven: true }, context);
   // Before code is loaded: the store names it, so it must belong to this machine.
   const planned = await withWritableStore(at, flags.adoptStore, plan);
-  return { place, plan: planned, host: await storeOpener(at, flags.adoptStore) };
+  return { place, plan: planned, host: await storeOpener(at, flags.adoptStore), resumes: runId };
 }

@@ -13,6 +13,7 @@ import {
   type ToolResult,
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
+import { AGENT_GONE } from "@sluice/stages";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import type {
   AgentCall,
@@ -23,15 +24,16 @@ import type {
   PendingCall,
 } from "./gateway-run-types.ts";
 import {
+  CALLER_LEFT,
   completionText,
+  earlierText,
   LAST_TURN,
   LOST_REPORT,
-  lostAnswerText,
-  NOT_AWAITED,
   NOT_REPEATED,
   NOT_RUN,
   phaseText,
   questionOf,
+  RAN_BEFORE,
   replyOf,
   waitingText,
 } from "./words.ts";
@@ -47,7 +49,7 @@ const PATIENCE_MS = 45_000;
 export interface ExchangeOptions {
   readonly clock: Clock;
   /** Names of the tools that the session runs: any other tool that a state offers completes it. */
-  readonly workTools: () => ReadonlySet<string>;
+  readonly workTools: () => { has(name: string): boolean };
   /** The recorded result of a call whose transcript does not say it. */
   readonly recorded: (call: RecordedCallPlace) => Promise<{ readonly ok: boolean; readonly output: Json } | undefined>;
   /** Whether a run of the tree has ended. */
@@ -58,6 +60,15 @@ export interface RecordedCallPlace {
   readonly runId: string;
   readonly turn: number;
   readonly index: number;
+}
+
+/** A call that an agent made in an earlier process, which may not have read its answer. */
+export interface EarlierCall extends RecordedCallPlace {
+  readonly tool: string;
+  readonly input: Json;
+  readonly native: boolean;
+  /** Whether it had ended when the run was resumed. */
+  readonly isOver: boolean;
 }
 
 /** What the exchange knows of the run. */
@@ -117,15 +128,28 @@ export class Exchange {
       caller.settle(this.#end);
       return caller.pending;
     }
-    const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
+    const key = keyOfCall(call);
     const same = [...this.#given.values()].find(
       (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
     );
-    const work = same ?? this.#added({ ...call, key });
+    const work = same ?? this.#added(call);
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
     this.#pump();
     return caller.pending;
+  }
+
+  /** Takes up the calls that an earlier process left. A call that the agent has made again is the same call. */
+  takeUp(calls: readonly EarlierCall[]): void {
+    for (const { tool, input, native, isOver, ...place } of calls) {
+      const call = { tool, input, ...(native ? { native } : {}) } as const;
+      const key = keyOfCall(call);
+      const at = this.#queue.findIndex((work) => work.key === key);
+      const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
+      const work: Work = again ?? newWork(call);
+      Object.assign(work, place, isOver ? { earlier: "over" } : again === undefined ? { earlier: "begun" } : {});
+      this.#given.set(work.id, work);
+    }
   }
 
   /** The next calls of the agent, for the model of a state. */
@@ -150,9 +174,7 @@ export class Exchange {
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
   readonly guard: GuardHook = ({ proposalId }, { runId }) =>
-    this.#liveAt(runId, proposalId) === undefined
-      ? { veto: "the agent that made this call has gone; it has to make the call again" }
-      : undefined;
+    this.#liveAt(runId, proposalId) === undefined ? { veto: AGENT_GONE } : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
@@ -190,6 +212,7 @@ export class Exchange {
         work.runId === runId &&
         work.reply === undefined &&
         work.isOver !== true &&
+        work.earlier === undefined &&
         proposalId === `t${work.turn}.c${work.index}`,
     );
   }
@@ -230,14 +253,15 @@ export class Exchange {
     this.#options.onPhase();
   }
 
-  #added(call: Omit<Work, "id" | "reported">): Work {
-    const work: Work = { ...call, id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+  #added(call: AgentCall): Work {
+    const work = newWork(call);
     this.#queue.push(work);
     return work;
   }
 
   #attach(work: Work, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
     work.caller = caller;
+    if (work.earlier === "begun") delete work.earlier;
     caller.report = (result) => work.reported.resolve(result);
     const arm = (): (() => void) =>
       this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
@@ -260,10 +284,10 @@ export class Exchange {
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
     if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
-    caller.settle(replyOf(false, NOT_AWAITED));
+    caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** Ends a native call that nobody runs. Its approval is not valid any more. */
+  /** Ends a native call that no program runs. Its approval is not valid any more. */
   #withdraw(work: Work, report: NativeReport): void {
     work.isOver = true;
     work.reported.resolve(report);
@@ -333,7 +357,6 @@ export class Exchange {
         const reply = replyOf(output.type !== "error-json", value);
         const work = this.#given.get(part.toolCallId);
         if (work !== undefined) this.#results.push({ work, reply });
-        else if (thread.isNew) texts.push(lostAnswerText(part.toolName, reply));
       }
     }
     thread.read = prompt.length;
@@ -345,11 +368,17 @@ export class Exchange {
 
   #passResults(): void {
     const results = this.#results.splice(0);
+    for (const { work, reply } of results) {
+      if (work.earlier === undefined || work.caller !== undefined) continue;
+      this.#notices.push(earlierText(work, work.earlier === "over" ? undefined : reply));
+      this.#given.delete(work.id);
+    }
     const last = results.findLast(({ work }) => work.caller !== undefined);
     const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      const text = one === last ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
-      this.#settle(one.work, { ...one.reply, text });
+      if (one.work.earlier !== undefined && one.work.caller === undefined) continue;
+      const parts = [...(one.work.earlier === undefined ? [] : [RAN_BEFORE]), one.reply.text];
+      this.#settle(one.work, { ...one.reply, text: [...parts, ...(one === last ? texts : [])].join("\n\n") });
     }
   }
 
@@ -501,6 +530,8 @@ interface Work {
   isOver?: true;
   /** The answer, if no caller has taken it. */
   reply?: CallReply;
+  /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
+  earlier?: "begun" | "over";
 }
 
 interface Caller {
@@ -527,6 +558,14 @@ function newCaller(): Caller {
     },
   };
   return caller;
+}
+
+function newWork(call: Pick<AgentCall, "tool" | "input" | "native">): Work {
+  return { ...call, key: keyOfCall(call), id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+}
+
+function keyOfCall({ tool, input, native }: Pick<AgentCall, "tool" | "input" | "native">): string {
+  return JSON.stringify([tool, digestOf(input), native === true]);
 }
 
 function textOf({ role, content }: LanguageModelV4Message): string {

@@ -13,9 +13,9 @@ export const LOST_REPORT: NativeReport = {
     message: "it is unknown how this call ended: the program that ran it did not report it",
   },
 };
-export const NOT_AWAITED: JsonObject = {
-  code: "not_awaited",
-  message: "nobody waits for the result of this call any more",
+export const CALLER_LEFT: JsonObject = {
+  code: "caller_left",
+  message: "no caller waits for the result of this call any more",
 };
 export const NOT_AWAITED: JsonObject = {
   code: "not_awaited",
@@ -29,6 +29,9 @@ export const NOT_RUN: JsonObject = {
   code: "call_not_run",
   message: "the phase was left before this call, so it was not run",
 };
+/** Before the recorded result of a call that the agent made again. */
+export const RAN_BEFORE =
+  "This is the result of the same call from before the gateway was started again. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
@@ -49,11 +52,6 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
   ];
 }
 
-/** The result of a call that an earlier process of the gateway took. */
-export function lostAnswerText(tool: string, { text }: CallReply): string {
-  return `The gateway was restarted. The last call before that was ${visible(tool)}, with this result: ${text}`;
-}
-
 export function waitingText({ question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
@@ -63,6 +61,19 @@ export function waitingText({ question, command }: OpenQuestion): string {
 }
 
 const DIGEST_SHOWN = 16;
+
+/** What became of a call that an earlier process took, for an agent that did not make it again. */
+export function earlierText(
+  { tool, input }: { readonly tool: string; readonly input: Json },
+  reply: CallReply | undefined,
+): string {
+  const line = visibleJson(input);
+  const call = `${visible(tool)} ${line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line}`;
+  const before = `Your last call before the gateway was started again, ${call},`;
+  return reply === undefined ? `${before} had ended; it is not run again.` : `${before} has ended: ${reply.text}`;
+}
+
+const SHOWN = 200;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
