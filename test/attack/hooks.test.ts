@@ -99,7 +99,8 @@ test("a line of the shell corpus is judged through hooks as in a stage, and runs
       const own = await subjectsOf(builtins, "Bash", { command }, world);
       const theirs = await subjectsOf(native, call.tool, call.input, world);
       const allowedTools = ENVELOPES[attack.stage] ?? [];
-      if (typeof own === "string" || typeof theirs === "string") throw new Error(`${own} ${theirs}`);
+      if (typeof own === "string" || typeof theirs === "string")
+        throw new Error(`no subjects: ${JSON.stringify([own, theirs])}`);
       const verdicts = [own, theirs].map((subjects) => word(judge("Bash", { allowedTools, subjects, workspace })));
       if (JSON.stringify(own) !== JSON.stringify(theirs) || verdicts[0] !== verdicts[1])
         different.push(`${host} ${attack.name}: ${verdicts.join(" ")} ${command}`);
@@ -392,4 +393,11 @@ test("no source of the hooks opens a file or starts a process: ids of a payload 
     const source = readFileSync(join(import.meta.dirname, `../../packages/gateway/src/hooks/${file}.ts`), "utf8");
     expect(source).not.toMatch(/node:(?:fs|child_process)/);
   }
+});
+
+test("a path with .. behind a folder is refused, because hosts resolve it by text and the kernel by links", () => {
+  for (const path of ["src/etc/../a.ts", "/w/src/../a.ts", "src/..", "./src/../src/a.ts"])
+    expect([path, preOf("claude", "/w", "Read", { file_path: path }).call.kind]).toEqual([path, "refused"]);
+  const parent = preOf("claude", "/w/src", "Read", { file_path: "../a.ts" });
+  expect(parent.call).toMatchObject({ kind: "call", input: { file_path: "/w/a.ts" } });
 });

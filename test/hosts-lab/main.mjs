@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { HOST_NAMES } from "@sluice/gateway";
+import { overAcp } from "./acp.mjs";
 import { faultsOf, probe } from "./faults.mjs";
 import { installHost } from "./install.mjs";
 import { walk } from "./walk.mjs";
@@ -26,6 +27,7 @@ const report = (host, mode, name, ok, detail = "") => {
 
 for (const host of asked.length === 0 ? HOST_NAMES : asked) {
   const bin = installHost(host);
+  if (modes.includes("hard")) for (const [name, ok] of await overAcp(host, bin)) report(host, "hard", name, ok);
   for (const mode of modes) {
     const { checks, log } = await walk(host, mode, bin);
     for (const [name, ok] of checks) report(host, mode, name, ok);

@@ -93,14 +93,14 @@ export function fakeRun(
         waiting: question,
       }),
     );
-    const left = Promise.withResolvers<CallReply>();
-    const leave = (): void => left.resolve(refusedWith("the agent gave up"));
-    if (call.signal?.aborted === true) leave();
-    call.signal?.addEventListener("abort", leave, { once: true });
+    // The same call made again attaches to the request of one that was given up.
+    const left = Promise.withResolvers<undefined>();
+    call.signal?.addEventListener("abort", () => left.resolve(undefined), { once: true });
     const reply = await Promise.race([done.promise, patience.promise, left.promise]);
     disarm();
+    if (reply === undefined) return { ok: false, output: { code: "caller_left" }, text: "the agent gave up" };
     // A grant is for one call.
-    if (reply.waiting === undefined && call.signal?.aborted !== true) gated.delete(question.digest);
+    if (reply.waiting === undefined) gated.delete(question.digest);
     return reply;
   };
 

@@ -17,7 +17,7 @@ export interface AgentStep {
 export type Habit = "repeats it" | "leaves it out" | "reads the state first";
 
 export interface AgentLife {
-  readonly pipeline: Pipeline<unknown, unknown>;
+  readonly pipeline: Pipeline<{ readonly task: string }, unknown>;
   readonly root: string;
   /** What it does in each phase, in order. Calls made together are one list. */
   readonly steps: Readonly<Record<string, readonly (readonly AgentStep[])[]>>;

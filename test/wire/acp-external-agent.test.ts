@@ -143,6 +143,12 @@ describe("a stage of an agent over ACP", () => {
     expect(idle.seen("prompt")).toHaveLength(8);
   });
 
+  test("may connect to its tools more than once", async () => {
+    const here = desk([[ends]], "twice");
+    expect((await here.run()).result).toMatchObject({ status: "completed" });
+    expect(here.seen("tools")).toHaveLength(2);
+  });
+
   test("makes calls side by side, and a result that does not fit is rejected with the reason", async () => {
     const read = call("Read", { file_path: "a.txt" });
     const here = desk([

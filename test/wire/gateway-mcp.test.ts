@@ -124,6 +124,18 @@ describe.each(overHttp)("%s", (way) => {
     expect(run.answers[0]?.by).toMatch(/^elicitation:(old 1|new 2)\.0\.0$/);
   });
 
+  test("a call that is approved the moment its request opens runs once, form or not", async () => {
+    const run = fakeRun(wireTools());
+    run.onPhase(({ waiting }) => {
+      // After the listener of the call, which is about to ask.
+      if (waiting !== undefined) queueMicrotask(() => void run.answer(waiting, { kind: "approve" }, "a rule"));
+    });
+    const client = await connect(way, await gateway(run), { onForm: () => ({ action: "cancel" }) });
+    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(run.ran).toHaveLength(1);
+    expect(run.open.size).toBe(0);
+  });
+
   test("a person may take longer at a form than a call waits", async () => {
     const run = fakeRun(wireTools());
     const server = await gateway(run, { elicitation: "approve", patienceMs: 10 });

@@ -166,6 +166,8 @@ const data = {
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
+    /** The agent of another program that continues it. */
+    agent: outsideAgent.optional(),
     changed: changedPipeline.optional(),
   }),
   "run.finished": z.looseObject({

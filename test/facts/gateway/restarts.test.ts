@@ -19,7 +19,7 @@ test("a run that its agent left continues in another process, in the same phase"
   const second = gatewayRun({ pipeline, root: folder.root, host: createHost(memory.connect()), resume: runId });
   const state = await ask(second, "get_state");
   expect(state.output).toMatchObject({ state: "build", runId });
-  expect(state.text).toContain("had ended; it is not run again");
+  expect(state.text).toContain("The last call before that was Write");
   await leave(second, "BUILT");
   await leave(second, "GOOD");
   expect(await second.ended).toMatchObject({ status: "completed" });

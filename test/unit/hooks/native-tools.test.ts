@@ -6,6 +6,7 @@ import {
   type FileEdit,
   field,
   type Json,
+  type JsonObject,
   pipeline,
   type StateLimits,
   type Tool,
@@ -84,7 +85,7 @@ async function measured(root: string, name: string, input: Json): Promise<readon
 test("the lines of each form of a change are counted before the host makes it", async () => {
   const { root } = workspace();
   const file_path = join(root, "src/a.ts");
-  const edit = (more: Json & object): Json => ({ file_path, ...more });
+  const edit = (more: JsonObject): Json => ({ file_path, ...more });
   expect(await measured(root, "Edit", edit({ old_string: "two\n", new_string: "2\n2b\n" }))).toEqual([
     { real: "src/a.ts", removed: 1, added: 2 },
   ]);

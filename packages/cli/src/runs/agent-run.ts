@@ -4,7 +4,8 @@ import { type GatewayRun, openGatewayRun } from "@sluice/gateway";
 import type { OutsideAgent } from "@sluice/stages";
 import type { CommandContext } from "../command-context.ts";
 import { readInput } from "../project/input.ts";
-import { type ProjectPaths, storeOpener, workspaceOf } from "../project/project-paths.ts";
+import { commandLine, type ProjectPaths, storeOpener, workspaceOf } from "../project/project-paths.ts";
+import { createCodeBoard } from "./code-board.ts";
 import { requireRun, withStore, withWritableStore } from "./lookup.ts";
 import { openSession } from "./open-session.ts";
 import { projectsHere } from "./projects-here.ts";
@@ -44,7 +45,8 @@ export async function openAgentRun(
   const wait = flags.wait ?? plan.wait ?? true;
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     context.terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
-  const people = { interactors: [], wait, onFault };
+  const codes = createCodeBoard(context.terminal, (words) => commandLine(words, place, context.here, context.env));
+  const people = { interactors: [], wait, onFault, onCode: codes.show };
   const run = openGatewayRun({
     pipeline: plan,
     agent,
@@ -59,6 +61,7 @@ export async function openAgentRun(
     place,
     close: async () => {
       await run.close();
+      codes.close();
     },
   };
 }

@@ -107,7 +107,7 @@ export interface HookAdapter {
 }
 
 export interface AdapterOptions {
-  /** The MCP servers of the host, for hosts whose tool names do not tell the server from the tool. */
+  /** The MCP servers of the host, for hosts whose tool names join the server and the tool ambiguously. */
   readonly mcpServers?: readonly string[];
   /** The name of the gateway's own MCP server at the host. */
   readonly ownServer?: string;

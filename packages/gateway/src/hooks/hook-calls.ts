@@ -1,7 +1,7 @@
 import { type Clock, isJsonObject } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { NativeReport, PendingCall } from "../run/gateway-run-types.ts";
-import { LOST_REPORT, NOT_AWAITED } from "../run/words.ts";
+import { LOST_REPORT, STARTED_TOGETHER } from "../run/words.ts";
 import type { CallEvent, MappedCall, ReportEvent } from "./hook-adapter.ts";
 
 /** How long a new call waits for the report of an earlier one of the same agent, before that report counts as missing. */
@@ -26,7 +26,7 @@ interface ApprovedCall {
   due: boolean;
 }
 
-/** The calls that hosts may run now: until a host reports one, or goes on without a report. */
+/** The calls that hosts may run now: until a host reports one, or continues without a report. */
 export interface HookCalls {
   /** `as` is the call as it may run, if that differs. */
   approve(event: CallEvent, as: MappedCall, pending: Pick<PendingCall, "report">): void;
@@ -35,7 +35,7 @@ export interface HookCalls {
   report(event: ReportEvent): void;
   /** The agent waits for a decision about another call: earlier ones are reported soon, or not at all. Call the result when it is made. */
   awaits(session: string, agent: string | undefined): () => void;
-  /** The agent has gone on: no report of its calls comes any more. */
+  /** The agent has continued: no report of its calls comes any more. */
   settle(session: string, agent: string | undefined): void;
   /** The same for all agents of a session. */
   settleAll(session: string): void;
@@ -55,9 +55,7 @@ export function hookCalls(clock: Clock, { startsTogether }: { readonly startsTog
   const expect = (call: ApprovedCall): void => {
     if (call.due) return;
     call.due = true;
-    const [ms, result] = startsTogether
-      ? ([TOGETHER_GRACE_MS, { ok: true, output: NOT_AWAITED, changesUnknown: true }] as const)
-      : ([REPORT_GRACE_MS, LOST_REPORT] as const);
+    const [ms, result] = startsTogether ? [TOGETHER_GRACE_MS, STARTED_TOGETHER] : [REPORT_GRACE_MS, LOST_REPORT];
     // It stays, since its host may still ask for its permission.
     clock.after(ms, () => {
       if (calls.includes(call)) call.pending.report(result);

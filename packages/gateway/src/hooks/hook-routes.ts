@@ -18,12 +18,12 @@ import { REFUSED_TOOL } from "./tools/native-tools.ts";
 export interface HookRoutesOptions {
   readonly run: Pick<GatewayRun, "call" | "now" | "start">;
   readonly adapters: readonly HookAdapter[];
-  /** Signs the answers to launchers, which can tell the gateway from another server by it. */
+  /** Signs the answers to launchers, which recognize the gateway by it. */
   readonly proof?: HookProof;
   /** How long a call waits for a person, in milliseconds. Has to be below the time limit of the hook. */
   readonly patienceMs?: number;
   readonly clock?: Clock;
-  /** Faults that a host is not told about. */
+  /** Faults that are not shown to a host. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -233,7 +233,7 @@ function rewriteText(approved: string): string {
 const STARTED: Json = "It was started. Its end is not awaited.";
 const NOT_APPROVED = "The permission gate has not approved this call.";
 const NOT_OVER =
-  "The workflow is not at its end. Go on with the phase, and leave it by calling transition with one of its events.";
+  "The workflow is not at its end. Continue with the phase, and leave it by calling transition with one of its events.";
 
 function decoded(body: Buffer): string {
   try {

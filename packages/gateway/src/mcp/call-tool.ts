@@ -6,9 +6,10 @@ import {
   ProtocolErrorCode,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { type Clock, isJsonObject } from "@sluice/core";
+import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
+import { CALLER_LEFT } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
 import { argumentsDigest, type QuestionFacts } from "./question-state.ts";
 
@@ -70,7 +71,10 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       if (question === undefined) return resultOf(first.reply, structured);
       if (client.asks === "by_result") {
         abandoned.abort();
-        return await questions.byResult(question, call);
+        // An answer that was given before would be lost here: the repeated call would be a new one.
+        const { reply } = await ended;
+        const isAbandoned = field(reply.output, "code") === CALLER_LEFT.code;
+        return isAbandoned ? await questions.byResult(question, call) : resultOf(reply, structured);
       }
       const closed = new AbortController();
       const asking = questions.byRequest(question, ctx, client.label, AbortSignal.any([signal, closed.signal]));

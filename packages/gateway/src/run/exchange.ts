@@ -26,9 +26,9 @@ import type {
 import {
   CALLER_LEFT,
   completionText,
-  earlierText,
   LAST_TURN,
   LOST_REPORT,
+  lostAnswerText,
   NOT_REPEATED,
   NOT_RUN,
   phaseText,
@@ -68,7 +68,7 @@ export interface EarlierCall extends RecordedCallPlace {
   readonly input: Json;
   readonly native: boolean;
   /** Whether it had ended when the run was resumed. */
-  readonly isOver: boolean;
+  readonly hasEnded: boolean;
 }
 
 /** What the exchange knows of the run. */
@@ -139,15 +139,17 @@ export class Exchange {
     return caller.pending;
   }
 
-  /** Takes up the calls that an earlier process left. A call that the agent has made again is the same call. */
-  takeUp(calls: readonly EarlierCall[]): void {
-    for (const { tool, input, native, isOver, ...place } of calls) {
+  /** Adopts the calls that an earlier process left. A call that the agent has made again is the same call. */
+  adopt(calls: readonly EarlierCall[]): void {
+    for (const { tool, input, native, hasEnded, ...place } of calls) {
       const call = { tool, input, ...(native ? { native } : {}) } as const;
       const key = keyOfCall(call);
       const at = this.#queue.findIndex((work) => work.key === key);
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
       const work: Work = again ?? newWork(call);
-      Object.assign(work, place, isOver ? { earlier: "over" } : again === undefined ? { earlier: "begun" } : {});
+      Object.assign(work, place);
+      if (hasEnded) work.earlier = "ended";
+      else if (again === undefined) work.earlier = "begun";
       this.#given.set(work.id, work);
     }
   }
@@ -350,17 +352,27 @@ export class Exchange {
     for (const message of prompt.slice(thread.read)) {
       if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
-      for (const part of message.content) {
+      for (const [index, part] of message.content.entries()) {
         if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
         const reply = replyOf(output.type !== "error-json", value);
-        const work = this.#given.get(part.toolCallId);
+        const work = this.#given.get(part.toolCallId) ?? (thread.isNew ? this.#earlierAt(thread, index) : undefined);
         if (work !== undefined) this.#results.push({ work, reply });
+        else if (thread.isNew) texts.push(lostAnswerText({ tool: part.toolName }, reply));
       }
     }
     thread.read = prompt.length;
     return texts;
+  }
+
+  /** A call of the last turn that an earlier process recorded. */
+  #earlierAt(thread: Thread, index: number): Work | undefined {
+    const found = [...this.#given.values()].find(
+      (work) => work.runId === thread.runId && work.turn === thread.turns && work.index === index,
+    );
+    if (found !== undefined) found.thread = thread;
+    return found;
   }
 
   /** Results that are given to their callers with the notices of this turn. */
@@ -369,14 +381,14 @@ export class Exchange {
   #passResults(): void {
     const results = this.#results.splice(0);
     for (const { work, reply } of results) {
-      if (work.earlier === undefined || work.caller !== undefined) continue;
-      this.#notices.push(earlierText(work, work.earlier === "over" ? undefined : reply));
+      if (!isLeft(work)) continue;
+      this.#notices.push(lostAnswerText(work, reply));
       this.#given.delete(work.id);
     }
     const last = results.findLast(({ work }) => work.caller !== undefined);
     const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      if (one.work.earlier !== undefined && one.work.caller === undefined) continue;
+      if (isLeft(one.work)) continue;
       const parts = [...(one.work.earlier === undefined ? [] : [RAN_BEFORE]), one.reply.text];
       this.#settle(one.work, { ...one.reply, text: [...parts, ...(one === last ? texts : [])].join("\n\n") });
     }
@@ -531,7 +543,12 @@ interface Work {
   /** The answer, if no caller has taken it. */
   reply?: CallReply;
   /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
-  earlier?: "begun" | "over";
+  earlier?: "begun" | "ended";
+}
+
+/** A call of an earlier process that the agent has not made again. */
+function isLeft({ earlier, caller }: Work): boolean {
+  return earlier !== undefined && caller === undefined;
 }
 
 interface Caller {

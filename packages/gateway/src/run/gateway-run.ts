@@ -85,10 +85,10 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   };
 
   /** The calls that the run's last process left. What only read is simply made again. */
-  const takeUp = async (runId: string): Promise<void> => {
+  const adopt = async (runId: string): Promise<void> => {
     const earlier = await lastCalls(session.host, runId);
-    const kept = earlier.filter(({ tool, isOver }) => !isOver || effects.get(tool) !== "read");
-    exchange.takeUp(
+    const kept = earlier.filter(({ tool, hasEnded }) => !hasEnded || effects.get(tool) !== "read");
+    exchange.adopt(
       kept.map((call) => {
         const isWork = effects.has(call.tool);
         const own = isWork || call.tool === TRANSITION ? call : asTransition(call);
@@ -98,7 +98,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   };
   const launch = async (task: string | undefined): Promise<void> => {
     await tools();
-    if (resumes !== undefined) await takeUp(resumes);
+    if (resumes !== undefined) await adopt(resumes);
     const begun = begin(session, task);
     handle = begun;
     begun.then(
@@ -262,5 +262,5 @@ function endReply(result: RunResult<unknown>): CallReply {
   const over = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
   const left = `The run ${runId} of the workflow is ${how}. Its tools are not available until a person resumes it.`;
   const text = status === "suspended" ? left : over;
-  return { ok: status === "completed", output: { code: "run_ended", status }, text };
+  return { ok: false, output: { code: "run_ended", status }, text };
 }

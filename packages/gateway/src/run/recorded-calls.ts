@@ -35,7 +35,7 @@ export async function lastCalls(host: Journals, rootId: string): Promise<readonl
       const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
       const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
       if (result?.kind === "result" && isRefusal(result)) continue;
-      if (Number.isInteger(index)) calls.push({ runId, turn, index, tool, input, isOver: result !== undefined });
+      if (Number.isInteger(index)) calls.push({ runId, turn, index, tool, input, hasEnded: result !== undefined });
     }
   }
   return calls;

@@ -17,9 +17,14 @@ export const CALLER_LEFT: JsonObject = {
   code: "caller_left",
   message: "no caller waits for the result of this call any more",
 };
-export const NOT_AWAITED: JsonObject = {
-  code: "not_awaited",
-  message: "the program that runs this call started it together with others, so its result was not awaited",
+/** The report of a native call that its program starts only with others, which are still to be decided. */
+export const STARTED_TOGETHER: NativeReport = {
+  ok: true,
+  changesUnknown: true,
+  output: {
+    code: "started_together",
+    message: "the program that runs this call starts it together with others, so its result was not awaited",
+  },
 };
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
@@ -31,7 +36,7 @@ export const NOT_RUN: JsonObject = {
 };
 /** Before the recorded result of a call that the agent made again. */
 export const RAN_BEFORE =
-  "This is the result of the same call from before the gateway was started again. It was not run a second time; make it once more to run it.";
+  "This is the result of the same call from before the gateway was restarted. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
@@ -52,6 +57,18 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
   ];
 }
 
+/** The result of a call that an earlier process of the gateway took, and that the agent has not made again. */
+export function lostAnswerText(
+  { tool, input }: { readonly tool: string; readonly input?: Json },
+  { text }: CallReply,
+): string {
+  const line = input === undefined ? "" : visibleJson(input);
+  const call = [visible(tool), line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line].filter((part) => part !== "");
+  return `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result: ${text}`;
+}
+
+const SHOWN = 200;
+
 export function waitingText({ question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
@@ -61,19 +78,6 @@ export function waitingText({ question, command }: OpenQuestion): string {
 }
 
 const DIGEST_SHOWN = 16;
-
-/** What became of a call that an earlier process took, for an agent that did not make it again. */
-export function earlierText(
-  { tool, input }: { readonly tool: string; readonly input: Json },
-  reply: CallReply | undefined,
-): string {
-  const line = visibleJson(input);
-  const call = `${visible(tool)} ${line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line}`;
-  const before = `Your last call before the gateway was started again, ${call},`;
-  return reply === undefined ? `${before} had ended; it is not run again.` : `${before} has ended: ${reply.text}`;
-}
-
-const SHOWN = 200;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {

@@ -9,6 +9,7 @@ import {
   hookFolder,
   hookRoutes,
   hostProofs,
+  type McpOptions,
   nativeTools,
   newGatewayToken,
   newHookProof,
@@ -30,6 +31,8 @@ import { onStopSignal } from "../../runs/follow-run.ts";
 
 export type GatewayFlags = AgentRunFlags & {
   readonly http?: true | number;
+  /** What the answer to a form of the client may do. */
+  readonly elicitation?: McpOptions["elicitation"];
   /** The host whose installed hooks ask this gateway. */
   readonly hooks?: HostName;
 };
@@ -49,7 +52,8 @@ export async function gateway(context: CommandContext, flags: GatewayFlags): Pro
   const open = await openRun(flags, context);
   const hooks = flags.hooks === undefined ? undefined : await serveHooks(open.run, flags.hooks, flags, context);
   try {
-    const serving = flags.http === undefined ? serveHere(open.run, context) : serveHttp(open.run, flags.http, context);
+    const serving =
+      flags.http === undefined ? serveHere(open.run, flags, context) : serveHttp(open.run, flags.http, flags, context);
     const signal = await Promise.race([stopped.promise, serving]);
     return signal === undefined ? EXIT.completed : STOPPED[signal];
   } finally {
@@ -110,13 +114,17 @@ async function serveHooks(
   };
 }
 
+function mcpOptions({ elicitation }: GatewayFlags): McpOptions {
+  return { version: ownVersion(), ...(elicitation === undefined ? {} : { elicitation }) };
+}
+
 /** Serves the client on stdin and stdout until it closes them. */
-async function serveHere(run: GatewayRun, { terminal }: CommandContext): Promise<undefined> {
+async function serveHere(run: GatewayRun, flags: GatewayFlags, { terminal }: CommandContext): Promise<undefined> {
   const say = sayTo(terminal);
   const output = reserveOutput(process.stdout, say);
   try {
     const server = serveStdio(run, {
-      version: ownVersion(),
+      ...mcpOptions(flags),
       stdout: Writable.fromWeb(output.stream),
       onError: ({ message }) => say(message),
     });
@@ -128,12 +136,17 @@ async function serveHere(run: GatewayRun, { terminal }: CommandContext): Promise
 }
 
 /** Serves over HTTP until the run is over. */
-async function serveHttp(run: GatewayRun, http: true | number, { terminal }: CommandContext): Promise<undefined> {
+async function serveHttp(
+  run: GatewayRun,
+  http: true | number,
+  flags: GatewayFlags,
+  { terminal }: CommandContext,
+): Promise<undefined> {
   const token = newGatewayToken();
   const server = await startGatewayServer({
     run,
     token,
-    version: ownVersion(),
+    ...mcpOptions(flags),
     ...(http === true ? {} : { port: http }),
     onError: ({ message }) => sayTo(terminal)(message),
   });

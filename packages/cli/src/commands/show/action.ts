@@ -7,6 +7,7 @@ import {
   eventsOf,
   executionName,
   indented,
+  isNothing,
   milliseconds,
   moment,
   oneLine,
@@ -71,7 +72,13 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
     output: output === undefined ? undefined : asShown(output),
     error: error === undefined ? undefined : shownError(error),
     lastWord: view.lastWord,
+    agent: view.agent ?? "",
   };
+}
+
+/** The name of the agent of another program that works on the run; '' for a run with models of its own. */
+function driverOf(started: JsonObject): string {
+  return textAt(started.agent, "name");
 }
 
 type Shown = Awaited<ReturnType<typeof look>>;
@@ -82,7 +89,8 @@ function jsonOf(
   { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
   line: Line,
 ): JsonObject {
-  const resume = run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0)) } : {};
+  const resume =
+    run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0, driverOf(started))) } : {};
   return {
     runId: run.runId,
     status: run.status,
@@ -94,6 +102,7 @@ function jsonOf(
     input: started.input ?? null,
     model: textAt(started, "model"),
     models: started.models ?? [],
+    ...(started.agent === undefined ? {} : { agent: started.agent }),
     mode: textAt(started, "mode"),
     ...(started.sandbox === undefined ? {} : { sandbox: started.sandbox }),
     cwd: textAt(started, "cwd"),
@@ -160,7 +169,7 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, denials, routes, requests, route, output, error, lastWord }: Shown,
+  { run, started, totals, denials, routes, requests, route, output, error, lastWord, agent }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -168,7 +177,9 @@ function textOf(
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
-    ["model", Array.isArray(started.models) ? oneLine(started.models.join(", "), 1_000) : ""],
+    agent === ""
+      ? ["model", Array.isArray(started.models) ? oneLine(started.models.join(", "), 1_000) : ""]
+      : ["agent", oneLine(agent)],
     ["mode", oneLine(textAt(started, "mode"))],
     ...(started.sandbox === undefined ? [] : [["sandbox", oneLine(sandboxText(started.sandbox))]]),
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
@@ -179,7 +190,7 @@ function textOf(
     ...(run.wakeAt === undefined || run.end !== undefined
       ? []
       : [["wakes at", timeWithCountdown(run.wakeAt, Date.now())]]),
-    ["usage", spending(totals.usage)],
+    ["usage", agent !== "" && isNothing(totals.usage) ? "the agent's own" : spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
   const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
@@ -194,7 +205,7 @@ function textOf(
     if (lastWord.asksForRun) lines.push("  It asks for another run.");
   }
   if (run.status === "suspended")
-    lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0)))}`);
+    lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0, driverOf(started))))}`);
   return lines;
 }
 

@@ -1,9 +1,8 @@
 // How known agents are started over ACP without tools of their own, so that only ours are left.
-import { existsSync, readFileSync } from "node:fs";
 import type { NewSessionRequest } from "@agentclientprotocol/sdk";
-import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
-import { type PlannedFile, SERVER_NAME, type UserPlaces } from "../../hosts/host.ts";
+import { type PlannedFile, SERVER_NAME } from "../../hosts/host.ts";
 import { HOSTS } from "../../hosts/launch-plan.ts";
+import { userPlaces } from "../../hosts/user-places.ts";
 
 /** Agents that can be started without tools of their own. */
 export type AcpHost = "claude" | "gemini" | "qwen" | "copilot" | "opencode";
@@ -96,19 +95,6 @@ function withRules(file: PlannedFile, tools: readonly string[]): PlannedFile {
       `[[rule]]\ntoolName = ${JSON.stringify(`mcp_${SERVER_NAME}_${tool}`)}\ndecision = "allow"\npriority = 950\n`,
   );
   return { path: file.path, text: [file.text, ...rules].join("\n") };
-}
-
-function userPlaces(env: Readonly<Record<string, string>>): UserPlaces {
-  return {
-    home: env.HOME ?? "/",
-    env,
-    exists: existsSync,
-    read: (path): JsonObject | undefined => {
-      if (!existsSync(path)) return undefined;
-      const json = parseJson(readFileSync(path, "utf8"));
-      return json.ok && isJsonObject(json.value) ? json.value : undefined;
-    },
-  };
 }
 
 /** Whether a tool that an agent asks about is one of our server. Agents write the names of MCP tools in their own ways. */

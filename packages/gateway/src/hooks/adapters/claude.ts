@@ -181,7 +181,7 @@ function mapClaude(tool: string, input: JsonObject, cwd: string, ownServer: stri
   return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
 }
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["SessionStart", "session_start"],
   ["SessionEnd", "session_end"],
   ["Stop", "stop"],
@@ -228,7 +228,7 @@ export function readClaudeStyle(
     case "UserPromptSubmit":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 

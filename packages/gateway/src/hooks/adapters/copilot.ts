@@ -113,7 +113,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ),
 ]);
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["sessionStart", "session_start"],
   ["sessionEnd", "session_end"],
   ["agentStop", "stop"],
@@ -194,7 +194,7 @@ function readCopilot(
     case "userPromptSubmitted":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 

@@ -9,7 +9,7 @@ const LONGEST_PATH = 4_096;
 const LONGEST_INPUT = 2_000_000;
 const LONGEST_OUTPUT = 500_000;
 
-/** The members of one object, each of which has to be asked for: what nobody asked for is refused. */
+/** The members of one object, each of which has to be read: a member that was not read is refused. */
 export interface Fields {
   text(name: string): string;
   optionalText(name: string): string | undefined;

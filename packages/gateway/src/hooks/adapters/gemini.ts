@@ -120,7 +120,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ),
 ]);
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["SessionStart", "session_start"],
   ["SessionEnd", "session_end"],
   ["AfterAgent", "stop"],
@@ -163,7 +163,7 @@ function readGemini(event: string | undefined, payload: Json, ownServer: string 
     case "BeforeAgent":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 

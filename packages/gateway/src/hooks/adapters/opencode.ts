@@ -90,7 +90,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ...harmless("invalid", "plan_enter", "plan_exit", "question", "todoread", "todowrite"),
 ]);
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["session.start", "session_start"],
   ["session.idle", "stop"],
 ]);
@@ -149,7 +149,7 @@ function readOpencode(
     case "chat.message":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 

@@ -101,12 +101,13 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ),
 ]);
 
-/** Agents that are other programs: their calls reach no hook. */
+/** Agents that are programs of their own: their calls reach no hook. */
 const OTHER_PROGRAM = /claude|codex|copilot|gemini|opencode|acp/i;
 
 function agentCall(fields: Fields): MappedCall {
   const type = fields.optionalText("subagent_type") ?? "";
-  if (OTHER_PROGRAM.test(type)) throw new RefusedCall(`${shown(type)} is another program, whose calls reach no hook`);
+  if (OTHER_PROGRAM.test(type))
+    throw new RefusedCall(`${shown(type)} is a program of its own, whose calls reach no hook`);
   return agent(
     fields,
     "description",
