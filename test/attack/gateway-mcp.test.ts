@@ -670,6 +670,21 @@ describe("a flood", () => {
     expect(textIn(await modernCall(server, "Read"))).toContain("read");
   });
 
+  test("of cancelled calls keeps no connection", async () => {
+    const { run, server } = await opened();
+    const { session } = await handshake(server);
+    const headers = { "mcp-session-id": session };
+    for (let id = 10; id < 150; id += 1) {
+      const call = { jsonrpc: "2.0", id, method: "tools/call", params: { name: "Slow" } };
+      const cancelled = { jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id } };
+      const ended = raw(server, { headers, body: JSON.stringify(call) });
+      await until(() => run.calls.length === id - 9);
+      await raw(server, { headers, body: JSON.stringify(cancelled) });
+      expect((await ended).message).toEqual({});
+    }
+    expect(textIn(await inSession(server, session, "tools/call", { name: "Read" }))).toContain("read");
+  });
+
   test("of headers is refused", async () => {
     const { server } = await opened();
     const answer = await bytes(server, `GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ${"a".repeat(20_000)}\r\n\r\n`);

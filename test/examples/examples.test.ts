@@ -129,6 +129,16 @@ test("two tools of an MCP server copy a file, and a third is denied", () => {
   });
 });
 
+test("an agent of another program edits in the phase that allows it, and not before", () => {
+  const { status, stdout, stderr } = run("outside-agent.ts");
+  expect({ status, stderr: withoutNodeNotice(stderr) }).toEqual({ status: 0, stderr: "" });
+  expect(stdout.split("\n").filter((line) => /Edit|completed/.test(line))).toEqual([
+    "refused Edit ",
+    "ok      Edit ",
+    "completed debug = false",
+  ]);
+});
+
 test("a rule approves what it covers and denies the rest", () => {
   const { status, stdout } = run("approve-by-rule.ts");
   expect(status).toBe(0);

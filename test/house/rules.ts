@@ -76,8 +76,8 @@ const cliDirection: Readonly<Record<string, readonly string[]>> = {
 const gatewayDirection: Readonly<Record<string, readonly string[]>> = {
   run: [],
   mcp: ["run"],
-  hooks: ["run"],
-  hosts: ["hooks", "run"],
+  hooks: ["mcp", "run"],
+  hosts: ["hooks", "mcp", "run"],
   acp: ["hosts", "mcp", "run"],
 };
 
@@ -130,6 +130,7 @@ const confined: readonly { readonly module: RegExp; readonly only: readonly stri
       "packages/stages/src/tools/mcp/",
       "packages/stages/src/agent/",
       "packages/gateway/src/run/",
+      "packages/gateway/src/acp/external/",
     ],
   },
   // A peer that most do without: nothing that they load may ask for it.

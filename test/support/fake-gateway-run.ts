@@ -67,11 +67,13 @@ export function fakeRun(
     const key = digestOf([call.tool, call.input]);
     const known = gated.get(key);
     if (known !== undefined) return known;
+    const requestId = `req-${gated.size + answers.length + 1}`;
     const question: OpenQuestion = {
       runId,
-      requestId: `req-${gated.size + answers.length + 1}`,
+      requestId,
       digest: key,
       question: `approve ${call.tool}`,
+      command: `sluice answer ${runId} ${requestId} approve`,
     };
     const made: Gated = { question, call, done: Promise.withResolvers<CallReply>() };
     gated.set(key, made);
@@ -91,14 +93,14 @@ export function fakeRun(
         waiting: question,
       }),
     );
-    const left = Promise.withResolvers<CallReply>();
-    const leave = (): void => left.resolve(refusedWith("the agent gave up"));
-    if (call.signal?.aborted === true) leave();
-    call.signal?.addEventListener("abort", leave, { once: true });
+    // The same call made again attaches to the request of one that was given up.
+    const left = Promise.withResolvers<undefined>();
+    call.signal?.addEventListener("abort", () => left.resolve(undefined), { once: true });
     const reply = await Promise.race([done.promise, patience.promise, left.promise]);
     disarm();
+    if (reply === undefined) return { ok: false, output: { code: "caller_left" }, text: "the agent gave up" };
     // A grant is for one call.
-    if (reply.waiting === undefined && call.signal?.aborted !== true) gated.delete(question.digest);
+    if (reply.waiting === undefined) gated.delete(question.digest);
     return reply;
   };
 

@@ -30,18 +30,18 @@ export const PLAN_FIRST = {
   },
 };
 
-export async function pipelineOf(document: unknown): Promise<Pipeline<unknown, unknown>> {
+export async function pipelineOf(document: unknown): Promise<Pipeline<{ readonly task: string }, unknown>> {
   const { pipeline, diagnostics } = await loadDocument(document);
   if (pipeline === undefined) throw new Error(JSON.stringify(diagnostics, null, 2));
   return pipeline;
 }
 
 export interface GatewaySetUp {
-  readonly pipeline: Pipeline<unknown, unknown>;
+  readonly pipeline: Pipeline<{ readonly task: string }, unknown>;
   readonly root: string;
   readonly host?: RunHost;
   readonly resume?: string;
-  readonly wait?: boolean;
+  readonly wait?: boolean | number;
   readonly clock?: Clock;
   readonly session?: Partial<SessionOptions>;
   readonly native?: GatewayRunOptions["native"];
@@ -54,9 +54,10 @@ export function gatewayRun(setUp: GatewaySetUp): GatewayRun {
   const run = openGatewayRun({
     pipeline,
     agent: { name: "test", class: "hard" },
-    wait,
+    wait: wait !== false,
     ...(clock === undefined ? {} : { clock }),
     ...(native === undefined ? {} : { native }),
+    ...(resume === undefined ? {} : { resumes: resume }),
     session: (added) =>
       createSession({
         cwd: root,

@@ -94,8 +94,9 @@ export async function send(server: HookServer, host: HostName, payload: Json, ev
     headers: { "content-type": "application/json" },
     body: JSON.stringify(payload),
   });
-  const answer: Json = await response.json();
-  if (response.status !== 200 || !isJsonObject(answer))
-    throw new Error(`${response.status}: ${JSON.stringify(answer)}`);
-  return answer;
+  const text = await response.text();
+  const answer = parseJson(text);
+  if (response.status !== 200 || !answer.ok || !isJsonObject(answer.value))
+    throw new Error(`${response.status}: ${text}`);
+  return answer.value;
 }

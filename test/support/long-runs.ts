@@ -63,18 +63,48 @@ function startProcess(
   { options }: Pick<LongRun<unknown>, "options">,
   world: { readonly memory: MemoryJournals; readonly clock: HandClock; readonly kill: Kill | undefined },
 ): Process {
+  const process = killableHost(world);
+  const { host, clock } = process;
+  const session = createSession({ ...options, clock, host, wait: true });
+  // One that was killed waits for its store for ever.
+  onTestFinished(async () => {
+    if (!process.isDead()) await session.close();
+  });
+  return { ...process, session, willDieAt: world.kill };
+}
+
+/** The store and the clock of a process that is killed at a record. */
+export interface KillableHost {
+  readonly host: RunHost;
+  readonly clock: Clock;
+  /** Settles when it is killed. */
+  readonly died: Promise<void>;
+  records(): number;
+  isDead(): boolean;
+  /** Nothing is suspended, released or recorded any more. */
+  kill(): void;
+}
+
+export function killableHost(world: {
+  readonly memory: MemoryJournals;
+  readonly clock: HandClock;
+  readonly kill: Kill | undefined;
+}): KillableHost {
   const { memory, kill: willDieAt } = world;
   const store = memory.connect();
   const timers = ownTimers(world.clock);
+  const died = Promise.withResolvers<void>();
   let records = 0;
   let dead = false;
   const kill = (): void => {
     dead = true;
     timers.stop();
     void store.close();
+    died.resolve();
   };
   /** A killed process does nothing after this, so its call never returns. */
   const written = async <T>(write: () => Promise<T> | T): Promise<T> => {
+    if (dead) return await new Promise<never>(() => undefined);
     records += 1;
     const dies = willDieAt !== undefined && willDieAt.at !== "wait" && willDieAt.number === records;
     if (!dies) return await write();
@@ -89,12 +119,7 @@ function startProcess(
   };
   const { clock } = timers;
   const host = createHost(counting, { clock, onFault: () => undefined });
-  const session = createSession({ ...options, clock, host, wait: true });
-  // One that was killed waits for its store for ever.
-  onTestFinished(async () => {
-    if (!dead) await session.close();
-  });
-  return { session, willDieAt, records: () => records, isDead: () => dead, kill };
+  return { host, clock, died: died.promise, records: () => records, isDead: () => dead, kill };
 }
 
 /** Timers that end with their process. */

@@ -64,6 +64,12 @@ const corpus = await corpusOf("attack.ts", "attacks.ts", "scene.ts");
 export const { ATTACKS, ENVELOPES } = corpus;
 const { SECRETS } = corpus;
 
+/** A copy of the corpus's workspace, for what only judges its lines. */
+export function linePlace() {
+  const { root, fill, remove, ...scene } = corpus.makeScene({ port: 1, keep: [] });
+  return { root, fill, remove, env: corpus.lineEnvironment({ root, fill, remove, ...scene }) };
+}
+
 /** A server that counts who connects to it. */
 async function doorbell(): Promise<{ readonly port: number; rung(): boolean; close(): void }> {
   let connections = 0;

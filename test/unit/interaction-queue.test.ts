@@ -255,6 +255,31 @@ describe("no one there", () => {
     expect(leftOpen).toEqual(["q1"]);
   });
 
+  test("somebody who only watches sees every request, and does not count as somebody who could answer", async () => {
+    const watcher = { ...person("watcher"), observes: true } as const;
+    const ann = person("ann");
+    const { queue, leftOpen } = bench({ interactors: [watcher], whenNobody: () => "wait" });
+    for (const id of ["q1", "q2"]) queue.add(request(id));
+    await calm();
+    expect(ids(watcher.seen)).toEqual(["q1", "q2"]);
+    expect(leftOpen).toEqual(["q1", "q2"]);
+    queue.attach(ann);
+    expect(ids(ann.seen)).toEqual(["q1"]);
+    ann.seen[0]?.answer(approve);
+    await calm();
+    expect(ids(ann.seen)).toEqual(["q1", "q2"]);
+    expect(watcher.seen.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    queue.withdraw("r1", "q2");
+    expect(watcher.seen.map(({ signal }) => signal.aborted)).toEqual([true, true]);
+
+    const denying = bench({ interactors: [watcher] });
+    denying.queue.add(request("q3"));
+    await calm();
+    expect(denying.submitted).toMatchObject([
+      { requestId: "q3", resolution: { kind: "none", cause: "no_interactor" } },
+    ]);
+  });
+
   test("whoever joins later is shown what was left open, oldest first", async () => {
     const { queue, submitted } = bench({ whenNobody: () => "wait" });
     for (const id of ["q1", "q2"]) queue.add(request(id));

@@ -83,6 +83,15 @@ describe("a recorded run is replayed as it was recorded", () => {
     expect([cancelled.divergence?.message, cancelled.status]).toEqual([undefined, "cancelled"]);
   });
 
+  test("in a stage that limits edits, with calls that edit nothing", async () => {
+    const limited = single({ limits: { maxFiles: 1 } });
+    const live = scripted({ one: [use("Look"), finish()] }, { tools: tools() });
+    const { runId, status } = await live.run(limited, task);
+    expect(status).toBe("completed");
+    const report = await replayRun(limited, await live.host.journal(runId), { env: {}, tools: tools() });
+    expect(report.divergence?.message).toBeUndefined();
+  });
+
   test("that was forked from another, at whatever boundary", async () => {
     const { live, runId } = await play(SMOOTH);
     for (const from of ["plan#1", "execute#1", "test#1", "lint#1", "review#1"]) {

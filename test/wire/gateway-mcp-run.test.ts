@@ -104,6 +104,17 @@ describe.each(overHttp)("%s", (way) => {
     expect(await host.requests()).toEqual([]);
   });
 
+  test("a gateway that closes with its run still answers the last transition", async () => {
+    const run = gatewayRun({ pipeline: await pipelineOf(WORKFLOW), root: tempFolder().root, wait: true });
+    const server = await gateway(run);
+    const client = await connect(way, server);
+    const closed = run.ended.then(() => server.close());
+    await event(client, "READY");
+    await event(client, "BUILT");
+    expect((await event(client, "GOOD")).text).toContain("is over: completed");
+    await closed;
+  });
+
   test("two calls at once are both answered", async () => {
     const { client } = await open();
     await client.call("get_state");

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { fakeRun } from "../support/fake-gateway-run.ts";
+import { fakeRun, said } from "../support/fake-gateway-run.ts";
 import { connect, gateway, WAYS, wireTools } from "../support/gateway-clients.ts";
+import { handshake, inSession, modernCall, raw } from "../support/gateway-raw.ts";
 
 const NAMES = ["Bash", "Count", "Deploy", "Read", "Slow", "get_state", "transition"];
 
@@ -123,6 +124,49 @@ describe.each(overHttp)("%s", (way) => {
     expect(run.answers[0]?.by).toMatch(/^elicitation:(old 1|new 2)\.0\.0$/);
   });
 
+  test("a call that is approved the moment its request opens runs once, form or not", async () => {
+    const run = fakeRun(wireTools());
+    run.onPhase(({ waiting }) => {
+      // After the listener of the call, which is about to ask.
+      if (waiting !== undefined) queueMicrotask(() => void run.answer(waiting, { kind: "approve" }, "a rule"));
+    });
+    const client = await connect(way, await gateway(run), { onForm: () => ({ action: "cancel" }) });
+    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(run.ran).toHaveLength(1);
+    expect(run.open.size).toBe(0);
+  });
+
+  test("a person may take longer at a form than a call waits", async () => {
+    const run = fakeRun(wireTools());
+    const server = await gateway(run, { elicitation: "approve", patienceMs: 10 });
+    const client = await connect(way, server, {
+      onForm: async () => {
+        await new Promise((resolve) => void setTimeout(resolve, 60));
+        return { action: "accept", content: { decision: "approve" } };
+      },
+    });
+    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(run.ran).toHaveLength(1);
+  });
+
+  test("an answer from elsewhere counts while a form is open", async () => {
+    const run = fakeRun(wireTools());
+    const server = await gateway(run, { patienceMs: 60_000 });
+    const form = Promise.withResolvers<void>();
+    const client = await connect(way, server, {
+      onForm: async () => {
+        const [question] = run.open.values();
+        if (question === undefined) throw new Error("no request is open");
+        await run.answer(question, { kind: "approve" }, "a person");
+        form.resolve();
+        return { action: "cancel" };
+      },
+    });
+    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    await form.promise;
+    expect(run.answers.map(({ by }) => by)).toEqual(["a person"]);
+  });
+
   test("an answer from elsewhere ends the wait of a call", async () => {
     const run = fakeRun(wireTools());
     const client = await connect(way, await gateway(run, { patienceMs: 60_000 }));
@@ -176,4 +220,39 @@ describe.each(overStdio)("%s", (way) => {
     const client = await connect(way, undefined);
     expect((await client.call("Deploy", { to: "prod" })).text).toContain("sluice answer run-1 req-1");
   });
+});
+
+test.each(["2025-11-25", "2025-06-18", "2025-03-26"])(
+  "revision %s is served to a client that asks for it",
+  async (version) => {
+    const server = await gateway(fakeRun(wireTools()));
+    const begun = await handshake(server, { version });
+    expect(begun.message.result).toMatchObject({
+      protocolVersion: version,
+      capabilities: { tools: { listChanged: false } },
+      serverInfo: { name: "sluice" },
+    });
+    const called = await inSession(server, begun.session, "tools/call", { name: "Read", arguments: { path: "a" } });
+    expect(called.message.result).toEqual({ content: [{ type: "text", text: 'read {"path":"a"}' }] });
+  },
+);
+
+test("a client that asks for an unknown revision is offered the newest with a handshake", async () => {
+  const begun = await handshake(await gateway(fakeRun(wireTools())), { version: "1999-01-01" });
+  expect(begun.message.result).toMatchObject({ protocolVersion: "2025-11-25" });
+});
+
+test("a notification gets no reply", async () => {
+  const server = await gateway(fakeRun(wireTools()));
+  const { session } = await handshake(server);
+  const body = JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" });
+  const answer = await raw(server, { headers: { "mcp-session-id": session }, body });
+  expect([answer.status, answer.text]).toEqual([202, ""]);
+});
+
+test("results that are objects are repeated as structured content only where the gateway is set so", async () => {
+  const run = () => fakeRun({ Look: { run: () => said("words for a model", { a: 1 }) } });
+  expect((await modernCall(await gateway(run()), "Look")).message.result).not.toHaveProperty("structuredContent");
+  const structured = await modernCall(await gateway(run(), { structured: true }), "Look");
+  expect(structured.message.result).toMatchObject({ structuredContent: { a: 1 } });
 });

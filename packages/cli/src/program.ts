@@ -14,6 +14,7 @@ const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () =
   init: ["write a workflow file to start from", () => import("./commands/init/options.ts")],
   check: ["check workflow files", () => import("./commands/check/options.ts")],
   graph: ["draw a workflow or a pipeline", () => import("./commands/graph/options.ts")],
+  hook: ["guard your own sessions of another agent", () => import("./commands/hook/options.ts")],
   gateway: ["put the gate in front of another agent", () => import("./commands/gateway/options.ts")],
   runs: ["list the runs of this folder", () => import("./commands/runs/options.ts")],
   show: ["show one run", () => import("./commands/show/options.ts")],

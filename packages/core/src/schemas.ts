@@ -94,6 +94,12 @@ const request = {
 };
 const answer = z.enum(["approve", "deny", "defer", "value", "none"]);
 const proof = z.enum(["session", "code", "sandboxed", "any", "missing"]);
+/** An agent of another program, and what is known about its own tools. */
+const outsideAgent = z.looseObject({
+  name: z.string(),
+  version: z.string().optional(),
+  class: z.enum(["hard", "guarded", "advisory"]),
+});
 const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
 
 const data = {
@@ -119,6 +125,10 @@ const data = {
     unsandboxed: z.literal(true).optional(),
     /** Names of the session's secret variables. */
     secrets: z.array(z.string()).optional(),
+    /** The agent of another program that drives the run. */
+    agent: outsideAgent.optional(),
+    /** Those that the run starts for its states. */
+    agents: z.array(outsideAgent).optional(),
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
@@ -156,6 +166,8 @@ const data = {
   "run.resumed": z.looseObject({
     incarnation: z.string(),
     sandbox: sandbox.optional(),
+    /** The agent of another program that continues it. */
+    agent: outsideAgent.optional(),
     changed: changedPipeline.optional(),
   }),
   "run.finished": z.looseObject({

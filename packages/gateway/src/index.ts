@@ -6,6 +6,14 @@ export type {
   SessionStore,
   StoredSession,
 } from "./acp/acp-workspace.ts";
+export type { AcpHost } from "./acp/external/agent-host.ts";
+export {
+  agentModelId,
+  type ExternalAgent,
+  type ExternalAgentOptions,
+  externalAgent,
+} from "./acp/external/external-agent.ts";
+export { type ExternalAgentsOptions, externalAgents } from "./acp/external/external-agents.ts";
 export { type AcpServerOptions, serveAcp } from "./acp/serve-acp.ts";
 export { hookAdapter } from "./hooks/adapters.ts";
 export { type HookProof, newHookProof } from "./hooks/answer-proof.ts";
@@ -27,12 +35,43 @@ export { type LauncherOptions, launcherCommand, launcherScript } from "./hooks/l
 export { opencodePlugin } from "./hooks/opencode-plugin.ts";
 export { type HandOver, type NativeToolsOptions, nativeTools, REFUSED_TOOL } from "./hooks/tools/native-tools.ts";
 export { HOST_NAMES, type HostName } from "./host-names.ts";
-export { type HostClass, type HostForm, type LaunchPlan, type LaunchRequest, SERVER_NAME, type UserPlaces } from "./hosts/host.ts";
-export { HOSTS, launchPlan, reaches } from "./hosts/launch-plan.ts";
+export {
+  type Examination,
+  type ExamineOptions,
+  examineHost,
+  type Finding,
+  type HookFiles,
+  type Outcome,
+} from "./hosts/doctor/examine-host.ts";
+export { HEADLESS, type Headless, type NativeCalls } from "./hosts/doctor/headless.ts";
+export { hostProofs, type ProofKey } from "./hosts/doctor/proofs.ts";
+export {
+  type ScriptedModel,
+  type ScriptedRequest,
+  type Scripts,
+  startScriptedModel,
+} from "./hosts/doctor/scripted-model.ts";
+export {
+  type HostClass,
+  type HostForm,
+  type LaunchPlan,
+  type LaunchRequest,
+  SERVER_NAME,
+  type UserPlaces,
+} from "./hosts/host.ts";
+export type { FileChange } from "./hosts/install/changes.ts";
+export { type CodexTrust, type CodexTrustOptions, codexTrust, trustCodexHooks } from "./hosts/install/codex-trust.ts";
+export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts/install/install-hooks.ts";
+export type { InstallRequest, InstallScope } from "./hosts/install/installation.ts";
+export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
+export { hookFolder, publishHooks } from "./hosts/install/published-hooks.ts";
+export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
+export { userPlaces } from "./hosts/user-places.ts";
 export { readVersion } from "./hosts/version.ts";
-export { type GatewayServer, type GatewayServerOptions, type Route, startGatewayServer } from "./mcp/http-server.ts";
+export { type GatewayServer, type GatewayServerOptions, startGatewayServer } from "./mcp/http-server.ts";
 export { createMcpHub, type McpHub, type McpOptions } from "./mcp/mcp-server.ts";
+export type { Route } from "./mcp/route.ts";
 export { type StdioOptions, type StdioServer, serveStdio } from "./mcp/stdio.ts";
 export { newGatewayToken } from "./mcp/token.ts";
 export { agentModel } from "./run/agent-model.ts";

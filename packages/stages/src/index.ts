@@ -65,9 +65,11 @@ export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } fr
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
+export { AGENT_GONE } from "./replay/absent-agents.ts";
 export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
+export { type ProgramReach, sandboxedProgram } from "./sandbox/program-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
 export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";
@@ -90,6 +92,7 @@ export type {
 } from "./telemetry/telemetry.ts";
 export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/command-judge.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
+export { reportingChanges } from "./tools/bash/workspace-diff.ts";
 export { predictChange } from "./tools/files/change.ts";
 export { fileSubjects } from "./tools/files/paths.ts";
 export {

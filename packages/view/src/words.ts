@@ -8,12 +8,13 @@ export {
   type Tone,
   type Verdict,
 } from "./words/describe-event.ts";
-export { originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
+export { agentOf, isAgentModel, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
 export {
   columns,
   count,
   indented,
+  isNothing,
   milliseconds,
   moment,
   oneLine,

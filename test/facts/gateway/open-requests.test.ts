@@ -8,12 +8,12 @@ import { tempFolder } from "../../support/tools.ts";
 
 const EDIT = { file_path: "a.txt", content: "two\n" };
 
-async function opened() {
+async function opened(wait: true | number = true) {
   const folder = tempFolder();
   folder.put("a.txt", "one\n");
   const clock = handClock();
   const host = createHost(createMemoryJournals().connect(), { clock });
-  const run = gatewayRun({ pipeline: await pipelineOf(PLAN_FIRST), root: folder.root, host, wait: true, clock });
+  const run = gatewayRun({ pipeline: await pipelineOf(PLAN_FIRST), root: folder.root, host, wait, clock });
   await ask(run, "get_state");
   await ask(run, "Read", { file_path: "a.txt" });
   const write = run.call({ tool: "Write", input: EDIT });
@@ -61,6 +61,15 @@ describe("a call that needs a person", () => {
     clock.turn(45_000);
     expect((await other.answer).text).toContain("a person has to decide");
     expect((await ask(run, "get_state")).text).toContain("sluice answer");
+  });
+
+  test("suspends its run when nobody has answered for as long as the run waits", async () => {
+    const { clock, run, write } = await opened(60_000);
+    clock.turn(45_000);
+    expect((await write.answer).waiting).toBeDefined();
+    clock.turn(15_000);
+    expect(await run.ended).toMatchObject({ status: "suspended", reason: "waiting" });
+    expect((await ask(run, "get_state")).text).toContain("is suspended");
   });
 
   test("is denied with the person's reason", async () => {

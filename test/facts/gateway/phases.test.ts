@@ -122,6 +122,7 @@ test("an interrupt takes the agent to its handler, and back where it was", async
   expect((await ask(run, "Write", { file_path: "b.txt", content: "b" })).ok).toBe(false);
   const back = await leave(run, "OK");
   expect(back.text).toContain("You are back in build");
+  expect(run.now()).toMatchObject({ state: "build", tools: ["Write"] });
   expect((await ask(run, "Write", { file_path: "b.txt", content: "b" })).ok).toBe(true);
   await leave(run, "BUILT");
   expect(await run.ended).toMatchObject({ status: "completed" });
@@ -188,6 +189,37 @@ test("a router lets the agent choose, and scripts run without it", async () => {
   expect(chosen.text).toContain("Work.");
   await leave(run, "finish", { note: "ok" });
   expect(await run.ended).toMatchObject({ status: "completed", output: { note: "ok" } });
+});
+
+test("the agent directs an orchestrated run, and works on the states that it selects", async () => {
+  const states = {
+    plan: stage({ prompt: "Plan it.", allowedTools: [], completionTool: "finish", completionSchema: note, turnCap: 9 }),
+    build: stage({
+      prompt: "Build it.",
+      allowedTools: [],
+      completionTool: "finish",
+      completionSchema: note,
+      turnCap: 9,
+    }),
+  };
+  const directed = pipeline({
+    id: "directed",
+    input: task,
+    stages: states,
+    orchestrator: { instructions: "Direct it." },
+  });
+  const run = gatewayRun({ pipeline: directed, root: tempFolder().root });
+  expect((await ask(run, "get_state")).text).toContain("Direct it.");
+  const refused = await leave(run, "select_state", { state: "nowhere", input: {} });
+  expect(refused.ok).toBe(false);
+  expect((await leave(run, "select_state", { state: "build", input: {}, reason: "small" })).text).toContain(
+    "Build it.",
+  );
+  const back = await leave(run, "finish", { note: "built" });
+  expect(back.text).toContain("built");
+  expect(run.now().state).toBe("orchestrator");
+  await leave(run, "select_state", { state: "completed", input: { note: "all" }, reason: "done" });
+  expect(await run.ended).toMatchObject({ status: "completed", output: { note: "all" } });
 });
 
 test("calls that arrive together run together if they only read, and what follows a transition belongs to the next phase", async () => {

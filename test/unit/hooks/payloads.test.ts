@@ -1,6 +1,7 @@
-import { isJsonObject, type JsonObject } from "@sluice/core";
+import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
 import { type CallEvent, HOST_NAMES, type HostName, hookAdapter } from "@sluice/gateway";
 import { expect, test } from "vitest";
+import { OFFERED_TOOLS, REFUSED } from "../../fixtures/hosts/offered-tools.ts";
 import { PAYLOADS } from "../../fixtures/hosts/payloads.ts";
 
 const adapter = (host: HostName) => hookAdapter(host, { mcpServers: ["lab"], ownServer: "sluice" });
@@ -44,7 +45,6 @@ test.each(HOST_NAMES)("%s: a shell command with a setting that the gate does not
     kind: "refused",
     reason: expect.stringContaining("sandbox_permissions"),
   });
-  expect(changed(host, { shellId: "s1" }).call.kind).toBe("refused");
   expect(changed(host, { tty: true }).call.kind).toBe("refused");
 });
 
@@ -98,4 +98,72 @@ test("a Gemini call whose name and MCP context differ is refused", () => {
     mcp_context: { server_name: "sluice", tool_name: "transition" },
   });
   expect(read).toMatchObject({ call: { kind: "refused" } });
+});
+
+/** A value that fits the settings of this name. */
+function settingOf(name: string): Json {
+  const patch = "*** Begin Patch\n*** Delete File: a\n*** End Patch";
+  if (/^(?:url)$/.test(name)) return "https://example.com/";
+  if (
+    /^(?:run_in_background|replace_all|replaceAll|is_background|detach|dangerouslyDisableSandbox|allow_multiple)$/.test(
+      name,
+    )
+  )
+    return true;
+  if (name === "paths") return ["/w/a", "/w/b"];
+  if (name === "mode") return "async";
+  if (name === "prompt") return "See https://example.com/.";
+  return name === "command" ? patch : "x";
+}
+
+test.each(HOST_NAMES)(
+  "%s: a tool that it offers is known with all of its settings, unless it is refused by name",
+  (host) => {
+    const isRefused = (tool: string, names: readonly string[]): boolean => {
+      const { event, payload } = shellOf(host);
+      const member = host === "copilot" ? "toolName" : host === "opencode" ? "tool" : "tool_name";
+      const input = Object.fromEntries(names.map((name) => [name, settingOf(name)]));
+      const read = adapter(host).read(event, { ...payload, [member]: tool, [INPUT[host]]: input });
+      return read.kind === "pre" && read.call.kind === "refused";
+    };
+    const refused: string[] = [];
+    for (const [tool, settings] of Object.entries(OFFERED_TOOLS[host])) {
+      const names = settings.split(" ").filter((name) => name !== "");
+      const known = names.filter((name) => !REFUSED[host].includes(`${tool}.${name}`));
+      if (isRefused(tool, known)) refused.push(tool);
+      for (const name of names)
+        if (!known.includes(name) && isRefused(tool, [...known, name])) refused.push(`${tool}.${name}`);
+    }
+    expect(refused).toEqual(REFUSED[host]);
+  },
+);
+
+test("Qwen Code's agents that are other programs are refused, because their calls reach no hook", () => {
+  const { payload } = shellOf("qwen");
+  const typed = (subagent_type: string) =>
+    adapter("qwen").read(undefined, {
+      ...payload,
+      tool_name: "agent",
+      tool_input: { description: "d", prompt: "p", subagent_type },
+    });
+  expect(typed("claude-code")).toMatchObject({ call: { kind: "refused" } });
+  expect(typed("codex")).toMatchObject({ call: { kind: "refused" } });
+  expect(typed("general-purpose")).toMatchObject({ call: { kind: "call", tool: "Agent" } });
+});
+
+test("Copilot CLI's subagents of subagents belong to the session of the main agent", () => {
+  const copilot = adapter("copilot");
+  const start = (sessionId: string, agentId: string, parentAgentId: string) =>
+    copilot.read("subagentStart", { sessionId, cwd: "/w", agentId, parentAgentId });
+  start("root", "child", "root");
+  start("child", "grandchild", "child");
+  const event = copilot.read("preToolUse", {
+    sessionId: "grandchild",
+    cwd: "/w",
+    toolName: "view",
+    toolArgs: { path: "/w/a" },
+    agentId: "grandchild",
+    parentAgentId: "child",
+  });
+  expect(event).toMatchObject({ session: "root", agent: "grandchild" });
 });

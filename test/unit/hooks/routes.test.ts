@@ -156,15 +156,24 @@ test("a call whose report is missing is settled when the agent makes its next ca
 });
 
 test("the end of a turn is refused while the workflow is not at its end, as often as the host takes it", async () => {
-  const { claude, ask } = await planFirst();
+  const { folder, run, claude, ask } = await planFirst();
   await ask(claude.event("UserPromptSubmit", { prompt: "Fix it." }));
   const stop = claude.event("Stop", { stop_hook_active: false });
+  let reason = "";
   for (let time = 1; time <= 8; time += 1) {
     const answer = await ask(stop);
     expect(answer.decision).toBe("block");
     expect(answer.reason).toContain("READY");
+    reason = String(answer.reason);
+    const read = claude.pre("Read", { file_path: join(folder.root, "src/a.ts"), offset: time });
+    expect(decisionOf(await ask(read))).toBe("allow");
+    await ask(claude.post(read, "one"));
+    // Some hosts give the reason to their agent as a prompt.
+    expect(await ask(claude.event("UserPromptSubmit", { prompt: reason }))).toEqual({});
   }
   expect(await ask(stop)).toEqual({});
+  await leave(run, "READY");
+  expect((await ask(stop)).decision).toBe("block");
 });
 
 test("the end of a turn is accepted once the workflow is at its end", async () => {
@@ -247,4 +256,77 @@ test("Qwen Code gets no rewritten line, so a line that needs one is refused with
     hookSpecificOutput: { hookEventName: "PreToolUse", permissionDecision: "allow" },
   });
   await send(server, "qwen", { ...plain, hook_event_name: "PostToolUse", tool_response: "one" });
+});
+
+test("a run that is closed while a host works on a call does not wait for its report", async () => {
+  const { folder, run, claude, ask } = await planFirst();
+  await ask(claude.event("UserPromptSubmit", { prompt: "Fix it." }));
+  await leave(run, "READY");
+  const write = claude.pre("Write", { file_path: join(folder.root, "b.ts"), content: "x" });
+  expect(decisionOf(await ask(write))).toBe("allow");
+  await run.close();
+  expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain(
+    "is suspended",
+  );
+});
+
+test("Copilot CLI asks for permission to write a file by its path: it is given once, for a call that was approved", async () => {
+  const folder = tempFolder();
+  const { build, done } = PLAN_FIRST.states;
+  const run = await nativeRun(
+    { id: "builds", initial: "build", states: { build: { ...build, on: { BUILT: "done" } }, done } },
+    { root: folder.root },
+  );
+  const server = await hookServer(run, ["copilot"]);
+  const base = { sessionId: "c1", cwd: folder.root };
+  const path = join(folder.root, "a.ts");
+  const pre = { ...base, toolName: "create", toolArgs: { path, file_text: "x" } };
+  const permission = (file_path: string) =>
+    send(server, "copilot", { ...base, toolName: "edit", toolInput: { file_path, diff: "" } }, "permissionRequest");
+  expect(await permission(path)).toMatchObject({ behavior: "deny" });
+  expect(await send(server, "copilot", pre, "preToolUse")).toEqual({ permissionDecision: "allow" });
+  expect(await permission(join(folder.root, "b.ts"))).toMatchObject({ behavior: "deny" });
+  expect(await permission(path)).toEqual({ behavior: "allow" });
+  expect(await permission(path)).toMatchObject({ behavior: "deny" });
+  await send(server, "copilot", { ...pre, toolResult: { resultType: "success", textResultForLlm: "" } }, "postToolUse");
+});
+
+test("calls that a host starts only together do not wait for each other's results, and keep their permissions", async () => {
+  const folder = tempFolder();
+  const { build, done } = PLAN_FIRST.states;
+  const clock = handClock();
+  const run = await nativeRun(
+    { id: "builds", initial: "build", states: { build: { ...build, on: { BUILT: "done" } }, done } },
+    { root: folder.root, clock },
+  );
+  const server = await hookServer(run, ["copilot"], { clock });
+  const base = { sessionId: "c1", cwd: folder.root };
+  const pre = (name: string) =>
+    send(
+      server,
+      "copilot",
+      { ...base, toolName: "create", toolArgs: { path: join(folder.root, name), file_text: "x" } },
+      "preToolUse",
+    );
+  const permission = (name: string) =>
+    send(
+      server,
+      "copilot",
+      { ...base, toolName: "edit", toolInput: { file_path: join(folder.root, name), diff: "" } },
+      "permissionRequest",
+    );
+  let answered = 0;
+  const all = Promise.all(
+    ["a.ts", "b.ts", "c.ts"].map(async (name) => {
+      expect(await pre(name)).toEqual({ permissionDecision: "allow" });
+      answered += 1;
+    }),
+  );
+  while (answered < 3) {
+    await new Promise(setImmediate);
+    clock.turn(1);
+  }
+  await all;
+  for (const name of ["a.ts", "b.ts", "c.ts"]) expect(await permission(name)).toEqual({ behavior: "allow" });
+  expect(await permission("a.ts")).toMatchObject({ behavior: "deny" });
 });

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { HOST_NAMES, type HostName, type LaunchRequest } from "../../../packages/gateway/src/hosts/host.ts";
+import { HOST_NAMES, type HostName } from "../../../packages/gateway/src/host-names.ts";
+import type { LaunchRequest } from "../../../packages/gateway/src/hosts/host.ts";
 import { HOSTS, launchPlan, reaches } from "../../../packages/gateway/src/hosts/launch-plan.ts";
 import { versionIn } from "../../../packages/gateway/src/hosts/version.ts";
 

@@ -4,6 +4,7 @@ export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 /** What `--json` means to the subcommands that have it. */
 const JSON_OF: ReadonlyMap<string, OutputFormat> = new Map([
   ["audit", "json"],
+  ["hook", "json"],
   ["serve", "stream-json"],
 ]);
 

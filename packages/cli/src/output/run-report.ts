@@ -57,8 +57,13 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
   }
 }
 
-/** The words that resume a run. If a request is open, they keep it open: without --wait, the resumed run would deny it. */
-export function resumeWords(runId: string, isOpen: boolean): readonly string[] {
+/** The recorded name of any agent that `sluice gateway` serves. */
+const MCP_AGENT = "mcp";
+
+/** The words that resume a run. If a request is open, they keep it open: without --wait, the resumed run would deny it. A run that an agent works on continues with its gateway. */
+export function resumeWords(runId: string, isOpen: boolean, agent = ""): readonly string[] {
+  if (agent === MCP_AGENT) return ["gateway", "--resume", runId];
+  if (agent !== "") return ["gateway", "run", agent, "--resume", runId];
   return ["resume", runId, ...(isOpen ? ["--wait"] : [])];
 }
 

@@ -4,7 +4,8 @@ import { type GatewayRun, openGatewayRun } from "@sluice/gateway";
 import type { OutsideAgent } from "@sluice/stages";
 import type { CommandContext } from "../command-context.ts";
 import { readInput } from "../project/input.ts";
-import { type ProjectPaths, storeOpener, workspaceOf } from "../project/project-paths.ts";
+import { commandLine, type ProjectPaths, storeOpener, workspaceOf } from "../project/project-paths.ts";
+import { createCodeBoard } from "./code-board.ts";
 import { requireRun, withStore, withWritableStore } from "./lookup.ts";
 import { openSession } from "./open-session.ts";
 import { projectsHere } from "./projects-here.ts";
@@ -39,12 +40,13 @@ export async function openAgentRun(
   native?: (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>) => readonly Tool[],
 ): Promise<OpenAgentRun> {
   refuseFlagsInsideRun("gateway", flags, context.env);
-  const { place, plan, host } =
+  const { place, plan, host, resumes } =
     flags.resume === undefined ? await newRun(flags, context) : await earlierRun(flags, flags.resume, context);
   const wait = flags.wait ?? plan.wait ?? true;
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     context.terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
-  const people = { interactors: [], wait, onFault };
+  const codes = createCodeBoard(context.terminal, (words) => commandLine(words, place, context.here, context.env));
+  const people = { interactors: [], wait, onFault, onCode: codes.show };
   const run = openGatewayRun({
     pipeline: plan,
     agent,
@@ -52,12 +54,14 @@ export async function openAgentRun(
     session: (added) => openSession({ plan, place, flags, store: host, people, agent: added }, context).session,
     begin: (session, task = NO_TASK) => plan.begin(session, task),
     ...(native === undefined ? {} : { native }),
+    ...(resumes === undefined ? {} : { resumes }),
   });
   return {
     run,
     place,
     close: async () => {
       await run.close();
+      codes.close();
     },
   };
 }
@@ -65,10 +69,16 @@ export async function openAgentRun(
 /** Of an agent whose user has said what to do in the agent's own program. */
 const NO_TASK = "Do what your user asks for.";
 
+/** Checks that a run could start: the workflow exists, can be loaded and is trusted, for which a person may be asked. */
+export async function requireWorkflow(flags: AgentRunFlags, context: CommandContext): Promise<void> {
+  await newRun(flags, context);
+}
+
 interface PlannedRun {
   readonly place: ProjectPaths;
   readonly plan: RunPlan;
   readonly host: () => RunHost;
+  readonly resumes?: string;
 }
 
 async function newRun(flags: AgentRunFlags, context: CommandContext): Promise<PlannedRun> {
@@ -96,5 +106,5 @@ async function earlierRun(flags: AgentRunFlags, named: string, context: CommandC
   const { place, plan } = prepareResume({ runId, flags, snapshot, at, projects, isDriven: true }, context);
   // Before code is loaded: the store names it, so it must belong to this machine.
   const planned = await withWritableStore(at, flags.adoptStore, plan);
-  return { place, plan: planned, host: await storeOpener(at, flags.adoptStore) };
+  return { place, plan: planned, host: await storeOpener(at, flags.adoptStore), resumes: runId };
 }

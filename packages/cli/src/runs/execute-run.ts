@@ -1,10 +1,8 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
-import { answerWords } from "@sluice/tui/user";
-import { rootOf } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
-import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
+import { createCodeBoard } from "./code-board.ts";
 import { type FollowedRun, type FollowOptions, followRun } from "./follow-run.ts";
 import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
 import { linePromptOf } from "./line-prompt.ts";
@@ -54,31 +52,4 @@ export async function executeRun(execution: RunExecution, context: CommandContex
     await session.close();
     codes.close();
   }
-}
-
-/**
- * Shows the codes of requests on the controlling terminal, which is opened for the first code: processes that the run started
- * could read a stream. Without a terminal, it warns once that approvals from other processes do not count.
- */
-function createCodeBoard(terminal: Terminal, lineOf: (words: readonly string[]) => string) {
-  let opened: { readonly screen: ControllingTerminal | undefined } | undefined;
-  return {
-    show: (request: OpenRequest, code: string): void => {
-      if (opened === undefined) {
-        opened = { screen: terminal.controlling() };
-        if (opened.screen === undefined) terminal.err(`sluice: ${NO_TERMINAL}\n`);
-      }
-      opened.screen?.say(`${visible(codeLine(request, code, lineOf))}\n`);
-    },
-    close: (): void => opened?.screen?.close(),
-  };
-}
-
-const NO_TERMINAL =
-  "this run accepts no more approvals from other processes: it has started processes without a sandbox, and there is no terminal here to show codes on. Run it in a terminal, where a sandbox can be built (sluice doctor), or with --answers any";
-
-function codeLine(request: OpenRequest, code: string, lineOf: (words: readonly string[]) => string): string {
-  const { runId, requestId } = request;
-  const line = lineOf(answerWords(request, ["--code", code]));
-  return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}. Answer from another terminal with its code: ${line}`;
 }

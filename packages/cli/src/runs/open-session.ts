@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import type { GuardHook, RunHost } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
-import type { AgentSessionOptions } from "@sluice/gateway";
+import type { AgentSessionOptions, ExternalAgentsOptions } from "@sluice/gateway";
 import {
   createSession,
   type ModelTraffic,
@@ -13,6 +13,7 @@ import {
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { readRunStarted, rootOf, textsAt } from "@sluice/view/words";
+import { ownVersion } from "../options.ts";
 import { usageError } from "../output/output.ts";
 import { bundledExecutors } from "../project/bundled.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
@@ -44,7 +45,12 @@ export function openSession(
   const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
-    ...(traffic === undefined ? {} : { traffic: traffic.traffic }),
+    traffic: withExternalAgents(traffic?.traffic, {
+      version: ownVersion(),
+      hidden: [state, ...(sandbox?.hidden ?? [])],
+      onFault: (message) => people.onFault({ by: "mcp:sluice", message }),
+      ...(sandboxMode === undefined ? {} : { sandbox: sandboxMode }),
+    }),
     mode,
     allow,
     ...codeOptionsOf(config),
@@ -66,6 +72,20 @@ export function openSession(
     ...(agent === undefined ? {} : withAgent(agent, config?.settings)),
   });
   return { session, traffic };
+}
+
+/** The same traffic, with agents that work on states over ACP. Their code is loaded when a state names one. */
+function withExternalAgents(traffic: ModelTraffic | undefined, options: ExternalAgentsOptions): ModelTraffic {
+  return {
+    files: traffic?.files ?? [],
+    model: async (wanted, scope) => {
+      if (wanted.named?.startsWith("acp:") !== true)
+        return traffic === undefined ? await wanted.load() : await traffic.model(wanted, scope);
+      const { externalAgents } = await import("@sluice/gateway");
+      const agents = externalAgents(traffic === undefined ? options : { ...options, traffic });
+      return await agents.model(wanted, scope);
+    },
+  };
 }
 
 /** The guard that a gateway needs comes before the config's own; its tools take the place of those with their names. */

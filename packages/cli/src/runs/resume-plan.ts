@@ -11,6 +11,7 @@ import type { SecurityMode } from "@sluice/core/gate";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt, textsAt } from "@sluice/view/words";
+import { resumeWords } from "../output/run-report.ts";
 import { choiceOf, modelFor } from "../project/model.ts";
 import { type FoundPipeline, findAgain, untrustedFile } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
@@ -124,7 +125,7 @@ async function planResume(
   };
 }
 
-/** Loads anew. */
+/** Loads again. */
 function load(_key: string, found: () => Promise<FoundPipeline>): Promise<FoundPipeline> {
   return found();
 }
@@ -133,7 +134,7 @@ function drivenRun(runId: string, agent: string): SluiceError {
   return new SluiceError(
     "Session",
     "run_driven",
-    `an agent of another program (${agent}) works on run ${runId}: continue it with sluice gateway --resume ${runId}, or with a model of your own with --model`,
+    `an agent of another program (${agent}) works on run ${runId}: continue it with sluice ${resumeWords(runId, false, agent).join(" ")}, or with a model of your own with --model`,
   );
 }
 

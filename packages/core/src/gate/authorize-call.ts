@@ -283,7 +283,8 @@ async function measuredEdits(
   recorded: readonly FileEdit[] | undefined,
 ): Promise<MeasuredEdits | undefined> {
   if (!limitsEdits(limits)) return undefined;
-  if (recorded !== undefined) return { ok: true, edits: recorded };
+  // A tool that measures nothing has no edits on record; a replay hands on an empty list for it.
+  if (recorded !== undefined && (measure !== undefined || recorded.length > 0)) return { ok: true, edits: recorded };
   return await measure?.({ workspace, notes, judged });
 }
 

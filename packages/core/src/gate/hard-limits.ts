@@ -61,14 +61,14 @@ function isProtectedName(name: string): boolean {
 /** The command's name, its file, or its package with or without a version. */
 const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/(?:cli|tui)(?:@.*)?$/;
 const VERB =
-  /^(?:answer|cancel|resume|prune|export|replay|fork|interrupt|message|wake|serve|--trust|--adopt-store|--answers)$/;
+  /^(?:answer|cancel|resume|prune|export|replay|fork|interrupt|message|wake|serve|gateway|hook|acp|--trust|--adopt-store|--answers)$/;
 /** Options whose value is a program, as in `npx -c` and `node -e`. */
 const PROGRAM_OPTION = /^(?:-[cepS]|--(?:call|eval|print|split-string))$/;
 const OUR_NAME = /\bsluice\b/;
 const VERB_BEHIND = /\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
 
 const STEERING =
-  "only people may run sluice answer, cancel, resume, interrupt, message, wake, serve, prune, export, replay and fork, or pass --trust and --adopt-store: a run cannot approve or control runs";
+  "only people may run sluice answer, cancel, resume, interrupt, message, wake, serve, gateway, hook, acp, prune, export, replay and fork, or pass --trust and --adopt-store: a run cannot approve or control runs";
 
 /** Whether program text may call such a command. Words that are ordinary elsewhere count only in the same command. */
 function callsUs(program: string): boolean {
@@ -78,7 +78,7 @@ function callsUs(program: string): boolean {
 }
 
 function hasCommonVerb(command: string): boolean {
-  return /\b(?:export|interrupt|message|wake|serve)\b/.test(behindName(command) ?? "");
+  return /\b(?:export|interrupt|message|wake|serve|gateway|hook|acp)\b/.test(behindName(command) ?? "");
 }
 
 /** Searches only once from the left: a pattern that restarts at each name takes quadratic time on hostile text. */

@@ -59,6 +59,8 @@ interface Entry {
   readonly request: PersonRequest;
   /** Interactors that were asked and have not finished. */
   readonly asking: Map<Interactor, PendingAnswer>;
+  /** Interactors that only watch, until the request is settled. */
+  readonly watching: Map<Interactor, PendingAnswer>;
   /** All interactors that were asked. */
   readonly asked: Set<Interactor>;
   /** Resolutions are submitted in sequence, and a second one only if the first was not accepted. */
@@ -84,6 +86,11 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         leaveOpen(entry);
         continue;
       }
+      if (unasked.every(({ observes }) => observes)) {
+        show(entry, unasked);
+        leaveOpen(entry);
+        continue;
+      }
       shown = entry;
       entry.leftOpen = false;
       show(entry, unasked);
@@ -102,7 +109,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     const added = unasked.map((interactor) => {
       const pending: PendingAnswer = { controller: new AbortController(), answered: false };
       entry.asked.add(interactor);
-      entry.asking.set(interactor, pending);
+      (interactor.observes ? entry.watching : entry.asking).set(interactor, pending);
       return { interactor, pending };
     });
     for (const { interactor, pending } of added) void ask(entry, interactor, pending);
@@ -161,7 +168,8 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     entry.settled = true;
     entry.cancelTimer();
     entries.delete(keyOf(entry.request.runId, entry.request.requestId));
-    for (const { controller, answered } of entry.asking.values()) if (!answered) controller.abort(abortReason(why));
+    for (const { controller, answered } of [...entry.asking.values(), ...entry.watching.values()])
+      if (!answered) controller.abort(abortReason(why));
     if (entry !== shown) return;
     shown = undefined;
     next();
@@ -175,6 +183,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         // Frozen, so that no interactor changes what the next one shows and approves.
         request: deepFreeze(given),
         asking: new Map(),
+        watching: new Map(),
         asked: new Set(),
         submitting: Promise.resolve(),
         cancelTimer: () => undefined,
@@ -205,7 +214,9 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         interactors.delete(interactor);
         for (const entry of entries.values()) {
           entry.asked.delete(interactor);
-          entry.asking.get(interactor)?.controller.abort(abortReason("the interactor was detached"));
+          const pending = entry.asking.get(interactor) ?? entry.watching.get(interactor);
+          pending?.controller.abort(abortReason("the interactor was detached"));
+          entry.watching.delete(interactor);
           if (entry.asking.has(interactor)) stopAsking(entry, interactor);
         }
       };

@@ -17,6 +17,8 @@ export type MappedCall =
   | { readonly kind: "harmless" }
   /** A tool of the gateway's own MCP server, which decides itself. */
   | { readonly kind: "own" }
+  /** A permission to write a file, from a host that does not say what it would write. */
+  | { readonly kind: "writes"; readonly path: string }
   /** What cannot be judged. */
   | { readonly kind: "refused"; readonly reason: string };
 
@@ -89,6 +91,8 @@ export interface HookAdapter {
   readonly rewrites: Rewrites;
   /** The line that the host's shell has to run for an approved line. */
   lineFor(event: CallEvent, approved: string): string;
+  /** Whether the host runs none of the calls that its agent makes at once before all of them are decided. */
+  readonly startsTogether: boolean;
   /** How often in a row the host lets a hook refuse the end of a turn. */
   readonly refusedStops: number;
   /**
@@ -103,7 +107,7 @@ export interface HookAdapter {
 }
 
 export interface AdapterOptions {
-  /** The MCP servers of the host, for hosts whose tool names do not tell the server from the tool. */
+  /** The MCP servers of the host, for hosts whose tool names join the server and the tool ambiguously. */
   readonly mcpServers?: readonly string[];
   /** The name of the gateway's own MCP server at the host. */
   readonly ownServer?: string;

@@ -1,16 +1,14 @@
-import { type Clock, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { type Clock, isJsonObject } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
-import type { PendingCall } from "../run/gateway-run-types.ts";
+import type { NativeReport, PendingCall } from "../run/gateway-run-types.ts";
+import { LOST_REPORT, STARTED_TOGETHER } from "../run/words.ts";
 import type { CallEvent, MappedCall, ReportEvent } from "./hook-adapter.ts";
 
 /** How long a new call waits for the report of an earlier one of the same agent, before that report counts as missing. */
 const REPORT_GRACE_MS = 5_000;
+/** The same for hosts that run none of several calls before all are decided: only what arrives at the same time is waited for. */
+const TOGETHER_GRACE_MS = 50;
 const MOST_CALLS = 256;
-
-const NOT_REPORTED: JsonObject = {
-  code: "not_reported",
-  message: "it is unknown how this call ended: the agent's host went on without a report",
-};
 
 interface ApprovedCall {
   readonly session: string;
@@ -19,6 +17,8 @@ interface ApprovedCall {
   /** The call as it was made, and as it may run. */
   readonly keys: ReadonlySet<string>;
   readonly runs: string;
+  /** The file that it writes. */
+  readonly writes: string | undefined;
   readonly pending: Pick<PendingCall, "report">;
   /** Whether the host has asked for permission. */
   asked: boolean;
@@ -26,29 +26,40 @@ interface ApprovedCall {
   due: boolean;
 }
 
-/** The calls that hosts may run now: until a host reports one, or goes on without a report. */
+/** The calls that hosts may run now: until a host reports one, or continues without a report. */
 export interface HookCalls {
   /** `as` is the call as it may run, if that differs. */
   approve(event: CallEvent, as: MappedCall, pending: Pick<PendingCall, "report">): void;
   /** Whether a permission that names no call is for one that was approved. Each approval counts once. */
   permits(event: CallEvent): boolean;
   report(event: ReportEvent): void;
-  /** The agent makes another call: earlier ones are reported soon, or not at all. */
-  expectReports(session: string, agent: string | undefined): void;
-  /** The agent has gone on: no report of its calls comes any more. */
+  /** The agent waits for a decision about another call: earlier ones are reported soon, or not at all. Call the result when it is made. */
+  awaits(session: string, agent: string | undefined): () => void;
+  /** The agent has continued: no report of its calls comes any more. */
   settle(session: string, agent: string | undefined): void;
   /** The same for all agents of a session. */
   settleAll(session: string): void;
 }
 
-export function hookCalls(clock: Clock): HookCalls {
+export function hookCalls(clock: Clock, { startsTogether }: { readonly startsTogether: boolean }): HookCalls {
   let calls: ApprovedCall[] = [];
-  const end = (call: ApprovedCall, result: { readonly ok: boolean; readonly output: Json }): void => {
+  const waits = new Set<{ readonly session: string; readonly agent: string | undefined }>();
+  const end = (call: ApprovedCall, result: NativeReport): void => {
     calls = calls.filter((one) => one !== call);
     call.pending.report(result);
   };
   const lose = (call: ApprovedCall): void => {
-    if (calls.includes(call)) end(call, { ok: false, output: NOT_REPORTED });
+    if (calls.includes(call)) end(call, LOST_REPORT);
+  };
+  /** The report of a call is due, because another one waits for it. */
+  const expect = (call: ApprovedCall): void => {
+    if (call.due) return;
+    call.due = true;
+    const [ms, result] = startsTogether ? [TOGETHER_GRACE_MS, STARTED_TOGETHER] : [REPORT_GRACE_MS, LOST_REPORT];
+    // It stays, since its host may still ask for its permission.
+    clock.after(ms, () => {
+      if (calls.includes(call)) call.pending.report(result);
+    });
   };
 
   return {
@@ -56,20 +67,25 @@ export function hookCalls(clock: Clock): HookCalls {
       const [oldest] = calls;
       if (oldest !== undefined && calls.length >= MOST_CALLS) lose(oldest);
       const runs = keyOf(as);
-      calls.push({
+      const added: ApprovedCall = {
         session,
         agent,
         callId,
         keys: new Set([keyOf(call), runs]),
         runs,
+        writes: fileOf(call),
         pending,
         asked: false,
         due: false,
-      });
+      };
+      calls.push(added);
+      if ([...waits].some((wait) => wait.session === session && wait.agent === agent)) expect(added);
     },
     permits: ({ session, call }) => {
       const key = keyOf(call);
-      const found = calls.find((one) => one.session === session && !one.asked && one.runs === key);
+      const fits = (one: ApprovedCall): boolean =>
+        call.kind === "writes" ? one.writes === call.path : one.runs === key;
+      const found = calls.find((one) => one.session === session && !one.asked && fits(one));
       if (found === undefined) return false;
       found.asked = true;
       return true;
@@ -83,12 +99,11 @@ export function hookCalls(clock: Clock): HookCalls {
           : own.find((one) => one.callId === callId);
       if (found !== undefined) end(found, result);
     },
-    expectReports: (session, agent) => {
-      for (const call of calls) {
-        if (call.session !== session || call.agent !== agent || call.due) continue;
-        call.due = true;
-        clock.after(REPORT_GRACE_MS, () => lose(call));
-      }
+    awaits: (session, agent) => {
+      const wait = { session, agent };
+      waits.add(wait);
+      for (const call of calls) if (call.session === session && call.agent === agent) expect(call);
+      return () => void waits.delete(wait);
     },
     settle: (session, agent) => {
       for (const call of [...calls]) if (call.session === session && call.agent === agent) lose(call);
@@ -104,6 +119,12 @@ function keyOf(call: MappedCall): string {
   if (call.kind !== "call") return call.kind;
   const { options: _options, folder: _folder, ...input } = call.input;
   return digestOf([call.tool, input]);
+}
+
+function fileOf(call: MappedCall): string | undefined {
+  if (call.kind !== "call" || (call.tool !== "Edit" && call.tool !== "Write")) return undefined;
+  const { file_path: path } = call.input;
+  return typeof path === "string" ? path : undefined;
 }
 
 /** A call of a shell with another line. */

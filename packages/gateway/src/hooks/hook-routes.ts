@@ -1,6 +1,6 @@
 import { type Clock, isJsonObject, isSluiceError, type Json, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import type { Route } from "../mcp/http-server.ts";
+import type { Route } from "../mcp/route.ts";
 import { GET_STATE } from "../run/exchange.ts";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { type HookProof, NONCE_HEADER } from "./answer-proof.ts";
@@ -18,12 +18,12 @@ import { REFUSED_TOOL } from "./tools/native-tools.ts";
 export interface HookRoutesOptions {
   readonly run: Pick<GatewayRun, "call" | "now" | "start">;
   readonly adapters: readonly HookAdapter[];
-  /** Signs the answers to launchers, which can tell the gateway from another server by it. */
+  /** Signs the answers to launchers, which recognize the gateway by it. */
   readonly proof?: HookProof;
   /** How long a call waits for a person, in milliseconds. Has to be below the time limit of the hook. */
   readonly patienceMs?: number;
   readonly clock?: Clock;
-  /** Faults that a host is not told about. */
+  /** Faults that are not shown to a host. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -65,16 +65,17 @@ type Decide = (event: string | undefined, body: Buffer, signal: AbortSignal) => 
 
 function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOptions): Decide {
   const { run, patienceMs, clock = systemClock } = options;
-  const calls = hookCalls(clock);
-  /** Refused stops in a row, by session. */
-  const stops = new Map<string, number>();
+  const calls = hookCalls(clock, adapter);
+  /** Refused stops in a row, by session: those of one phase since its last prompt. */
+  const stops = new Map<string, { readonly state: string | undefined; readonly refused: number }>();
 
   const beforeCall = async (event: CallEvent, signal: AbortSignal): Promise<HookDecision> => {
     const { session, agent, call } = event;
     if (call.kind === "own" || call.kind === "harmless") return { kind: "allow" };
-    calls.expectReports(session, agent);
+    if (call.kind === "writes") return { kind: "deny", reason: NOT_APPROVED };
     const { tool, input }: { readonly tool: string; readonly input: Json } =
       call.kind === "refused" ? { tool: REFUSED_TOOL, input: { tool: event.native.tool, reason: call.reason } } : call;
+    const decided = calls.awaits(session, agent);
     const pending = run.call({
       tool,
       input,
@@ -83,7 +84,7 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       ...(agent === undefined ? {} : { agent }),
       ...(patienceMs === undefined ? {} : { patienceMs }),
     });
-    const verdict = await pending.verdict;
+    const verdict = await pending.verdict.finally(decided);
     if (verdict.kind === "deny") return { kind: "deny", reason: verdict.text };
     const refuse = (reason: string): HookDecision => {
       pending.report({ ok: false, output: { code: "not_run", message: reason } });
@@ -122,10 +123,11 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
 
   const stop = ({ session, agent }: HookEvent): HookDecision => {
     calls.settle(session, agent);
-    const { status, text } = run.now();
-    const refused = stops.get(session) ?? 0;
+    const { status, state, text } = run.now();
+    const last = stops.get(session);
+    const refused = last !== undefined && last.state === state ? last.refused : 0;
     if ((status !== "working" && status !== "busy") || refused >= adapter.refusedStops) return { kind: "continue" };
-    stops.set(session, refused + 1);
+    stops.set(session, { state, refused: refused + 1 });
     return { kind: "block", reason: `${NOT_OVER}\n\n${text}` };
   };
 
@@ -135,7 +137,6 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       case "pre": {
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "deny", reason: other };
-        stops.delete(session);
         return await beforeCall(event, signal);
       }
       case "permission":
@@ -144,9 +145,13 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
         if (!isSpanning(event.call)) calls.report(event);
         return { kind: "continue" };
       case "prompt": {
+        // What an agent asks of another one is no prompt of a person.
+        if (event.agent !== undefined) return { kind: "context", text: run.now().text };
         const other = driver.claim(adapter.host, session);
         if (other !== undefined) return { kind: "context", text: other };
         calls.settleAll(session);
+        // Some hosts report each round of their agent as a prompt, and the reason of a refused stop.
+        if (event.prompt.trim() === "" || event.prompt.includes(NOT_OVER)) return { kind: "continue" };
         stops.delete(session);
         return await context(event.prompt);
       }
@@ -228,7 +233,7 @@ function rewriteText(approved: string): string {
 const STARTED: Json = "It was started. Its end is not awaited.";
 const NOT_APPROVED = "The permission gate has not approved this call.";
 const NOT_OVER =
-  "The workflow is not at its end. Go on with the phase, and leave it by calling transition with one of its events.";
+  "The workflow is not at its end. Continue with the phase, and leave it by calling transition with one of its events.";
 
 function decoded(body: Buffer): string {
   try {

@@ -24,7 +24,7 @@ export interface LaunchRequest {
   readonly native?: boolean;
   /** Names of the gateway's tools. */
   readonly tools: readonly string[];
-  /** What the agent is told first, unless `args` has a prompt. */
+  /** The first prompt of the session, unless `args` has a prompt. */
   readonly task?: string;
   /** Further arguments of the host. */
   readonly args: readonly string[];

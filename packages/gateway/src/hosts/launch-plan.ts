@@ -65,6 +65,12 @@ function classOf(
   return weaker === undefined ? { level, why: [] } : { level: weakerOf(level, "guarded"), why: [`${weaker}.`] };
 }
 
+/** The class of a session of a person's own whose hooks are installed. */
+export function hookClass(name: HostName, version: string | undefined, proven: HostClass | undefined): HostClass {
+  if (isMeasured(version, HOSTS[name].measured)) return "guarded";
+  return proven === undefined ? "advisory" : weakerOf(proven, "guarded");
+}
+
 const ORDER: readonly HostClass[] = ["advisory", "guarded", "hard"];
 
 export function weakerOf(a: HostClass, b: HostClass): HostClass {

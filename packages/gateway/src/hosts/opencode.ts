@@ -27,7 +27,7 @@ export const opencode: Host = {
     ],
     refused: {
       "--agent": "an agent of the project has permissions of its own",
-      "--auto": "it approves what nobody approved",
+      "--auto": "it approves calls without a person",
       "--command": "a command of the project can run a shell that no hook sees",
       "--attach": "the session would run elsewhere",
       "--dir": "the agent would work in another folder",

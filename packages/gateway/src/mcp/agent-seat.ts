@@ -50,7 +50,7 @@ interface Occupant extends Holder {
 export function createAgentSeat({ clock, idleMs, goneMs }: AgentSeatOptions): AgentSeat {
   let occupant: Occupant | undefined;
 
-  // A timer and not the wall clock decides, so that a clock that jumps replaces nobody.
+  // A timer and not the wall clock decides, so that a clock that jumps replaces no agent.
   const rest = (agent: Occupant): void => {
     agent.disarm?.();
     agent.disarm = undefined;
@@ -121,6 +121,29 @@ export function createAgentSeat({ clock, idleMs, goneMs }: AgentSeatOptions): Ag
       if (occupant?.session?.id === session) vacate();
     },
     holder: () => (occupant === undefined ? undefined : { name: occupant.name, since: occupant.since }),
+  };
+}
+
+/** Seats everyone: for a token that only one process has, which may open several connections. */
+export function createOpenSeat(clock: Clock): AgentSeat {
+  const since = clock.now();
+  let sessions: ReadonlyMap<string, string> = new Map();
+  return {
+    begin: (id, name) => {
+      sessions = new Map([...sessions, [id, name]]);
+      return { ok: true };
+    },
+    claim: () => ({ ok: true }),
+    check: () => ({ ok: true }),
+    holds: (session) => sessions.has(session),
+    use: () => () => undefined,
+    leave: (session) => {
+      sessions = new Map([...sessions].filter(([id]) => id !== session));
+    },
+    holder: () => {
+      const [first] = sessions.values();
+      return first === undefined ? undefined : { name: first, since };
+    },
   };
 }
 

@@ -6,11 +6,12 @@ import {
   ProtocolErrorCode,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { type Clock, isJsonObject } from "@sluice/core";
+import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
-import { type Asked, argumentsDigest } from "./asked-state.ts";
+import { CALLER_LEFT } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
+import { argumentsDigest, type QuestionFacts } from "./question-state.ts";
 
 /** The client that makes a call. */
 export interface CallingClient {
@@ -25,7 +26,7 @@ export interface ToolCallsOptions {
   readonly questions: GrantQuestions;
   /** How long a call waits for a person before its answer says so. */
   readonly patienceMs: number;
-  /** How often a call that goes on says so. */
+  /** How often a call in flight reports progress. */
   readonly progressMs: number;
   readonly maxCalls: number;
   /** Whether results that are objects are repeated as structured content. */
@@ -54,10 +55,10 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
     signal: AbortSignal,
   ): Promise<CallToolResult | InputRequiredResult> => {
     for (;;) {
-      // An abandoned call goes on in the run; the same call made again attaches to it.
+      // The run continues an abandoned call; the same call made again attaches to it.
       const abandoned = new AbortController();
       const pending = run.call({ ...call, patienceMs, signal: AbortSignal.any([signal, abandoned.signal]) });
-      // Reading the state waits for nobody.
+      // Reading the state waits for no person.
       const asks = client.asks !== "never" && call.tool !== GET_STATE;
       const askable = asks ? firstToAsk(run, questions) : undefined;
       const ended = pending.answer.then((reply) => ({ reply, question: undefined }));
@@ -70,7 +71,10 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       if (question === undefined) return resultOf(first.reply, structured);
       if (client.asks === "by_result") {
         abandoned.abort();
-        return await questions.byResult(question, call);
+        // An answer that was given before would be lost here: the repeated call would be a new one.
+        const { reply } = await ended;
+        const isAbandoned = field(reply.output, "code") === CALLER_LEFT.code;
+        return isAbandoned ? await questions.byResult(question, call) : resultOf(reply, structured);
       }
       const closed = new AbortController();
       const asking = questions.byRequest(question, ctx, client.label, AbortSignal.any([signal, closed.signal]));
@@ -93,7 +97,7 @@ export function createToolCalls(options: ToolCallsOptions): ToolCalls {
       if (!given.ok) return failure(`The arguments of ${visible(tool)} cannot be used: ${given.fault}.`);
       const call: AgentCall = { tool, input: given.value };
 
-      const asked = ctx.mcpReq.requestState<Asked>();
+      const asked = ctx.mcpReq.requestState<QuestionFacts>();
       if (asked !== undefined) {
         if (asked.tool !== tool || asked.input !== argumentsDigest(call.input)) throw foreignState();
         await questions.take(asked, ctx.mcpReq.inputResponses, client.label);
@@ -126,7 +130,7 @@ function progressText(run: GatewayRun, tool: string): string {
   return waiting === undefined ? `${visible(tool)} is running` : `A person has to answer: ${waiting.question}`;
 }
 
-/** A call ends when the client cancels it, and when its HTTP request is closed: nobody can take the result then. */
+/** A call ends when the client cancels it, and when its HTTP request is closed: no client can take the result then. */
 function signalOf(ctx: ServerContext): AbortSignal {
   const request = ctx.http?.req?.signal;
   return request === undefined ? ctx.mcpReq.signal : AbortSignal.any([ctx.mcpReq.signal, request]);
@@ -147,7 +151,7 @@ interface Askable {
   stop(): void;
 }
 
-/** The first open request that nobody was asked about through a client; this call asks then. */
+/** The first open request that no client was asked about; this call asks then. */
 function firstToAsk(run: GatewayRun, questions: GrantQuestions): Askable {
   const { promise, resolve } = Promise.withResolvers<OpenQuestion>();
   let isFound = false;
@@ -165,7 +169,7 @@ interface Progress {
   stop(): void;
 }
 
-/** Tells a client that asked for it that a call goes on, which also keeps the client's timeouts away. */
+/** Reports to a client that asked for it that a call is in flight, which also keeps the client's timeouts away. */
 function startProgress(clock: Clock, everyMs: number, ctx: ServerContext, message: () => string): Progress {
   const progressToken = ctx.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return { stop: () => undefined };
@@ -173,9 +177,9 @@ function startProgress(clock: Clock, everyMs: number, ctx: ServerContext, messag
   let stopped = false;
   let disarm = (): void => undefined;
   const arm = (): void => {
-    disarm = clock.after(everyMs, () => void tell());
+    disarm = clock.after(everyMs, () => void report());
   };
-  const tell = async (): Promise<void> => {
+  const report = async (): Promise<void> => {
     progress += 1;
     const params = { progressToken, progress, message: message() };
     try {

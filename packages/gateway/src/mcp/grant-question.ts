@@ -8,7 +8,7 @@ import {
 import type { Answer, Clock } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import type { AgentCall, GatewayRun, OpenQuestion } from "../run/gateway-run-types.ts";
-import { type Asked, type AskedStates, argumentsDigest } from "./asked-state.ts";
+import { argumentsDigest, type QuestionFacts, type QuestionStates } from "./question-state.ts";
 
 /**
  * Whether a client may be asked about open requests, and what its answer may do. A client's answer is no proof of a person: hooks of
@@ -20,7 +20,7 @@ export interface GrantQuestionsOptions {
   readonly run: GatewayRun;
   readonly clock: Clock;
   readonly mode: ElicitationMode;
-  readonly states: AskedStates;
+  readonly states: QuestionStates;
   /** How long a client has to answer a question that the server sends. */
   readonly elicitationMs: number;
 }
@@ -34,7 +34,7 @@ export interface GrantQuestions {
   /** Asks by a request to the client (before 2026-07-28), until it is answered or `closed` aborts. Never rejects. */
   byRequest(question: OpenQuestion, ctx: ServerContext, client: string, closed: AbortSignal): Promise<void>;
   /** Uses the answer that came with a repeated call. */
-  take(asked: Asked, responses: Record<string, unknown> | undefined, client: string): Promise<void>;
+  take(asked: QuestionFacts, responses: Record<string, unknown> | undefined, client: string): Promise<void>;
 }
 
 const KEY = "decision";
@@ -81,7 +81,7 @@ export function createGrantQuestions(options: GrantQuestionsOptions): GrantQuest
         );
         await send(question, answerIn(mode, action, content), client);
       } catch {
-        // The client cannot ask, was too slow, or the request was closed by somebody else: it stays with the others.
+        // The client cannot ask, was too slow, or the request was closed by another answer: it stays open for the others.
         return;
       } finally {
         disarm();
@@ -117,9 +117,8 @@ function answerIn(
   return words === "" ? { kind: "deny" } : { kind: "deny", reason: words };
 }
 
-function form(mode: ElicitationMode, { runId, requestId, question }: OpenQuestion): ElicitRequestFormParams {
-  const elsewhere =
-    mode === "approve" ? "" : `\nThis form cannot approve it. To do that: sluice answer ${runId} ${requestId}`;
+function form(mode: ElicitationMode, { question, command }: OpenQuestion): ElicitRequestFormParams {
+  const elsewhere = mode === "approve" ? "" : `\nThis form cannot approve it. To do that: ${command}`;
   return {
     mode: "form",
     message: `The agent asks for something that its workflow does not allow without a person: ${question}${elsewhere}`,

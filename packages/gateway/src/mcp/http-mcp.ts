@@ -10,8 +10,8 @@ import {
 import { parseStoredJson } from "@sluice/core/runtime";
 import { seatTaken } from "./agent-seat.ts";
 import { clientLabel } from "./client.ts";
-import type { Route } from "./http-server.ts";
 import { createMcpServer, type McpHub } from "./mcp-server.ts";
+import type { Route } from "./route.ts";
 import { sendWebResponse, toWebRequest } from "./web-request.ts";
 
 export interface McpRoute {
@@ -29,6 +29,8 @@ export function createMcpRoute(hub: McpHub, onError: (error: Error) => void): Mc
   const { seat } = hub;
   const modern = createMcpHandler(() => createMcpServer(hub, { kind: "request", era: "modern" }), {
     legacy: "reject",
+    // The headers go out at once, so that a client does not time out while a person decides.
+    responseMode: "sse",
     onerror: onError,
     maxSubscriptions: 8,
   });
@@ -49,7 +51,12 @@ export function createMcpRoute(hub: McpHub, onError: (error: Error) => void): Mc
       sessionIdGenerator: () => id,
       onsessionclosed: () => close(id),
     });
-    const server = createMcpServer(hub, { kind: "session", era: "legacy", id });
+    const server = createMcpServer(hub, {
+      kind: "session",
+      era: "legacy",
+      id,
+      endStream: (call) => transport.closeSSEStream(call),
+    });
     sessions.set(id, { transport, server });
     await server.connect(transport);
     const response = await transport.handleRequest(request, { parsedBody: body });

@@ -5,22 +5,18 @@ import {
   validateHostHeader,
   validateOriginHeader,
 } from "@modelcontextprotocol/server";
+import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { createMcpRoute } from "./http-mcp.ts";
 import { MAX_BODY_BYTES } from "./limits.ts";
 import { createMcpHub, type McpHub, type McpOptions } from "./mcp-server.ts";
+import type { Route } from "./route.ts";
 import { carriesToken, checkGatewayToken } from "./token.ts";
-
-/** What answers requests to one path. The token, Host, Origin and size of a request are checked before it is called. */
-export interface Route {
-  readonly path: string;
-  handle(req: IncomingMessage, body: Buffer, res: ServerResponse): Promise<void>;
-}
 
 export interface GatewayServerOptions extends McpOptions {
   readonly run: GatewayRun;
-  /** Names the run: whoever has it may act as the run's agent. See `newGatewayToken`. */
+  /** Names the run: a caller that has it acts as the run's agent. See `newGatewayToken`. */
   readonly token: string;
   /** Paths besides `/mcp`. */
   readonly routes?: readonly Route[];
@@ -28,7 +24,7 @@ export interface GatewayServerOptions extends McpOptions {
   readonly port?: number;
   /** What is shared with the stdio server of the same process. */
   readonly hub?: McpHub;
-  /** Faults of the server itself, which clients are not told about. */
+  /** Faults of the server itself, which clients do not see. */
   readonly onError?: (error: Error) => void;
 }
 
@@ -40,21 +36,30 @@ export interface GatewayServer {
 
 const MAX_CONNECTIONS = 128;
 
+/** How long a server that closes waits for the answers in flight: those of a run that has just ended are about to be written. */
+const DRAIN_MS = 1_000;
+
 /** Serves a run on the loopback interface. */
 export async function startGatewayServer(options: GatewayServerOptions): Promise<GatewayServer> {
-  const { run, token, routes = [], port = 0, onError = () => undefined } = options;
+  const { run, token, routes = [], port = 0, clock = systemClock, onError = () => undefined } = options;
   checkGatewayToken(token);
   const mcp = createMcpRoute(options.hub ?? createMcpHub(run, options), onError);
   const byPath = new Map([...routes, mcp.route].map((route) => [route.path, route]));
 
+  const inFlight = new Set<Promise<void>>();
   const server = createServer(
     { maxHeaderSize: 16_384, headersTimeout: 10_000, requestTimeout: 30_000, connectionsCheckingInterval: 5_000 },
     (req, res) => {
-      serve(req, res, token, byPath).catch((thrown: unknown) => {
+      const served = serve(req, res, token, byPath).catch((thrown: unknown) => {
         onError(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
         if (res.headersSent) res.destroy();
         else refuse(res, 500, "The gateway failed to answer.");
       });
+      // A stream of notifications has no answer to wait for.
+      if (req.method !== "GET") {
+        inFlight.add(served);
+        void served.finally(() => inFlight.delete(served));
+      }
     },
   );
   server.maxConnections = MAX_CONNECTIONS;
@@ -64,11 +69,11 @@ export async function startGatewayServer(options: GatewayServerOptions): Promise
   return {
     url: `http://127.0.0.1:${bound}`,
     close: async () => {
+      const closed = new Promise<void>((resolve) => void server.close(() => resolve()));
+      await drained(inFlight, clock);
       await mcp.close();
-      await new Promise<void>((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      });
+      server.closeAllConnections();
+      await closed;
     },
   };
 }
@@ -81,6 +86,14 @@ function listen(server: Server, port: number): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Settles when no answer is in flight, or the time is over. */
+async function drained(inFlight: ReadonlySet<Promise<void>>, clock: Clock): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const disarm = clock.after(DRAIN_MS, over.resolve);
+  await Promise.race([Promise.all(inFlight), over.promise]);
+  disarm();
 }
 
 async function serve(

@@ -1,14 +1,21 @@
-import { ProtocolError, ProtocolErrorCode, Server, type ServerContext, type Tool } from "@modelcontextprotocol/server";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type RequestId,
+  Server,
+  type ServerContext,
+  type Tool,
+} from "@modelcontextprotocol/server";
 import { type Clock, systemClock, type ToolEffect } from "@sluice/core";
 import type { GatewayRun, GatewayTool } from "../run/gateway-run-types.ts";
-import { type AgentSeat, createAgentSeat, type Seating, seatTaken } from "./agent-seat.ts";
-import { type AskedStates, createAskedStates } from "./asked-state.ts";
+import { type AgentSeat, createAgentSeat, createOpenSeat, type Seating, seatTaken } from "./agent-seat.ts";
 import { type CallingClient, createToolCalls, failure, type ToolCalls } from "./call-tool.ts";
 import { clientFacts } from "./client.ts";
 import { createGrantQuestions, type ElicitationMode } from "./grant-question.ts";
+import { createQuestionStates, type QuestionStates } from "./question-state.ts";
 
 export interface McpOptions {
-  /** The version of Sluice that clients are told. */
+  /** The version of Sluice that clients see. */
   readonly version: string;
   readonly clock?: Clock;
   /** How long a call waits for a person before it is answered that a request is open. Default: 45 s, below the timeouts of clients. */
@@ -17,12 +24,16 @@ export interface McpOptions {
   readonly elicitation?: ElicitationMode;
   /** How long a client has to answer an elicitation. Default: 10 minutes. */
   readonly elicitationMs?: number;
-  /** How often a call that goes on sends progress. Default: 5 s. */
+  /** How often a call in flight sends progress. Default: 5 s. */
   readonly progressMs?: number;
   /** How long an agent may do nothing before another may take its place. Default: 10 minutes. */
   readonly idleMs?: number;
   /** The same after the agent's stream ended, as it does when its process ends. Default: 10 s. */
   readonly goneMs?: number;
+  /** Whether one agent works on the run (default), or every connection with the token belongs to the same one. */
+  readonly connections?: "one" | "many";
+  /** What clients read about the server, if it is not about the states of a workflow. */
+  readonly instructions?: string;
   /** Calls at the same time. Default: 64. */
   readonly maxCalls?: number;
   /**
@@ -36,9 +47,10 @@ export interface McpOptions {
 export interface McpHub {
   readonly run: GatewayRun;
   readonly version: string;
+  readonly instructions: string;
   readonly seat: AgentSeat;
   readonly calls: ToolCalls;
-  readonly states: AskedStates;
+  readonly states: QuestionStates;
 }
 
 const SECOND = 1_000;
@@ -46,7 +58,7 @@ const MINUTE = 60 * SECOND;
 
 export function createMcpHub(run: GatewayRun, options: McpOptions): McpHub {
   const { clock = systemClock, elicitationMs = 10 * MINUTE } = options;
-  const states = createAskedStates({ clock, ttlMs: elicitationMs });
+  const states = createQuestionStates({ clock, ttlMs: elicitationMs });
   const questions = createGrantQuestions({
     run,
     clock,
@@ -58,7 +70,11 @@ export function createMcpHub(run: GatewayRun, options: McpOptions): McpHub {
     run,
     version: options.version,
     states,
-    seat: createAgentSeat({ clock, idleMs: options.idleMs ?? 10 * MINUTE, goneMs: options.goneMs ?? 10 * SECOND }),
+    instructions: options.instructions ?? INSTRUCTIONS,
+    seat:
+      options.connections === "many"
+        ? createOpenSeat(clock)
+        : createAgentSeat({ clock, idleMs: options.idleMs ?? 10 * MINUTE, goneMs: options.goneMs ?? 10 * SECOND }),
     calls: createToolCalls({
       run,
       clock,
@@ -76,7 +92,12 @@ export type Connection =
   /** A process: it stays the run's agent as long as its pipe is open. */
   | { readonly kind: "stdio"; readonly era: "legacy" | "modern" }
   /** A session over HTTP, which was seated when it began. */
-  | { readonly kind: "session"; readonly era: "legacy"; readonly id: string }
+  | {
+      readonly kind: "session";
+      readonly era: "legacy";
+      readonly id: string;
+      readonly endStream: (call: RequestId) => void;
+    }
   /** One request over HTTP, which says who the client is. */
   | { readonly kind: "request"; readonly era: "modern" };
 
@@ -90,7 +111,7 @@ export function createMcpServer(hub: McpHub, connection: Connection): Server {
     { name: "sluice", title: "Sluice gateway", version },
     {
       capabilities: { tools: { listChanged: false } },
-      instructions: INSTRUCTIONS,
+      instructions: hub.instructions,
       requestState: { verify: hub.states.verify },
     },
   );
@@ -130,6 +151,8 @@ export function createMcpServer(hub: McpHub, connection: Connection): Server {
       return await calls.call(request, ctx, client);
     } finally {
       end();
+      // A cancelled call gets no answer, which would end its stream.
+      if (ctx.mcpReq.signal.aborted && connection.kind === "session") connection.endStream(ctx.mcpReq.id);
     }
   });
 

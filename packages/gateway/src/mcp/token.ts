@@ -18,7 +18,7 @@ export function checkGatewayToken(token: string): void {
   );
 }
 
-/** Whether an Authorization header carries the token. Compares digests, so that the time tells nothing about the token. */
+/** Whether an Authorization header carries the token. Compares digests, so that the time reveals nothing about the token. */
 export function carriesToken(authorization: string | undefined, token: string): boolean {
   const given = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "";
   return timingSafeEqual(sha256(given), sha256(token));

@@ -28,10 +28,7 @@ export async function sendWebResponse(response: Response, res: ServerResponse): 
     return;
   }
   res.writeHead(response.status, Object.fromEntries(response.headers));
-  if (response.body === null) {
-    res.end();
-    return;
-  }
+  if (response.body === null) return await ended(res);
   res.flushHeaders();
   const reader = response.body.getReader();
   res.once("close", () => void reader.cancel());
@@ -40,7 +37,16 @@ export async function sendWebResponse(response: Response, res: ServerResponse): 
     if (done) break;
     if (!res.write(value)) await drained(res);
   }
-  res.end();
+  await ended(res);
+}
+
+/** Ends the answer, and settles when it is written or the client has gone. */
+function ended(res: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (res.destroyed) resolve();
+    res.once("close", () => resolve());
+    res.end(() => resolve());
+  });
 }
 
 function drained(res: ServerResponse): Promise<void> {

@@ -13,18 +13,27 @@ import {
   type ToolResult,
 } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
+import { AGENT_GONE } from "@sluice/stages";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
-import type { AgentCall, CallReply, NativeVerdict, OpenQuestion, PendingCall } from "./gateway-run-types.ts";
+import type {
+  AgentCall,
+  CallReply,
+  NativeReport,
+  NativeVerdict,
+  OpenQuestion,
+  PendingCall,
+} from "./gateway-run-types.ts";
 import {
+  CALLER_LEFT,
   completionText,
   LAST_TURN,
+  LOST_REPORT,
   lostAnswerText,
-  NOT_AWAITED,
   NOT_REPEATED,
-  NOT_REPORTED,
   NOT_RUN,
   phaseText,
   questionOf,
+  RAN_BEFORE,
   replyOf,
   waitingText,
 } from "./words.ts";
@@ -40,7 +49,7 @@ const PATIENCE_MS = 45_000;
 export interface ExchangeOptions {
   readonly clock: Clock;
   /** Names of the tools that the session runs: any other tool that a state offers completes it. */
-  readonly workTools: () => ReadonlySet<string>;
+  readonly workTools: () => { has(name: string): boolean };
   /** The recorded result of a call whose transcript does not say it. */
   readonly recorded: (call: RecordedCallPlace) => Promise<{ readonly ok: boolean; readonly output: Json } | undefined>;
   /** Whether a run of the tree has ended. */
@@ -51,6 +60,15 @@ export interface RecordedCallPlace {
   readonly runId: string;
   readonly turn: number;
   readonly index: number;
+}
+
+/** A call that an agent made in an earlier process, which may not have read its answer. */
+export interface EarlierCall extends RecordedCallPlace {
+  readonly tool: string;
+  readonly input: Json;
+  readonly native: boolean;
+  /** Whether it had ended when the run was resumed. */
+  readonly hasEnded: boolean;
 }
 
 /** What the exchange knows of the run. */
@@ -85,6 +103,7 @@ export class Exchange {
   #end: CallReply | undefined;
   #isReleased = false;
   #pumping = false;
+  #isClosed = false;
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -109,13 +128,30 @@ export class Exchange {
       caller.settle(this.#end);
       return caller.pending;
     }
-    const key = JSON.stringify([call.tool, digestOf(call.input), call.native === true]);
-    const same = [...this.#given.values()].find((work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined));
-    const work = same ?? this.#added({ ...call, key });
+    const key = keyOfCall(call);
+    const same = [...this.#given.values()].find(
+      (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
+    );
+    const work = same ?? this.#added(call);
     this.#attach(work, caller, call);
     if (same === undefined) this.#movedOn(work);
     this.#pump();
     return caller.pending;
+  }
+
+  /** Adopts the calls that an earlier process left. A call that the agent has made again is the same call. */
+  adopt(calls: readonly EarlierCall[]): void {
+    for (const { tool, input, native, hasEnded, ...place } of calls) {
+      const call = { tool, input, ...(native ? { native } : {}) } as const;
+      const key = keyOfCall(call);
+      const at = this.#queue.findIndex((work) => work.key === key);
+      const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
+      const work: Work = again ?? newWork(call);
+      Object.assign(work, place);
+      if (hasEnded) work.earlier = "ended";
+      else if (again === undefined) work.earlier = "begun";
+      this.#given.set(work.id, work);
+    }
   }
 
   /** The next calls of the agent, for the model of a state. */
@@ -127,9 +163,12 @@ export class Exchange {
     await this.#settleOthers(thread);
     if (thread.isNew) {
       thread.isNew = false;
-      this.#enter(thread, turn);
+      this.#isPhaseRead = false;
+      thread.phase = this.#phaseOf(turn);
     } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
     thread.worksWithTools = workTools.length > 0;
+    // After an interrupt, a state continues that was entered before.
+    this.#phase = thread.phase;
     this.#passResults();
     thread.turns += 1;
     return await this.#open({ ...turn, thread });
@@ -137,28 +176,34 @@ export class Exchange {
 
   /** Vetoes a call whose agent is not there any more: an earlier process approved it, and its agent has seen it fail. */
   readonly guard: GuardHook = ({ proposalId }, { runId }) =>
-    this.#liveAt(runId, proposalId) === undefined
-      ? { veto: "the agent that made this call has gone; it has to make the call again" }
-      : undefined;
+    this.#liveAt(runId, proposalId) === undefined ? { veto: AGENT_GONE } : undefined;
 
   /** Lets the agent's own program run a native call, and waits for its report. */
   async handOver({ runId, proposalId, signal }: ToolCall, input: Json): Promise<ToolResult> {
     const work = this.#liveAt(runId, proposalId);
-    if (work?.native !== true || signal.aborted)
+    if (work?.native !== true || signal.aborted || this.#isClosed)
       return { ok: false, output: { code: "caller_gone", message: "no agent waits for this call" } };
-    // The agent went on to another call while this one waited for a person.
+    // The agent has made another call while this one waited for a person.
     if (work.caller === undefined && this.#queue.length > 0) return { ok: false, output: NOT_REPEATED };
     const stopped = Promise.withResolvers<ToolResult>();
-    const stop = (): void => stopped.resolve({ ok: false, output: NOT_REPORTED, changesUnknown: true });
+    const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
       work.handed = input;
       this.#handOver(work);
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
-      // Whoever makes the same call from now on must not get this one's approval.
+      // The same call made from now on must not get the approval of this one.
       work.isOver = true;
       signal.removeEventListener("abort", stop);
+    }
+  }
+
+  /** The gateway stops: it does not wait for reports about calls that the agent's program runs. */
+  close(): void {
+    this.#isClosed = true;
+    for (const work of this.#given.values()) {
+      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
     }
   }
 
@@ -169,6 +214,7 @@ export class Exchange {
         work.runId === runId &&
         work.reply === undefined &&
         work.isOver !== true &&
+        work.earlier === undefined &&
         proposalId === `t${work.turn}.c${work.index}`,
     );
   }
@@ -176,6 +222,7 @@ export class Exchange {
   /** Sees every request of the run and answers none. */
   readonly observer: Interactor = {
     name: "gateway",
+    observes: true,
     answer: (request, signal) =>
       new Promise((resolve) => {
         const question = questionOf(request);
@@ -208,14 +255,15 @@ export class Exchange {
     this.#options.onPhase();
   }
 
-  #added(call: Omit<Work, "id" | "reported">): Work {
-    const work: Work = { ...call, id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+  #added(call: AgentCall): Work {
+    const work = newWork(call);
     this.#queue.push(work);
     return work;
   }
 
   #attach(work: Work, caller: Caller, { signal, patienceMs = PATIENCE_MS }: AgentCall): void {
     work.caller = caller;
+    if (work.earlier === "begun") delete work.earlier;
     caller.report = (result) => work.reported.resolve(result);
     const arm = (): (() => void) =>
       this.#options.clock.after(patienceMs, () => void this.#impatient(work, caller, again));
@@ -237,14 +285,14 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, NOT_REPORTED);
-    caller.settle(replyOf(false, NOT_AWAITED));
+    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
+    caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** Ends a native call that nobody runs. Its approval is not valid any more. */
-  #withdraw(work: Work, output: Json): void {
+  /** Ends a native call that no program runs. Its approval is not valid any more. */
+  #withdraw(work: Work, report: NativeReport): void {
     work.isOver = true;
-    work.reported.resolve({ ok: false, output });
+    work.reported.resolve(report);
   }
 
   /** The agent makes another call than one that was granted meanwhile. */
@@ -254,7 +302,7 @@ export class Exchange {
       if (work.reply !== undefined) {
         this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
         this.#given.delete(work.id);
-      } else if (work.handed !== undefined) this.#withdraw(work, NOT_REPEATED);
+      } else if (work.handed !== undefined) this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
   }
 
@@ -293,7 +341,7 @@ export class Exchange {
     // A resumed run has rebuilt the transcript: the agent has not read what follows its last call.
     const turns = prompt.filter(({ role }) => role === "assistant").length;
     const read = Math.max(2, prompt.findLastIndex(({ role }) => role === "assistant") + 1);
-    const thread = { runId, read, turns, isNew: true, worksWithTools: false };
+    const thread: Thread = { runId, read, turns, isNew: true, worksWithTools: false };
     if (system !== undefined) this.#threads.set(system, thread);
     return thread;
   }
@@ -304,18 +352,27 @@ export class Exchange {
     for (const message of prompt.slice(thread.read)) {
       if (message.role === "user") texts.push(textOf(message));
       if (message.role !== "tool") continue;
-      for (const part of message.content) {
+      for (const [index, part] of message.content.entries()) {
         if (part.type !== "tool-result") continue;
         const { output } = part;
         const value = "value" in output && isJson(output.value) ? output.value : null;
         const reply = replyOf(output.type !== "error-json", value);
-        const work = this.#given.get(part.toolCallId);
+        const work = this.#given.get(part.toolCallId) ?? (thread.isNew ? this.#earlierAt(thread, index) : undefined);
         if (work !== undefined) this.#results.push({ work, reply });
-        else if (thread.isNew) texts.push(lostAnswerText(part.toolName, reply));
+        else if (thread.isNew) texts.push(lostAnswerText({ tool: part.toolName }, reply));
       }
     }
     thread.read = prompt.length;
     return texts;
+  }
+
+  /** A call of the last turn that an earlier process recorded. */
+  #earlierAt(thread: Thread, index: number): Work | undefined {
+    const found = [...this.#given.values()].find(
+      (work) => work.runId === thread.runId && work.turn === thread.turns && work.index === index,
+    );
+    if (found !== undefined) found.thread = thread;
+    return found;
   }
 
   /** Results that are given to their callers with the notices of this turn. */
@@ -323,11 +380,17 @@ export class Exchange {
 
   #passResults(): void {
     const results = this.#results.splice(0);
+    for (const { work, reply } of results) {
+      if (!isLeft(work)) continue;
+      this.#notices.push(lostAnswerText(work, reply));
+      this.#given.delete(work.id);
+    }
     const last = results.findLast(({ work }) => work.caller !== undefined);
     const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
-      const text = one === last ? [one.reply.text, ...texts].join("\n\n") : one.reply.text;
-      this.#settle(one.work, { ...one.reply, text });
+      if (isLeft(one.work)) continue;
+      const parts = [...(one.work.earlier === undefined ? [] : [RAN_BEFORE]), one.reply.text];
+      this.#settle(one.work, { ...one.reply, text: [...parts, ...(one === last ? texts : [])].join("\n\n") });
     }
   }
 
@@ -338,7 +401,7 @@ export class Exchange {
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
       else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : NOT_REPORTED) });
+        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : LOST_REPORT.output) });
     }
   }
 
@@ -347,18 +410,11 @@ export class Exchange {
     return await this.#options.recorded({ runId, turn, index });
   }
 
-  #enter(thread: Thread, { state, prompt, tools }: AgentTurn): void {
+  #phaseOf({ runId, state, prompt, tools }: AgentTurn): Phase {
     const texts = prompt.slice(0, 2).map(textOf);
     const own = tools.filter(({ name }) => !this.#options.workTools().has(name));
     const work = tools.filter(({ name }) => this.#options.workTools().has(name)).map(({ name }) => name);
-    this.#isPhaseRead = false;
-    this.#phase = {
-      runId: thread.runId,
-      state,
-      tools: work,
-      text: [...texts, ...own.flatMap(completionText)].join("\n\n"),
-    };
-    this.#options.onPhase();
+    return { runId, state, tools: work, text: [...texts, ...own.flatMap(completionText)].join("\n\n") };
   }
 
   #open(turn: OpenTurnFacts): Promise<TurnCalls> {
@@ -452,6 +508,7 @@ interface Thread {
   /** Its model steps so far. */
   turns: number;
   isNew: boolean;
+  phase?: Phase;
   /** Whether its last turn offered tools besides those that complete the state. */
   worksWithTools: boolean;
 }
@@ -471,7 +528,7 @@ interface Work {
   readonly native?: true;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
-  readonly reported: PromiseWithResolvers<{ readonly ok: boolean; readonly output: Json }>;
+  readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
   /** Its place in the run, once the run has it. */
@@ -485,6 +542,13 @@ interface Work {
   isOver?: true;
   /** The answer, if no caller has taken it. */
   reply?: CallReply;
+  /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
+  earlier?: "begun" | "ended";
+}
+
+/** A call of an earlier process that the agent has not made again. */
+function isLeft({ earlier, caller }: Work): boolean {
+  return earlier !== undefined && caller === undefined;
 }
 
 interface Caller {
@@ -513,6 +577,14 @@ function newCaller(): Caller {
   return caller;
 }
 
+function newWork(call: Pick<AgentCall, "tool" | "input" | "native">): Work {
+  return { ...call, key: keyOfCall(call), id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+}
+
+function keyOfCall({ tool, input, native }: Pick<AgentCall, "tool" | "input" | "native">): string {
+  return JSON.stringify([tool, digestOf(input), native === true]);
+}
+
 function textOf({ role, content }: LanguageModelV4Message): string {
   if (role === "system") return content;
   return content.map((part) => (part.type === "text" ? part.text : "")).join("");
@@ -521,4 +593,3 @@ function textOf({ role, content }: LanguageModelV4Message): string {
 function keyOf({ runId, requestId }: PersonRequest): string {
   return JSON.stringify([runId, requestId]);
 }
-

@@ -40,6 +40,8 @@ export interface OpenQuestion {
   readonly digest: string;
   /** What is asked, in one line. */
   readonly question: string;
+  /** The command with which a person answers. */
+  readonly command: string;
 }
 
 /** What the gate decided about a native call. */
@@ -53,8 +55,16 @@ export interface PendingCall {
   /** Of a native call: settles when the gate has decided. */
   readonly verdict: Promise<NativeVerdict>;
   readonly answer: Promise<CallReply>;
-  /** Of a native call: what the agent's program reports about a call that was allowed. */
-  report(result: { readonly ok: boolean; readonly output: Json }): void;
+  /** Of a native call: what the agent's program reports about a call that was allowed. Only the first report counts. */
+  report(result: NativeReport): void;
+}
+
+/** How a native call ended. */
+export interface NativeReport {
+  readonly ok: boolean;
+  readonly output: Json;
+  /** It may have changed any file, because it is unknown how it ended. */
+  readonly changesUnknown?: true;
 }
 
 /** What an agent should know now. */

@@ -6,20 +6,15 @@ import {
   systemClock,
   type Tool,
   type ToolCall,
+  type ToolEffect,
   type ToolResult,
 } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import {
-  type OutsideAgent,
-  type RunHandle,
-  type RunResult,
-  type Session,
-  type SessionOptions,
-  transcriptEntries,
-} from "@sluice/stages";
+import type { OutsideAgent, RunHandle, RunResult, Session, SessionOptions } from "@sluice/stages";
 import { agentModel } from "./agent-model.ts";
-import { Exchange, GET_STATE, type RecordedCallPlace, TRANSITION } from "./exchange.ts";
+import { Exchange, GET_STATE, TRANSITION } from "./exchange.ts";
 import type { CallReply, GatewayRun, GatewayTool, PendingCall, PhaseNow } from "./gateway-run-types.ts";
+import { lastCalls, recordedResult } from "./recorded-calls.ts";
 import { phaseText, replyOf, waitingText } from "./words.ts";
 
 /** What a gateway run adds to the options of its session. */
@@ -38,16 +33,18 @@ export interface GatewayRunOptions {
   /** Makes the agent's own tools, if its program runs them: `handOver` waits until it has. */
   readonly native?: (handOver: (call: ToolCall, input: Json) => Promise<ToolResult>) => readonly Tool[];
   readonly clock?: Clock;
+  /** The run that `begin` resumes. */
+  readonly resumes?: string;
 }
 
 /** Opens a run for an agent of another program. Nothing starts before the agent's first call. */
 export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
-  const { pipeline, agent, begin, wait, native, clock = systemClock } = options;
+  const { pipeline, agent, begin, wait, native, resumes, clock = systemClock } = options;
   const listeners = new Set<(now: PhaseNow) => void>();
   const notify = (): void => {
     for (const listener of listeners) listener(now());
   };
-  let workTools: ReadonlySet<string> = new Set();
+  let effects: ReadonlyMap<string, ToolEffect> = new Map();
   let result: RunResult<unknown> | undefined;
   let starting: Promise<void> | undefined;
   let handle: RunHandle<unknown> | undefined;
@@ -57,8 +54,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
 
   const exchange = new Exchange({
     clock,
-    workTools: () => workTools,
-    recorded: (place) => recordedResult(session, place),
+    workTools: () => effects,
+    recorded: (place) => recordedResult(session.host, place),
     isOver: async (runId) => (await session.host.get(runId))?.end !== undefined,
     onPhase: notify,
   });
@@ -76,7 +73,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const tools = (): Promise<readonly GatewayTool[]> => (listed ??= listTools());
   const listTools = async (): Promise<readonly GatewayTool[]> => {
     const offered = await session.tools(pipeline);
-    workTools = new Set(offered.map(({ name }) => name));
+    effects = new Map(offered.map(({ name, effect }) => [name, effect]));
     const work = offered.map(({ name, description, inputSchema, effect }) => ({
       name,
       description,
@@ -87,8 +84,21 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     return [...(native === undefined ? work : []), ...OWN_TOOLS].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   };
 
+  /** The calls that the run's last process left. What only read is simply made again. */
+  const adopt = async (runId: string): Promise<void> => {
+    const earlier = await lastCalls(session.host, runId);
+    const kept = earlier.filter(({ tool, hasEnded }) => !hasEnded || effects.get(tool) !== "read");
+    exchange.adopt(
+      kept.map((call) => {
+        const isWork = effects.has(call.tool);
+        const own = isWork || call.tool === TRANSITION ? call : asTransition(call);
+        return { ...own, native: isWork && native !== undefined };
+      }),
+    );
+  };
   const launch = async (task: string | undefined): Promise<void> => {
     await tools();
+    if (resumes !== undefined) await adopt(resumes);
     const begun = begin(session, task);
     handle = begun;
     begun.then(
@@ -168,6 +178,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     ended: ended.promise,
     answer: (request, answer: Answer, by) => session.answer(request, answer, by),
     close: async () => {
+      exchange.close();
       await session.close();
     },
   };
@@ -218,6 +229,11 @@ function answered(answer: Promise<CallReply>): PendingCall {
   };
 }
 
+/** A call of the tool that completes a state, as an agent makes it. */
+function asTransition<C extends { readonly tool: string; readonly input: Json }>(call: C): C {
+  return { ...call, tool: TRANSITION, input: { event: call.tool, data: call.input } };
+}
+
 /** How long a state may take, such as a script, before the agent reads that the run works without it. */
 const FIRST_PHASE_MS = 5_000;
 
@@ -233,20 +249,6 @@ function nextPhase(onPhase: GatewayRun["onPhase"], clock: Clock): Promise<void> 
   });
 }
 
-/** What became of a call, from the end of its run's journal. */
-async function recordedResult(session: Session, { runId, turn, index }: RecordedCallPlace) {
-  const { host } = session;
-  const [run] = await host.tree(runId);
-  if (run === undefined) return undefined;
-  const records = await host.records(runId, Math.max(0, run.records - RECENT));
-  const id = `t${turn}.c${index}`;
-  const found = transcriptEntries(runId, records).findLast((entry) => entry.kind === "result" && entry.callId === id);
-  return found?.kind === "result" ? { ok: found.ok, output: found.output } : undefined;
-}
-
-/** The records among which the result of a call that has just ended is found. */
-const RECENT = 100;
-
 function endOf(result: RunResult<unknown>): NonNullable<PhaseNow["end"]> {
   const { status } = result;
   if (status === "completed") return { status, ...(result.state === undefined ? {} : { message: result.state }) };
@@ -257,6 +259,8 @@ function endReply(result: RunResult<unknown>): CallReply {
   const { status, runId } = result;
   const { message } = endOf(result);
   const how = message === undefined ? status : `${status} (${message})`;
-  const text = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
-  return { ok: status === "completed", output: { code: "run_ended", status }, text };
+  const over = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
+  const left = `The run ${runId} of the workflow is ${how}. Its tools are not available until a person resumes it.`;
+  const text = status === "suspended" ? left : over;
+  return { ok: false, output: { code: "run_ended", status }, text };
 }

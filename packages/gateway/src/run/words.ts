@@ -2,15 +2,29 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
-import type { CallReply, OpenQuestion } from "./gateway-run-types.ts";
+import type { CallReply, NativeReport, OpenQuestion } from "./gateway-run-types.ts";
 
-export const NOT_REPORTED: JsonObject = {
-  code: "not_reported",
-  message: "it is unknown how this call ended: the program that ran it did not report it",
+/** The report of a native call that is missing. */
+export const LOST_REPORT: NativeReport = {
+  ok: false,
+  changesUnknown: true,
+  output: {
+    code: "not_reported",
+    message: "it is unknown how this call ended: the program that ran it did not report it",
+  },
 };
-export const NOT_AWAITED: JsonObject = {
-  code: "not_awaited",
-  message: "nobody waits for the result of this call any more",
+export const CALLER_LEFT: JsonObject = {
+  code: "caller_left",
+  message: "no caller waits for the result of this call any more",
+};
+/** The report of a native call that its program starts only with others, which are still to be decided. */
+export const STARTED_TOGETHER: NativeReport = {
+  ok: true,
+  changesUnknown: true,
+  output: {
+    code: "started_together",
+    message: "the program that runs this call starts it together with others, so its result was not awaited",
+  },
 };
 export const NOT_REPEATED: JsonObject = {
   code: "not_repeated",
@@ -20,6 +34,9 @@ export const NOT_RUN: JsonObject = {
   code: "call_not_run",
   message: "the phase was left before this call, so it was not run",
 };
+/** Before the recorded result of a call that the agent made again. */
+export const RAN_BEFORE =
+  "This is the result of the same call from before the gateway was restarted. It was not run a second time; make it once more to run it.";
 export const LAST_TURN = "This is the last turn of the phase: only transition ends it.";
 
 /** An answer whose text is its output. */
@@ -40,18 +57,27 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
   ];
 }
 
-/** The result of a call that an earlier process of the gateway took. */
-export function lostAnswerText(tool: string, { text }: CallReply): string {
-  return `The gateway was restarted. The last call before that was ${visible(tool)}, with this result: ${text}`;
+/** The result of a call that an earlier process of the gateway took, and that the agent has not made again. */
+export function lostAnswerText(
+  { tool, input }: { readonly tool: string; readonly input?: Json },
+  { text }: CallReply,
+): string {
+  const line = input === undefined ? "" : visibleJson(input);
+  const call = [visible(tool), line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line].filter((part) => part !== "");
+  return `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result: ${text}`;
 }
 
-export function waitingText({ runId, requestId, question }: OpenQuestion): string {
+const SHOWN = 200;
+
+export function waitingText({ question, command }: OpenQuestion): string {
   return [
     `This call has not run: a person has to decide. Open request: ${question}`,
-    `They can answer in the app, or with: sluice answer ${runId} ${requestId}`,
+    `They can answer in the app, or with: ${command}`,
     "Make exactly the same call again to take the answer. Do not work around it; until it is answered, no other call of this phase runs.",
   ].join("\n");
 }
+
+const DIGEST_SHOWN = 16;
 
 /** A request in one line. */
 export function questionOf({ runId, requestId, digest, kind, body }: PersonRequest): OpenQuestion {
@@ -60,10 +86,12 @@ export function questionOf({ runId, requestId, digest, kind, body }: PersonReque
     return typeof value === "string" ? visible(value) : "";
   };
   const about: Readonly<Record<PersonRequest["kind"], string>> = {
-    grantStageTool: `approve ${text("tool")} ${text("argsSummary")} (${text("why")})`,
+    grantStageTool: `approve ${text("argsSummary")} (${text("why")})`,
     approveTransition: `approve the transition ${text("event")}: ${text("message")}`,
     askUser: text("question"),
     humanState: text("question"),
   };
-  return { runId, requestId, digest, question: about[kind] };
+  const answer = kind === "askUser" || kind === "humanState" ? "--value <answer>" : "approve";
+  const command = `sluice answer ${runId} ${requestId} --digest ${digest.slice(0, DIGEST_SHOWN)} ${answer}`;
+  return { runId, requestId, digest, question: about[kind], command };
 }

@@ -152,7 +152,12 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     refused: [],
     said: "",
   };
-  const outcome = await turns(state, prepared, stageModel);
+  let outcome: ActOutcome;
+  try {
+    outcome = await turns(state, prepared, stageModel);
+  } finally {
+    await stageModel.model.ended?.({ stage: scope.stateId, runId: scope.ctx.runId });
+  }
   return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
 }
 

@@ -257,7 +257,9 @@ function modelRequest(
   };
 }
 
-function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: ModelAttempt): CallUsage {
+function spentBy(outcome: ModelOutcome, { request: { facts, model }, reserve }: ModelAttempt): CallUsage {
+  // Its own program counts what it spends.
+  if (model.agent !== undefined) return { costUsd: 0 };
   if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
   return spentOnFailure(outcome.error, outcome.begun, facts, reserve);
 }

@@ -21,6 +21,8 @@ export interface OutsideAgent {
   readonly version?: string;
   /** What is known about its own tools, recorded with the run: `hard` if it has none, or none that a refusal does not stop. */
   readonly class: "hard" | "guarded" | "advisory";
+  /** The run starts it for a state. Without this, the agent's own program drives the run from outside. */
+  readonly started?: true;
 }
 
 /** A model that is ready to be called. */
@@ -35,6 +37,8 @@ export interface ResolvedModel {
   readonly agent?: OutsideAgent;
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
+  /** An attempt of a state is over, which waits until the model has released what it holds for it. Never rejects. */
+  ended?(position: Pick<TurnPosition, "stage" | "runId">): Promise<void>;
 }
 
 /** The same model with other calls. */

@@ -37,6 +37,7 @@ import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
 import { replayedProject } from "../session/project-facts.ts";
 import { builtinTools, ownTools } from "../session/tools.ts";
+import { withAbsentAgents } from "./absent-agents.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
 
@@ -136,6 +137,7 @@ function replayDeps(
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
   const project = replayedProject(spec, recorded);
   const from = recordedStart(data);
+  const onCall = withAbsentAgents(recorded, options.onCall);
   return {
     ...(project === undefined ? {} : { project }),
     ...(from === undefined ? {} : { from }),
@@ -154,7 +156,7 @@ function replayDeps(
     answers: createAnswerRule({ any: false, unwalled: false }),
     maxParallelReads: 1,
     atWork: { count: 0, started: 0 },
-    ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+    ...(onCall === undefined ? {} : { onCall }),
   };
 }
 

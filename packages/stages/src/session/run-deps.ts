@@ -241,6 +241,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...pipeline,
     });
     const sandbox = held.facts(spec, unwalledServers, hasWalledStates);
+    const agents = outsideAgents([...byState.values()]);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
@@ -250,6 +251,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       graph,
       /** The sandbox of its commands, recorded whenever the run is started or resumed. */
       sandbox,
+      /** The agents of other programs that work on it. */
+      agents,
       /** `recorded` is what a resumed run has used already. */
       program: (recorded?: RecordedCosts): RunProgram => {
         const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recorded), states);
@@ -262,7 +265,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         models: [...new Set([...byState.values()].map(({ id }) => id))],
         // The model of the stages that name none; null if every stage names one.
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
-        ...outsideAgent([...byState.values()]),
+        ...agents,
         mode,
         allow: deps.secrets.json(allow),
         secrets: [...new Set([...(options.secrets ?? []), ...declared.keys()])],
@@ -306,9 +309,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
 const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
 
-function outsideAgent(models: readonly ResolvedModel[]): JsonObject {
-  const agent = models.find((model) => model.agent !== undefined)?.agent;
-  return agent === undefined ? {} : { agent: { ...agent } };
+/** The agent that drives the run, and those that it starts for its states. */
+function outsideAgents(models: readonly ResolvedModel[]): JsonObject {
+  const all = [...new Set(models)].flatMap(({ agent }) => agent ?? []);
+  const driver = all.find(({ started }) => started !== true);
+  const agents = all.flatMap(({ started, ...agent }) => (started === true ? [agent] : []));
+  return { ...(driver === undefined ? {} : { agent: { ...driver } }), ...(agents.length === 0 ? {} : { agents }) };
 }
 
 /** The keys in the variables that states set; they are redacted everywhere. */

@@ -188,6 +188,7 @@ export function createSession(options: SessionOptions): Session {
         read: journals,
         said: {
           sandbox: run.sandbox,
+          ...(run.agents.agent === undefined ? {} : { agent: run.agents.agent }),
           ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source), ...run.graph } }),
         },
       }),

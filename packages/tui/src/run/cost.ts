@@ -18,7 +18,7 @@ import {
   workedMs,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
-import { columns, count, executionName, spending } from "@sluice/view/words";
+import { columns, count, executionName, modelText, spending } from "@sluice/view/words";
 
 const MAX_MESSAGE = 1_000;
 
@@ -79,7 +79,7 @@ function groupCells(group: ReturnType<typeof flatGroupsOf>[number], now: number)
 }
 
 function modelCells({ model, usage, turns }: ModelUsage): readonly Line[] {
-  return [[span(stateLabel(model))], [span(String(turns))], ...amounts(usage)];
+  return [[span(stateLabel(modelText(model)))], [span(String(turns))], ...amounts(usage)];
 }
 
 function amounts(usage: Usage): readonly Line[] {

@@ -9,7 +9,7 @@ import {
   tokensOf,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Span, spanOf, wrap } from "@sluice/view/text";
-import { count } from "@sluice/view/words";
+import { count, isNothing } from "@sluice/view/words";
 import type { AppState } from "../app/app-state.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
 import { type FrameSize, topOf, type Viewer } from "../app/overlay/viewer.ts";
@@ -286,8 +286,9 @@ function statusLine({ view, flags, others, busy, quitting, now }: AppState): Lin
     const { dangerLevel } = view.meta;
     if (dangerLevel !== undefined) add(`danger ${cleanInline(dangerLevel)}`, dangerLevel === "safe" ? "dim" : "notice");
     add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
-    add(view.models.map(shortModel).join(", "));
-    add(`${shortCount(tokensOf(view.usage))} tokens`);
+    const { agent } = view;
+    add(agent === undefined ? view.models.map(shortModel).join(", ") : `agent ${cleanInline(agent)}`);
+    if (agent === undefined || !isNothing(view.usage)) add(`${shortCount(tokensOf(view.usage))} tokens`);
     add(moneyOf(view.usage));
     if (view.denied.length > 0) add(`${view.denied.length} denied`, "notice");
   }

@@ -3,9 +3,9 @@ import { argsSummary } from "@sluice/core/gate";
 import { redactJson } from "@sluice/core/runtime";
 import type { RunView } from "../projection/run-view.ts";
 import { approvalWords } from "../words/describe-event.ts";
-import { textAt } from "../words/fields.ts";
+import { isAgentModel, modelText, textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";
-import { count, grouped, milliseconds, moment } from "../words/words.ts";
+import { count, grouped, isNothing, milliseconds, moment } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { runMark } from "./markup/status.ts";
 import { shortText, textBlock } from "./markup/texts.ts";
@@ -52,6 +52,7 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
     executions,
     denied,
     models,
+    agent,
     mode,
     cwd,
     people,
@@ -61,11 +62,16 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
   const turns = executions.reduce((sum, one) => sum + one.turns, 0);
   const known =
     models.length > 0 ? models : [...new Set(executions.flatMap(({ spent }) => spent.map(({ model }) => model)))];
+  const shown = known.filter((model) => agent === undefined || !isAgentModel(model)).map(modelText);
   const sums: readonly (readonly [string, string])[] = [
     [milliseconds((endedAt ?? view.updatedAt) - startedAt), "total"],
-    [grouped(usage.inputTokens), "tokens in"],
-    [grouped(usage.outputTokens), "tokens out"],
-    [moneyOf(usage) || "–", "cost"],
+    ...(agent === undefined || !isNothing(usage)
+      ? ([
+          [grouped(usage.inputTokens), "tokens in"],
+          [grouped(usage.outputTokens), "tokens out"],
+          [moneyOf(usage) || "–", "cost"],
+        ] as const)
+      : []),
     [grouped(turns), turns === 1 ? "turn" : "turns"],
     [grouped(view.calls), "calls"],
     [grouped(denied.length), "denied"],
@@ -78,7 +84,8 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
     ...(view.wakeAt === undefined ? [] : [["wakes at", html`${moment(view.wakeAt)}`] as const]),
-    ["models", known.length === 0 ? html`none` : exact(known.join(", "))],
+    ...(agent === undefined ? [] : [["agent", exact(agent)] as const]),
+    ["models", shown.length === 0 ? html`none` : exact(shown.join(", "))],
     ["people", people.length === 0 ? html`none` : exact(people.join(", "))],
     ["mode", exact(mode)],
     ...(meta.dangerLevel === undefined ? [] : [["danger", dangerMarkup(meta.dangerLevel)] as const]),

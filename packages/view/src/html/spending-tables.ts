@@ -3,6 +3,7 @@ import { usageByModel } from "../projection/execution-reducer.ts";
 import { type ExecutionGroup, flatGroupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { RunView } from "../projection/run-view.ts";
 import { executionName } from "../words/describe-event.ts";
+import { modelText } from "../words/fields.ts";
 import { moneyOf, workedMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
@@ -29,7 +30,7 @@ export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, strin
     ];
   });
   const models = table("Usage by model", ["model", "#turns", ...USAGE], usageByModel(executions), (spent) => [
-    exact(spent.model),
+    exact(modelText(spent.model)),
     html`${spent.turns}`,
     ...amounts(spent.usage),
   ]);

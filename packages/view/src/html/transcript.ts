@@ -1,4 +1,5 @@
 import type { BoundaryItem, CommandView, ExecutionView, TranscriptItem, TurnView } from "../projection/run-view.ts";
+import { isAgentModel, modelText } from "../words/fields.ts";
 import { count, milliseconds, spending } from "../words/words.ts";
 import { callMarkup } from "./call.ts";
 import { answerMarkup, attemptsMarkup, commandMarkup } from "./kind-items.ts";
@@ -87,11 +88,11 @@ function turnKey({ attempt, turn }: { readonly attempt: number; readonly turn: n
 /** The heading above the first item of a turn. */
 function turnHead(number: number, turn: TurnView | undefined): Markup {
   const facts = [
-    turn?.model ?? "",
+    modelText(turn?.model ?? ""),
     turn !== undefined && turn.tries > 1 ? `try ${turn.tries}` : "",
     turn !== undefined && turn.to === undefined ? "not finished" : "",
     turn?.to === undefined ? "" : milliseconds(turn.to - turn.from),
-    turn?.usage === undefined ? "" : spending(turn.usage),
+    turn?.usage === undefined || isAgentModel(turn.model) ? "" : spending(turn.usage),
   ].filter((fact) => fact !== "");
   return html`<h5>Turn ${number} <span class="faint">${facts.join(" · ")}</span></h5>\n`;
 }

@@ -1,13 +1,24 @@
 import { field, type Json, type RunEnd, type SluiceEvent } from "@sluice/core";
 import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { endStateOf } from "../words/describe-event.ts";
-import { originOf, textAt, textsAt } from "../words/fields.ts";
+import { agentOf, originOf, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
 import type { CapView, DeniedCall, LastWord, RunEndItem, RunView } from "./run-view.ts";
 
 type HeadView = Pick<
   RunView,
-  "runId" | "pipeline" | "task" | "input" | "origin" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
+  | "runId"
+  | "pipeline"
+  | "task"
+  | "input"
+  | "origin"
+  | "models"
+  | "agent"
+  | "secrets"
+  | "mode"
+  | "cwd"
+  | "status"
+  | "caps"
 > &
   Pick<RunView, "denied" | "startedAt" | "endedAt" | "endState" | "meta" | "output" | "error" | "lastWord" | "streams">;
 
@@ -44,7 +55,9 @@ export class RunHead {
   }
 
   start({ data, at }: SluiceEvent): void {
+    const agent = agentOf(data);
     this.#change({
+      ...(agent === "" ? {} : { agent }),
       status: "running",
       pipeline: textAt(data, "pipeline"),
       task: textAt(field(data, "input"), "task"),
@@ -61,6 +74,10 @@ export class RunHead {
 
   /** A run continues with a changed pipeline: what either of them keeps out of reports stays out. */
   continued({ data }: SluiceEvent): void {
+    const { agent: before = "" } = this.#view;
+    const agent = agentOf(data);
+    if (agent !== "" && !before.split(THEN).includes(agent))
+      this.#change({ agent: before === "" ? agent : `${before}${THEN}${agent}` });
     const { changed } = data;
     if (changed === undefined) return;
     const withheld = this.#view.meta.captureOutput === false ? { captureOutput: false as const } : {};
@@ -118,6 +135,8 @@ export class RunHead {
     this.#view = { ...this.#view, ...change };
   }
 }
+
+const THEN = ", then ";
 
 function metaAt(data: Json): RunView["meta"] {
   const meta = field(data, "meta");

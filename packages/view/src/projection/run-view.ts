@@ -15,6 +15,8 @@ export interface RunView {
   /** The origin of a forked run, and where a run started if not in the initial state, in words; else empty. */
   readonly origin: string;
   readonly models: readonly string[];
+  /** The agent of another program that works on the run, with its version and class, and those after it; absent for a run with models of its own. */
+  readonly agent?: string;
   readonly mode: string;
   readonly cwd: string;
   /** Names of environment variables that the session treats as secrets. */

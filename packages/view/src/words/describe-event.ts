@@ -1,8 +1,8 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
 import { consideredIn } from "./decision-table.ts";
-import { issuesIn, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
-import { count, grouped, milliseconds, moment, oneLine, shortKey, spending } from "./words.ts";
+import { isAgentModel, issuesIn, modelText, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
+import { count, grouped, isNothing, milliseconds, moment, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
@@ -179,11 +179,14 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
       break;
     case "turn.started": {
       const tries = numberAt(data, "try");
-      return detail(`turn ${numberAt(data, "turn")}`, `calls ${text("model")}${tries > 1 ? `, try ${tries}` : ""}`);
+      const model = text("model");
+      const asks = isAgentModel(model) ? `waits for ${modelText(model)}` : `calls ${model}`;
+      return detail(`turn ${numberAt(data, "turn")}`, `${asks}${tries > 1 ? `, try ${tries}` : ""}`);
     }
     case "turn.finished": {
-      const made = `made ${count(numberAt(data, "calls"), "call")}, ${spending(usageAt(data))}`;
-      return detail(`turn ${numberAt(data, "turn")}`, made);
+      const usage = usageAt(data);
+      const made = `made ${count(numberAt(data, "calls"), "call")}`;
+      return detail(`turn ${numberAt(data, "turn")}`, isNothing(usage) ? made : `${made}, ${spending(usage)}`);
     }
     case "model.retried": {
       const next = `next try in ${milliseconds(numberAt(data, "waitMs"))}`;
@@ -364,7 +367,7 @@ function changedBy(data: JsonObject): { readonly by: string; readonly why: strin
 }
 
 function startedWith(data: Json): string {
-  const models = textsAt(data, "models").join(", ");
+  const models = textsAt(data, "models").map(modelText).join(", ");
   const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd")];
   const danger = textAt(field(data, "meta"), "dangerLevel");
   return [...parts, danger === "" ? "" : `danger level ${danger}`, originOf(data)]

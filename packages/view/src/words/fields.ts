@@ -45,6 +45,25 @@ export function issuesIn(value: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
+/** The agent of another program that works on a run, from the data of `run.started`; '' for a run with models of its own. */
+export function agentOf(started: Json | undefined): string {
+  const agent = field(started, "agent");
+  const [version, hold] = [textAt(agent, "version"), textAt(agent, "class")];
+  return [textAt(agent, "name"), version, hold === "" ? "" : `(class ${hold})`].filter((part) => part !== "").join(" ");
+}
+
+/** Whether a recorded model id is that of an agent of another program. */
+export function isAgentModel(model: string): boolean {
+  return model.startsWith(AGENT_MODEL);
+}
+
+/** A recorded model id as text. */
+export function modelText(model: string): string {
+  return isAgentModel(model) ? `the agent ${model.slice(AGENT_MODEL.length).replace("/", " ")}` : model;
+}
+
+const AGENT_MODEL = "agent:";
+
 /** The origin of a forked run, the run that a run follows, and the state in which it started if not in the initial one; '' for any other run. */
 export function originOf(started: Json | undefined): string {
   const fork = field(started, "forkedFrom");

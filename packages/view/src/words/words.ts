@@ -31,6 +31,11 @@ export function spending({ inputTokens, outputTokens, costUsd = 0, unpricedCalls
   return parts.join(", ");
 }
 
+/** Whether it is known that nothing was used. */
+export function isNothing({ inputTokens, outputTokens, costUsd = 0, unpricedCalls, unmeteredCalls }: Usage): boolean {
+  return [inputTokens, outputTokens, costUsd, unpricedCalls ?? 0, unmeteredCalls ?? 0].every((one) => one === 0);
+}
+
 /** An error's message, with its code unless the message implies it. */
 export function withCode({ code, message }: { readonly code: string; readonly message: string }): string {
   return IMPLIED_CODES.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;

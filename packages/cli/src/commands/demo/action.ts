@@ -1,11 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { visible } from "@sluice/core/runtime";
-import type { Tone } from "@sluice/view/words";
-import { createTwoFilesPatch } from "diff";
 import type { CommandContext } from "../../command-context.ts";
+import { fileDiff, paintedDiff } from "../../output/diff.ts";
 import type { OutputFormat } from "../../output/formats.ts";
-import type { Terminal } from "../../output/terminal.ts";
 import { commandLine, projectPathsOf } from "../../project/project-paths.ts";
 import { executeRun } from "../../runs/execute-run.ts";
 import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "./demo-run.ts";
@@ -73,11 +71,7 @@ function folderDiff(before: string, after: string): string {
     .sort()
     .map((path) => {
       const [old, now] = [contentOf(before, path), contentOf(after, path)];
-      if (old === now) return "";
-      const from = old === undefined ? "/dev/null" : `a/${path}`;
-      const to = now === undefined ? "/dev/null" : `b/${path}`;
-      const patch = createTwoFilesPatch(from, to, old ?? "", now ?? "", undefined, undefined, { context: 3 });
-      return patch.replace(/^=+\n/, "");
+      return fileDiff({ old: `a/${path}`, now: `b/${path}` }, old, now);
     })
     .join("");
 }
@@ -92,18 +86,4 @@ function filesOf(folder: string): readonly string[] {
 function contentOf(folder: string, path: string): string | undefined {
   const file = join(folder, path);
   return existsSync(file) ? readFileSync(file, "utf8") : undefined;
-}
-
-function paintedDiff(diff: string, terminal: Terminal): string {
-  return diff
-    .split("\n")
-    .map((line) => terminal.paint("out", toneOf(line), visible(line)))
-    .join("\n");
-}
-
-function toneOf(line: string): Tone {
-  if (line.startsWith("+++") || line.startsWith("---")) return "strong";
-  if (line.startsWith("@@")) return "name";
-  if (line.startsWith("+")) return "good";
-  return line.startsWith("-") ? "bad" : "plain";
 }

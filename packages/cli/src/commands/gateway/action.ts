@@ -1,17 +1,46 @@
 import { Writable } from "node:stream";
 import { redactText, visible } from "@sluice/core/runtime";
-import { type GatewayRun, newGatewayToken, serveStdio, startGatewayServer } from "@sluice/gateway";
-import { readSettings, refuseInsideRun } from "@sluice/tui/user";
+import {
+  type GatewayRun,
+  HOSTS,
+  type HostName,
+  hookAdapter,
+  hookClass,
+  hookFolder,
+  hookRoutes,
+  hostProofs,
+  type McpOptions,
+  nativeTools,
+  newGatewayToken,
+  newHookProof,
+  publishHooks,
+  readVersion,
+  SERVER_NAME,
+  serveStdio,
+  startGatewayServer,
+} from "@sluice/gateway";
+import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { ownVersion } from "../../options.ts";
 import { EXIT, STOPPED, type StopSignal } from "../../output/exit-codes.ts";
 import { usageError } from "../../output/output.ts";
 import { reserveOutput } from "../../output/protocol-output.ts";
-import { commandLine } from "../../project/project-paths.ts";
+import { commandLine, realPath, workspaceOf } from "../../project/project-paths.ts";
 import { type AgentRunFlags, type OpenAgentRun, openAgentRun } from "../../runs/agent-run.ts";
 import { onStopSignal } from "../../runs/follow-run.ts";
 
-export type GatewayFlags = AgentRunFlags & { readonly http?: true | number };
+export type GatewayFlags = AgentRunFlags & {
+  readonly http?: true | number;
+  /** What the answer to a form of the client may do. */
+  readonly elicitation?: McpOptions["elicitation"];
+  /** The host whose installed hooks ask this gateway. */
+  readonly hooks?: HostName;
+};
+
+/** The time limit of a hook: below the one of each host. */
+const HOOK_SECONDS = 590;
+/** How long a call waits for a person: below the time limit of its hook. */
+const HOOK_PATIENCE_MS = 45_000;
 
 /** `sluice gateway`: serves one run to an agent until the agent leaves or a signal stops it. */
 export async function gateway(context: CommandContext, flags: GatewayFlags): Promise<number> {
@@ -20,25 +49,82 @@ export async function gateway(context: CommandContext, flags: GatewayFlags): Pro
     throw usageError("--input - cannot be used here: stdin carries the protocol");
   const stopped = Promise.withResolvers<StopSignal>();
   const ignoreSignals = onStopSignal(stopped.resolve);
-  // Beside an agent's own tools, nothing is promised.
-  const open = await openAgentRun(flags, { name: "mcp", class: "advisory" }, context);
+  const open = await openRun(flags, context);
+  const hooks = flags.hooks === undefined ? undefined : await serveHooks(open.run, flags.hooks, flags, context);
   try {
-    const serving = flags.http === undefined ? serveHere(open.run, context) : serveHttp(open.run, flags.http, context);
+    const serving =
+      flags.http === undefined ? serveHere(open.run, flags, context) : serveHttp(open.run, flags.http, flags, context);
     const signal = await Promise.race([stopped.promise, serving]);
     return signal === undefined ? EXIT.completed : STOPPED[signal];
   } finally {
+    await hooks?.close();
     await leave(open, context);
     ignoreSignals();
   }
 }
 
+async function openRun(flags: GatewayFlags, context: CommandContext): Promise<OpenAgentRun> {
+  const { hooks } = flags;
+  // Beside an agent's own tools, nothing is promised.
+  if (hooks === undefined) return await openAgentRun(flags, { name: "mcp", class: "advisory" }, context);
+  const version = await readVersion(HOSTS[hooks].command, { ...context.env });
+  const proven = hostProofs(stateFolder(context.env)).read({ host: hooks, mode: "guarded", native: false }, version);
+  const agent = {
+    name: hooks,
+    class: hookClass(hooks, version, proven),
+    ...(version === undefined ? {} : { version }),
+  };
+  return await openAgentRun(flags, agent, context, (handOver) => nativeTools({ handOver }));
+}
+
+/** Answers the hooks that are installed for this folder, on a port of its own. */
+async function serveHooks(
+  run: GatewayRun,
+  host: HostName,
+  flags: GatewayFlags,
+  { env, here, terminal }: CommandContext,
+): Promise<{ close(): Promise<void> }> {
+  const token = newGatewayToken();
+  const proof = newHookProof();
+  const server = await startGatewayServer({
+    run,
+    token,
+    version: ownVersion(),
+    routes: hookRoutes({
+      run,
+      adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+      proof,
+      patienceMs: HOOK_PATIENCE_MS,
+    }),
+    onError: ({ message }) => sayTo(terminal)(message),
+  });
+  const workspace = realPath(workspaceOf(flags, here));
+  const end = publishHooks(hookFolder(stateFolder(env), workspace), {
+    host,
+    url: server.url,
+    token,
+    proof,
+    seconds: HOOK_SECONDS,
+  });
+  return {
+    close: async () => {
+      end();
+      await server.close();
+    },
+  };
+}
+
+function mcpOptions({ elicitation }: GatewayFlags): McpOptions {
+  return { version: ownVersion(), ...(elicitation === undefined ? {} : { elicitation }) };
+}
+
 /** Serves the client on stdin and stdout until it closes them. */
-async function serveHere(run: GatewayRun, { terminal }: CommandContext): Promise<undefined> {
+async function serveHere(run: GatewayRun, flags: GatewayFlags, { terminal }: CommandContext): Promise<undefined> {
   const say = sayTo(terminal);
   const output = reserveOutput(process.stdout, say);
   try {
     const server = serveStdio(run, {
-      version: ownVersion(),
+      ...mcpOptions(flags),
       stdout: Writable.fromWeb(output.stream),
       onError: ({ message }) => say(message),
     });
@@ -50,12 +136,17 @@ async function serveHere(run: GatewayRun, { terminal }: CommandContext): Promise
 }
 
 /** Serves over HTTP until the run is over. */
-async function serveHttp(run: GatewayRun, http: true | number, { terminal }: CommandContext): Promise<undefined> {
+async function serveHttp(
+  run: GatewayRun,
+  http: true | number,
+  flags: GatewayFlags,
+  { terminal }: CommandContext,
+): Promise<undefined> {
   const token = newGatewayToken();
   const server = await startGatewayServer({
     run,
     token,
-    version: ownVersion(),
+    ...mcpOptions(flags),
     ...(http === true ? {} : { port: http }),
     onError: ({ message }) => sayTo(terminal)(message),
   });
@@ -72,13 +163,15 @@ async function serveHttp(run: GatewayRun, http: true | number, { terminal }: Com
 export async function leave(
   { run, place, close }: OpenAgentRun,
   { terminal, here, env }: CommandContext,
+  command: readonly string[] = ["gateway"],
 ): Promise<void> {
   const { runId } = run;
-  const { status } = run.now();
+  const { end, text } = run.now();
   await close();
   if (runId === undefined) return;
-  const next = status === "ended" ? ["show", runId] : ["gateway", "--resume", runId];
-  const what = status === "ended" ? run.now().text : `run ${runId} is suspended`;
+  const isOver = end !== undefined && end.status !== "suspended";
+  const next = isOver ? ["show", runId] : [...command, "--resume", runId];
+  const what = isOver ? text : `run ${runId} is suspended`;
   terminal.err(`sluice: ${visible(`${what}\n  ${commandLine(next, place, here, env)}`)}\n`);
 }
 

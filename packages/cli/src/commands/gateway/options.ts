@@ -27,7 +27,16 @@ export function configure(command: Command, context: CommandRun): void {
     .description(
       "Puts the permission gate in front of an agent of another program. It serves one run over the Model Context Protocol, on stdin and stdout or with --http: the agent works on its states with the tools of the gateway, and every call is decided and recorded as in any run. The run starts with the agent's first call and is suspended when the agent leaves. gateway run starts a host such as Claude Code with its own tools removed, which is the documented way: beside an agent's own tools, the gateway is advisory.",
     )
+    .addOption(
+      new Option(
+        "--elicitation <what>",
+        "what the answer to a form of the client may do: deny-only (default), approve, or off for no forms; a host's hook can answer a form without a person",
+      ).choices(["deny-only", "approve", "off"]),
+    )
     .option("--http [port]", "serve over HTTP on the loopback interface, and print the URL and the run's token", port)
+    .addOption(
+      new Option("--hooks <host>", "judge the host's own tools too, for hooks of sluice hook install").choices(HOSTS),
+    )
     .action(context.acts(async () => (await import("./action.ts")).gateway));
   withAgentOptions(
     command.command("run").summary("start a host behind the gate"),

@@ -1,12 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
 import {
   HOSTS,
   type HostName,
   hookAdapter,
   hookRoutes,
+  hostProofs,
   type LaunchRequest,
   launcherCommand,
   launcherScript,
@@ -20,6 +19,7 @@ import {
   SERVER_NAME,
   startGatewayServer,
   startHost,
+  userPlaces,
 } from "@sluice/gateway";
 import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
@@ -46,6 +46,8 @@ export async function runHost(
   refuseInsideRun(readSettings(context.env), "gateway run");
   const say = sayTo(context.terminal);
   const version = await readVersion(HOSTS[host].command, { ...context.env });
+  const native = flags.native === true;
+  const proven = hostProofs(stateFolder(context.env)).read({ host, mode: flags.class, native }, version);
   const folder = privateFolder(stateFolder(context.env));
   const token = newGatewayToken();
   const keepsTools = flags.class === "guarded" || flags.native === true;
@@ -62,7 +64,8 @@ export async function runHost(
     ...(flags.task === undefined ? {} : { task: flags.task }),
     args,
     version,
-    user: userPlaces(context),
+    proven,
+    user: userPlaces(context.env),
     hookCommand: (event) => launcherCommand(launcher, event),
     ...(host === "opencode" ? { plugin: opencodePlugin({ url, token, proof, seconds: HOOK_SECONDS }) } : {}),
   });
@@ -79,7 +82,12 @@ export async function runHost(
       token,
       version: ownVersion(),
       routes: keepsTools
-        ? hookRoutes({ run: open.run, adapters: [hookAdapter(host, { ownServer: SERVER_NAME })], proof, patienceMs: PATIENCE_MS })
+        ? hookRoutes({
+            run: open.run,
+            adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+            proof,
+            patienceMs: PATIENCE_MS,
+          })
         : [],
       onError: ({ message }) => say(message),
     });
@@ -97,22 +105,9 @@ export async function runHost(
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
-      await leave(open, context);
+      await leave(open, context, ["gateway", "run", host]);
     }
   } finally {
     folder.remove();
   }
-}
-
-function userPlaces({ env }: CommandContext): LaunchRequest["user"] {
-  return {
-    home: env.HOME ?? homedir(),
-    env,
-    exists: existsSync,
-    read: (path): JsonObject | undefined => {
-      if (!existsSync(path)) return undefined;
-      const json = parseJson(readFileSync(path, "utf8"));
-      return json.ok && isJsonObject(json.value) ? json.value : undefined;
-    },
-  };
 }

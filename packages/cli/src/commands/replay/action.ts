@@ -4,7 +4,7 @@ import { readEvents, verifyExport } from "@sluice/core/host";
 import { visible } from "@sluice/core/runtime";
 import { type PipelineSource, type RunReplay, replayRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count, oneLine, textAt } from "@sluice/view/words";
+import { agentOf, count, oneLine, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
@@ -63,7 +63,10 @@ export async function replay(context: CommandContext, of: string, flags: ReplayF
   const report = await replayRun(pipeline, journals, options);
   const { divergence, ...rest } = report;
   const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };
-  write(flags.outputFormat, terminal, { json: JSON.parse(JSON.stringify(json)), text: () => linesOf(report) });
+  write(flags.outputFormat, terminal, {
+    json: JSON.parse(JSON.stringify(json)),
+    text: () => linesOf(report, agentOf(data)),
+  });
   return report.identical ? EXIT.completed : EXIT.failed;
 }
 
@@ -123,7 +126,7 @@ async function journalsIn(path: string, here: string): Promise<readonly RunJourn
   );
 }
 
-function linesOf(report: RunReplay): readonly string[] {
+function linesOf(report: RunReplay, agent: string): readonly string[] {
   const { runId, pipeline, identical, status, records, decided, taken, changes, divergence } = report;
   const steps = `${count(decided, "step")} evaluated again, ${taken} read from the record`;
   const run = `run ${oneLine(runId)} of ${oneLine(pipeline)}`;
@@ -135,6 +138,11 @@ function linesOf(report: RunReplay): readonly string[] {
     : `${run}: the replay differs from the record. First difference:`;
   return [
     head,
+    ...(agent === ""
+      ? []
+      : [
+          `compared: what the gate and the workflow decide about the recorded calls of ${oneLine(agent)}, which is not asked again`,
+        ]),
     ...(status === "unfinished" ? ["the run is unfinished: it was replayed to the end of its record"] : []),
     ...(divergence === undefined ? [] : ["", ...visible(divergence.message).split("\n")]),
     ...(changes.length === 0 ? [] : ["", changesHead, ...changes.map((one) => `  ${oneLine(one, 1_000)}`)]),

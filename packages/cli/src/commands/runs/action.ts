@@ -77,8 +77,9 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
 /** An unreadable journal must not hide the other runs. */
 async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
-    const { pipeline, input, forkedFrom, from } = await readRunStarted(host, runId);
+    const { pipeline, input, forkedFrom, from, agent } = await readRunStarted(host, runId);
     return {
+      ...(agent === undefined ? {} : { agent }),
       ...(forkedFrom === undefined ? {} : { forkedFrom }),
       ...(from === undefined ? {} : { from }),
       pipeline: typeof pipeline === "string" ? pipeline : "",
@@ -93,6 +94,8 @@ function rowOf(run: JsonObject): readonly string[] {
   const waiting = Number(field(run, "openRequests")) > 0 ? " (waiting for an answer)" : "";
   const task = oneLine(textAt(run, "task"), 60);
   const origin = originOf(run) === "" ? "" : ` (${oneLine(originOf(run))})`;
+  const driver = textAt(field(run, "agent"), "name");
+  const agent = driver === "" ? "" : ` (agent ${driver})`;
   const wakeAt = field(run, "wakeAt");
   const wakes = typeof wakeAt === "number" ? ` (wakes at ${timeWithCountdown(wakeAt, Date.now())})` : "";
   const createdAt = field(run, "createdAt");
@@ -100,7 +103,7 @@ function rowOf(run: JsonObject): readonly string[] {
     oneLine(textAt(run, "runId")),
     textAt(run, "suspended") === "sleeping" ? "sleeping" : textAt(run, "status"),
     moment(typeof createdAt === "number" ? createdAt : 0),
-    oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
+    oneLine(textAt(run, "fault") === "" ? `${textAt(run, "pipeline")}${agent}` : "(unreadable)", 60),
     `${task}${origin}${waiting}${wakes}`,
   ];
 }

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, RunHost, RunSummary } from "@sluice/core";
+import { field, type Json, type JsonObject, type RunHost, type RunSummary, type SluiceEvent } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { type RouteView, reduceRun, routeLines } from "@sluice/view";
@@ -7,6 +7,7 @@ import {
   eventsOf,
   executionName,
   indented,
+  isNothing,
   milliseconds,
   moment,
   oneLine,
@@ -53,6 +54,9 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
   const events = await eventsOf(host, runId);
   const view = reduceRun(runId, events).view();
   const totals = totalsOf(view);
+  const denials = events.filter(
+    ({ type, data }) => type === "call.decided" && data.verdict === "refused" && data.cause !== undefined,
+  );
   /** Each with why it differs from the request that the run made. */
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
   const route = await answerRouteOf(host, runId, events);
@@ -61,13 +65,20 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
     run,
     started,
     totals,
+    denials,
     routes: view.routes,
     requests,
     route,
     output: output === undefined ? undefined : asShown(output),
     error: error === undefined ? undefined : shownError(error),
     lastWord: view.lastWord,
+    agent: view.agent ?? "",
   };
+}
+
+/** The name of the agent of another program that works on the run; '' for a run with models of its own. */
+function driverOf(started: JsonObject): string {
+  return textAt(started.agent, "name");
 }
 
 type Shown = Awaited<ReturnType<typeof look>>;
@@ -78,7 +89,8 @@ function jsonOf(
   { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
   line: Line,
 ): JsonObject {
-  const resume = run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0)) } : {};
+  const resume =
+    run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0, driverOf(started))) } : {};
   return {
     runId: run.runId,
     status: run.status,
@@ -90,6 +102,7 @@ function jsonOf(
     input: started.input ?? null,
     model: textAt(started, "model"),
     models: started.models ?? [],
+    ...(started.agent === undefined ? {} : { agent: started.agent }),
     mode: textAt(started, "mode"),
     ...(started.sandbox === undefined ? {} : { sandbox: started.sandbox }),
     cwd: textAt(started, "cwd"),
@@ -142,6 +155,12 @@ function asRoute({
   });
 }
 
+function deniedLine({ runId, executionId = "", attempt = 1, data }: SluiceEvent): string {
+  const call = `${executionName({ runId, executionId })} attempt ${attempt} ${textAt(data, "callId")}`;
+  const reason = textAt(field(data, "result"), "reason");
+  return `  ${oneLine(`${call}: ${textAt(data, "tool")} (${textAt(data, "cause")})${reason === "" ? "" : `: ${reason}`}`, 1_000)}`;
+}
+
 /** The sandbox mode, and the sandbox that was found at the start. */
 function sandboxText(sandbox: Json): string {
   const [mode, wall] = [textAt(sandbox, "mode"), textAt(sandbox, "wall")];
@@ -150,7 +169,7 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
+  { run, started, totals, denials, routes, requests, route, output, error, lastWord, agent }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -158,7 +177,9 @@ function textOf(
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
-    ["model", Array.isArray(started.models) ? oneLine(started.models.join(", "), 1_000) : ""],
+    agent === ""
+      ? ["model", Array.isArray(started.models) ? oneLine(started.models.join(", "), 1_000) : ""]
+      : ["agent", oneLine(agent)],
     ["mode", oneLine(textAt(started, "mode"))],
     ...(started.sandbox === undefined ? [] : [["sandbox", oneLine(sandboxText(started.sandbox))]]),
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
@@ -169,19 +190,12 @@ function textOf(
     ...(run.wakeAt === undefined || run.end !== undefined
       ? []
       : [["wakes at", timeWithCountdown(run.wakeAt, Date.now())]]),
-    ["usage", spending(totals.usage)],
+    ["usage", agent !== "" && isNothing(totals.usage) ? "the agent's own" : spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
   const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
   if (totals.stages.length > 0) lines.push("", ...stageRows(totals));
-  if (totals.denied.length > 0) {
-    lines.push("", "denied calls:");
-    for (const { runId, executionId, attempt, callId, tool, cause } of totals.denied) {
-      lines.push(
-        `  ${oneLine(`${executionName({ runId, executionId })} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`,
-      );
-    }
-  }
+  if (denials.length > 0) lines.push("", "denied calls:", ...denials.map(deniedLine));
   if (routes.length > 0) lines.push("", ...routeRows(routes));
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
@@ -191,7 +205,7 @@ function textOf(
     if (lastWord.asksForRun) lines.push("  It asks for another run.");
   }
   if (run.status === "suspended")
-    lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0)))}`);
+    lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0, driverOf(started))))}`);
   return lines;
 }
 

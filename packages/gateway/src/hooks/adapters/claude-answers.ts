@@ -58,9 +58,10 @@ export function claudeRefusal(event: string | undefined, reason: string): HookAn
       return permissionDenied(reason);
     case "ConfigChange":
     case "UserPromptSubmit":
+      return blockOr({ kind: "block", reason });
     case "Stop":
     case "SubagentStop":
-      return blockOr({ kind: "block", reason });
+      return json({});
     default:
       return preDenied(reason);
   }

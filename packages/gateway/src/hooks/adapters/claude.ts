@@ -46,7 +46,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     (fields, cwd) =>
       call("Read", {
         file_path: nativePath(fields.text("file_path"), cwd),
-        ...fields.options("offset", "limit", "pages"),
+        ...fields.options("offset", "limit", "pages", "allow_large"),
       }),
   ],
   [
@@ -105,9 +105,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   [
     "WebFetch",
     (fields) => {
-      fields.options("prompt");
+      fields.options("prompt", "offset");
       return fetched([fields.text("url")]);
     },
+  ],
+  [
+    "Monitor",
+    (fields, cwd) =>
+      shell(fields.text("command"), cwd, { background: true, ...fields.options("description", "timeout_ms") }),
   ],
   [
     "WebSearch",
@@ -121,11 +126,15 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ...harmless(
     "AskUserQuestion",
     "BashOutput",
+    "CronDelete",
     "CronList",
     "EnterPlanMode",
     "ExitPlanMode",
     "KillBash",
     "KillShell",
+    "ListAgents",
+    "ReportFindings",
+    "ScheduleWakeup",
     "TaskCreate",
     "TaskGet",
     "TaskList",
@@ -144,6 +153,7 @@ function agentCall(fields: Fields): MappedCall {
     "prompt",
     "subagent_type",
     "model",
+    "effort",
     "run_in_background",
     "resume",
     "name",
@@ -157,6 +167,7 @@ export function claudeAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "claude",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
+    startsTogether: false,
     refusedStops: 8,
     read: (event, payload) =>
       readClaudeStyle(event, payload, (tool, input, cwd) => mapClaude(tool, input, cwd, ownServer)),
@@ -170,7 +181,7 @@ function mapClaude(tool: string, input: JsonObject, cwd: string, ownServer: stri
   return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
 }
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["SessionStart", "session_start"],
   ["SessionEnd", "session_end"],
   ["Stop", "stop"],
@@ -217,7 +228,7 @@ export function readClaudeStyle(
     case "UserPromptSubmit":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 

@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
 import type {
   AdapterOptions,
+  CallEvent,
   HookAdapter,
   HookAnswer,
   HookDecision,
@@ -39,7 +40,7 @@ import {
 } from "./mapping.ts";
 
 const SEARCH = {
-  paths: ["path"],
+  paths: ["paths", "path"],
   filters: ["glob"],
   options: ["output_mode", "-A", "-B", "-C", "-n", "-i", "type", "head_limit", "multiline"],
 };
@@ -50,10 +51,10 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     (fields, cwd) => {
       const mode = fields.optionalText("mode") ?? "sync";
       if (mode !== "sync" && mode !== "async") throw new RefusedCall("mode is neither sync nor async");
-      const background = mode === "async" || fields.flag("detach");
+      const isDetached = fields.flag("detach");
       return shell(fields.text("command"), cwd, {
-        background,
-        ...fields.options("description", "initial_wait", "timeout"),
+        background: mode === "async" || isDetached,
+        ...fields.options("description", "initial_wait", "timeout", "shellId"),
       });
     },
   ],
@@ -80,7 +81,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
       }),
   ],
   ["apply_patch", (fields, cwd) => patch(fields.oneOf("patch", "input"), cwd)],
-  ["glob", (fields, cwd) => glob(fields, cwd, "path")],
+  ["glob", (fields, cwd) => glob(fields, cwd, "paths", "path")],
   ["grep", (fields, cwd) => search(fields, cwd, SEARCH)],
   ["rg", (fields, cwd) => search(fields, cwd, SEARCH)],
   [
@@ -91,7 +92,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     },
   ],
   ["web_search", (fields) => call("WebSearch", { query: fields.text("query") })],
-  ["task", (fields) => agent(fields, "description", "prompt", "agent_type", "model", "mode", "name")],
+  [
+    "task",
+    (fields) =>
+      agent(fields, "description", "prompt", "agent_type", "model", "reasoning_effort", "context_tier", "mode", "name"),
+  ],
   ["skill", (fields) => call("Skill", fields.options("skill"), true)],
   ...harmless(
     "ask_user",
@@ -104,10 +109,11 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     "report_intent",
     "stop_bash",
     "update_todo",
+    "write_agent",
   ),
 ]);
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["sessionStart", "session_start"],
   ["sessionEnd", "session_end"],
   ["agentStop", "stop"],
@@ -116,39 +122,56 @@ const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /**
- * Copilot CLI. Its payloads do not name their event, so the hook's address does. Its shell keeps its folder from call to call, so an
+ * Copilot CLI. Its payloads do not name their event, so the hook's address does. A reused shell starts in a folder of its own, so an
  * approved line begins by changing to the folder that it was judged for.
  */
 export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...mcpServers, ...(ownServer === undefined ? [] : [ownServer])];
+  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
   const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
     const mcp = TOOLS.has(tool) ? undefined : (joinedNames(tool, "-", servers) ?? joinedNames(tool, "/", servers));
     return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+  };
+  /** The session that a subagent works for, by the subagent's own session. */
+  const roots = new Map<string, string>();
+  const rootOf = (agent: string, parent: string): string => {
+    const root = roots.get(parent) ?? parent;
+    if (roots.size >= MOST_AGENTS) roots.clear();
+    roots.set(agent, root);
+    return root;
   };
   return {
     host: "copilot",
     rewrites: "runs",
     lineFor: ({ cwd }, approved) => startingIn(cwd, approved),
+    startsTogether: true,
     refusedStops: 8,
-    read: (event, payload) => readCopilot(event, payload, map),
+    read: (event, payload) => readCopilot(event, payload, map, rootOf),
     answer,
     refuse: (event, reason) => {
       if (event === "permissionRequest") return json({ behavior: "deny", message: reasonOf(reason) });
-      if (event === "agentStop" || event === "subagentStop")
-        return json({ decision: "block", reason: reasonOf(reason) });
+      if (event === "agentStop" || event === "subagentStop") return json({});
       return json({ permissionDecision: "deny", permissionDecisionReason: reasonOf(reason) });
     },
   };
 }
 
+const MOST_AGENTS = 1_000;
+
 type MapCopilot = (tool: string, input: JsonObject, cwd: string) => MappedCall;
 
-function readCopilot(event: string | undefined, payload: Json, map: MapCopilot): HookEvent {
+function readCopilot(
+  event: string | undefined,
+  payload: Json,
+  map: MapCopilot,
+  rootOf: (agent: string, parent: string) => string,
+): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hookName");
   const agentId = optionalId(body, "agentId");
+  const parentId = optionalId(body, "parentAgentId");
+  // A subagent has a session of its own.
   const base = {
-    session: idIn(body, "sessionId"),
+    session: agentId === undefined || parentId === undefined ? idIn(body, "sessionId") : rootOf(agentId, parentId),
     cwd: cwdIn(body),
     ...(agentId === undefined ? {} : { agent: agentId }),
   };
@@ -160,7 +183,7 @@ function readCopilot(event: string | undefined, payload: Json, map: MapCopilot):
     case "preToolUse":
       return { ...base, kind: "pre", ...callOf(argumentsIn(body)) };
     case "permissionRequest":
-      return { ...base, kind: "permission", ...callOf(inputIn(body, "toolInput")) };
+      return { ...base, kind: "permission", ...permissionOf(callOf(inputIn(body, "toolInput"))) };
     case "postToolUse":
     case "postToolUseFailure": {
       const result = body.toolResult ?? null;
@@ -171,8 +194,16 @@ function readCopilot(event: string | undefined, payload: Json, map: MapCopilot):
     case "userPromptSubmitted":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
+}
+
+/** Writing is asked for by the file's path and a diff, whichever tool it is. */
+function permissionOf(asked: Pick<CallEvent, "native" | "call">): Pick<CallEvent, "native" | "call"> {
+  const { tool, input } = asked.native;
+  const { file_path: path } = input;
+  if (tool !== "edit" || typeof path !== "string") return asked;
+  return { ...asked, call: { kind: "writes", path } };
 }
 
 /** The arguments as an object, or as the text of one. */

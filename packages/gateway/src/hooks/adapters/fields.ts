@@ -9,13 +9,15 @@ const LONGEST_PATH = 4_096;
 const LONGEST_INPUT = 2_000_000;
 const LONGEST_OUTPUT = 500_000;
 
-/** The members of one object, each of which has to be asked for: what nobody asked for is refused. */
+/** The members of one object, each of which has to be read: a member that was not read is refused. */
 export interface Fields {
   text(name: string): string;
   optionalText(name: string): string | undefined;
   flag(name: string): boolean;
   texts(name: string): readonly string[] | undefined;
   list(name: string): readonly Json[] | undefined;
+  /** A text, or a list of texts. */
+  oneOrMore(name: string): readonly string[] | undefined;
   /** The first of these names that is present. */
   oneOf(...names: readonly string[]): string;
   has(name: string): boolean;
@@ -50,20 +52,25 @@ export function fieldsOf(object: JsonObject): Fields {
     if (value === undefined || Array.isArray(value)) return value;
     throw new RefusedCall(`${name} is not a list`);
   };
+  const texts = (name: string): readonly string[] | undefined =>
+    list(name)?.map((one) => {
+      if (typeof one === "string") return one;
+      throw new RefusedCall(`${name} is not a list of texts`);
+    });
   return {
     text,
     optionalText,
+    texts,
+    oneOrMore: (name) => {
+      const value = get(name);
+      return typeof value === "string" ? [value] : texts(name);
+    },
     flag: (name) => {
       const value = get(name);
       if (value === undefined || typeof value === "boolean") return value === true;
       throw new RefusedCall(`${name} is not true or false`);
     },
     list,
-    texts: (name) =>
-      list(name)?.map((one) => {
-        if (typeof one === "string") return one;
-        throw new RefusedCall(`${name} is not a list of texts`);
-      }),
     oneOf: (...names) => {
       const present = names.filter(has);
       if (present.length > 1) throw new RefusedCall(`${present.join(" and ")} are the same setting`);

@@ -113,12 +113,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
     "enter_plan_mode",
     "exit_plan_mode",
     "get_internal_docs",
+    "list_background_processes",
+    "read_background_output",
     "update_topic",
     "write_todos",
   ),
 ]);
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["SessionStart", "session_start"],
   ["SessionEnd", "session_end"],
   ["AfterAgent", "stop"],
@@ -130,6 +132,7 @@ export function geminiAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "gemini",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
+    startsTogether: true,
     refusedStops: 8,
     read: (event, payload) => readGemini(event, payload, ownServer),
     answer,
@@ -160,7 +163,7 @@ function readGemini(event: string | undefined, payload: Json, ownServer: string 
     case "BeforeAgent":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 
@@ -171,7 +174,7 @@ function mapGemini(
   { body, cwd, ownServer }: { readonly body: JsonObject; readonly cwd: string; readonly ownServer: string | undefined },
 ): MappedCall {
   const context = body.mcp_context;
-  if (context === undefined) return mapCall(TOOLS, tool, input, cwd);
+  if (context === undefined) return mapCall(TOOLS, tool, input, cwd, ["wait_for_previous"]);
   if (!isJsonObject(context)) return { kind: "refused", reason: "mcp_context is not an object" };
   const { server_name: server, tool_name: name } = context;
   if (typeof server !== "string" || typeof name !== "string" || tool !== `mcp_${server}_${name}`)

@@ -7,12 +7,19 @@ import { type Fields, fieldsOf, nativePath, RefusedCall, shown } from "./fields.
 export type ToolTable = ReadonlyMap<string, ReadTool>;
 export type ReadTool = (fields: Fields, cwd: string) => MappedCall;
 
-/** Maps a call, or says why it cannot be judged. */
-export function mapCall(table: ToolTable, tool: string, input: JsonObject, cwd: string): MappedCall {
+/** Maps a call, or says why it cannot be judged. `common` are members of every call that change nothing. */
+export function mapCall(
+  table: ToolTable,
+  tool: string,
+  input: JsonObject,
+  cwd: string,
+  common: readonly string[] = [],
+): MappedCall {
   const read = table.get(tool);
   if (read === undefined) return { kind: "refused", reason: `${shown(tool)} is a tool that the gate does not know` };
   try {
     const fields = fieldsOf(input);
+    fields.options(...common);
     const call = read(fields, cwd);
     if (call.kind !== "harmless") fields.done();
     return call;
@@ -68,7 +75,7 @@ export function replacements(file_path: string, edits: readonly Json[] | undefin
     const fields = fieldsOf(edit);
     const old_string = fields.oneOf("old_string", "oldString");
     const new_string = fields.oneOf("new_string", "newString");
-    const all = fields.flag("replace_all") || fields.flag("replaceAll");
+    const all = [fields.flag("replace_all"), fields.flag("replaceAll")].includes(true);
     fields.done();
     return { old_string, new_string, ...(all ? { replace_all: true } : {}) };
   });
@@ -88,11 +95,18 @@ export function patch(text: string, folder: string): MappedCall {
   return call(creates ? "Write" : "Edit", { patch: text, folder });
 }
 
-/** A file or folder that may be omitted. */
-export function optionalPath(fields: Fields, cwd: string, ...names: readonly string[]): { readonly path: string } {
-  const given = names.map((name) => fields.optionalText(name)).filter((path) => path !== undefined);
+interface Places {
+  readonly path: string;
+  /** Further files or folders. */
+  readonly more?: readonly string[];
+}
+
+/** The files and folders to search; the agent's own folder if none is named. */
+function placesIn(fields: Fields, cwd: string, names: readonly string[]): Places {
+  const given = names.map((name) => fields.oneOrMore(name)).filter((paths) => paths !== undefined);
   if (given.length > 1) throw new RefusedCall(`${names.join(" and ")} are the same setting`);
-  return { path: given[0] === undefined || given[0] === "" ? cwd : nativePath(given[0], cwd) };
+  const [path = cwd, ...more] = (given[0] ?? []).filter((one) => one !== "").map((one) => nativePath(one, cwd));
+  return more.length === 0 ? { path } : { path, more };
 }
 
 /**
@@ -108,8 +122,9 @@ export function globFolder(pattern: string, folder: string): string {
 
 export function glob(fields: Fields, cwd: string, ...paths: readonly string[]): MappedCall {
   const pattern = fields.text("pattern");
-  const { path } = optionalPath(fields, cwd, ...paths);
-  return call("Glob", { pattern, path: globFolder(pattern, path) });
+  const { path, more = [] } = placesIn(fields, cwd, paths);
+  const folders = [path, ...more].map((folder) => globFolder(pattern, folder));
+  return call("Glob", { pattern, path: folders[0] ?? cwd, ...(more.length === 0 ? {} : { more: folders.slice(1) }) });
 }
 
 /** A search in file contents; `filters` are patterns of file names. */
@@ -123,12 +138,12 @@ export function search(
   }: { readonly paths: readonly string[]; readonly filters: readonly string[]; readonly options: readonly string[] },
 ): MappedCall {
   const pattern = fields.text("pattern");
-  const { path } = optionalPath(fields, cwd, ...paths);
-  for (const filter of filters) globFolder(fields.optionalText(filter) ?? "", path);
+  const places = placesIn(fields, cwd, paths);
+  for (const filter of filters) globFolder(fields.optionalText(filter) ?? "", places.path);
   const given = filters.map((filter) => fields.optionalText(filter)).find((filter) => filter !== undefined);
   return call("Grep", {
     pattern,
-    path,
+    ...places,
     ...(given === undefined ? {} : { glob: given }),
     ...fields.options(...options),
   });

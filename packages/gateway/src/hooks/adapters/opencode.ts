@@ -90,14 +90,14 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ...harmless("invalid", "plan_enter", "plan_exit", "question", "todoread", "todowrite"),
 ]);
 
-const LIFE: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
+const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
   ["session.start", "session_start"],
   ["session.idle", "stop"],
 ]);
 
 /** opencode, through the plugin that is made by `opencodePlugin`. */
 export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...mcpServers, ...(ownServer === undefined ? [] : [ownServer])];
+  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
   const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
     const mcp = TOOLS.has(tool) ? undefined : joinedNames(tool, "_", servers);
     return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
@@ -106,6 +106,7 @@ export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions =
     host: "opencode",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
+    startsTogether: false,
     // A turn of opencode ends without asking its plugins.
     refusedStops: 0,
     read: (event, payload) => readOpencode(event, payload, map),
@@ -148,7 +149,7 @@ function readOpencode(
     case "chat.message":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
     default:
-      return { ...base, kind: LIFE.get(name) ?? "other", name };
+      return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
 }
 

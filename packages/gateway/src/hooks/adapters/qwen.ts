@@ -2,7 +2,7 @@ import type { JsonObject } from "@sluice/core";
 import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
 import { readClaudeStyle } from "./claude.ts";
 import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
-import { type Fields, nativePath } from "./fields.ts";
+import { type Fields, nativePath, RefusedCall, shown } from "./fields.ts";
 import {
   agent,
   call,
@@ -47,8 +47,18 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ],
   [
     "write_file",
-    (fields, cwd) =>
-      call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") }),
+    (fields, cwd) => {
+      fields.options("record_as_artifact");
+      return call("Write", { file_path: nativePath(fields.text("file_path"), cwd), content: fields.text("content") });
+    },
+  ],
+  [
+    "notebook_edit",
+    (fields, cwd) => {
+      const file_path = nativePath(fields.text("notebook_path"), cwd);
+      const { options: cell = {} } = fields.options("cell_id", "new_source", "cell_type", "edit_mode");
+      return call("Edit", { file_path, cell });
+    },
   ],
   [
     "edit",
@@ -71,7 +81,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   [
     "web_fetch",
     (fields) => {
-      fields.options("prompt");
+      fields.options("prompt", "format");
       return fetched([fields.text("url")]);
     },
   ],
@@ -81,6 +91,7 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ["skill", (fields) => call("Skill", fields.options("skill", "args"), true)],
   ...harmless(
     "ask_user_question",
+    "cron_list",
     "exit_plan_mode",
     "get_goal",
     "list_agents",
@@ -90,8 +101,24 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
   ),
 ]);
 
+/** Agents that are programs of their own: their calls reach no hook. */
+const OTHER_PROGRAM = /claude|codex|copilot|gemini|opencode|acp/i;
+
 function agentCall(fields: Fields): MappedCall {
-  return agent(fields, "description", "prompt", "subagent_type", "run_in_background", "model");
+  const type = fields.optionalText("subagent_type") ?? "";
+  if (OTHER_PROGRAM.test(type))
+    throw new RefusedCall(`${shown(type)} is a program of its own, whose calls reach no hook`);
+  return agent(
+    fields,
+    "description",
+    "prompt",
+    "subagent_type",
+    "fork_turns",
+    "fork_tools",
+    "fork_profile",
+    "run_in_background",
+    "model",
+  );
 }
 
 /** Qwen Code. It ignores rewritten inputs, so only lines that need no rewriting run. */
@@ -104,6 +131,7 @@ export function qwenAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
     host: "qwen",
     rewrites: "ignores",
     lineFor: (_event, approved) => approved,
+    startsTogether: false,
     refusedStops: 8,
     read: (event, payload) => readClaudeStyle(event, payload, map),
     answer: (event, decision) => claudeAnswer(event, decision),

@@ -1,17 +1,20 @@
 // The tools of another agent as the permission gate sees them: the names and the subjects of our own, carried out over there.
 import {
+  type Clock,
   defineTool,
   type FileEdit,
   type Json,
   type MeasureScene,
+  SluiceError,
   type Subject,
+  systemClock,
   type Tool,
   type ToolCall,
   type ToolResult,
   type Workspace,
 } from "@sluice/core";
 import { toJsonValue } from "@sluice/core/runtime";
-import { commandJudge, fileSubjects, predictChange } from "@sluice/stages";
+import { commandJudge, fileSubjects, predictChange, reportingChanges } from "@sluice/stages";
 import { z } from "zod";
 import { type PatchedFile, readPatch } from "./apply-patch.ts";
 
@@ -28,6 +31,7 @@ export interface NativeToolsOptions {
   readonly requiresSandbox?: boolean;
   /** Whether skills cannot run commands at this host. Otherwise each use of a skill needs a grant. */
   readonly skillsRunNothing?: boolean;
+  readonly clock?: Clock;
 }
 
 /** The tool behind calls that an adapter refused: the gate denies and records them. */
@@ -38,8 +42,9 @@ const read = z.union([
   z.strictObject({ file_path: z.string(), options }),
   z.strictObject({ folders: z.array(z.string()).min(1), options }),
 ]);
-const grep = z.strictObject({ pattern: z.string(), path: z.string(), glob: z.string().optional(), options });
-const glob = z.strictObject({ pattern: z.string(), path: z.string() });
+const places = { path: z.string(), more: z.array(z.string()).optional() };
+const grep = z.strictObject({ pattern: z.string(), ...places, glob: z.string().optional(), options });
+const glob = z.strictObject({ pattern: z.string(), ...places });
 const bash = z.strictObject({
   command: z.string().min(1),
   folder: z.string(),
@@ -62,13 +67,26 @@ type Write = z.infer<typeof write>;
 const DESCRIPTION = "Carried out by the agent's own host.";
 
 export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
-  const { handOver, mcpTools = [], variables = [], requiresSandbox = false, skillsRunNothing = false } = given;
+  const {
+    handOver,
+    mcpTools = [],
+    variables = [],
+    requiresSandbox = false,
+    skillsRunNothing = false,
+    clock = systemClock,
+  } = given;
   const judge = commandJudge({ variables });
   const hand = (input: unknown, call: ToolCall): Promise<ToolResult> => {
     const json = toJsonValue(input);
     if (!json.ok) throw new Error(`the input is not JSON: ${json.fault}`);
     return handOver(call, json.value);
   };
+  /** Finds out which watched files the host has changed: what it reports does not say that reliably. */
+  const change = (input: unknown, call: ToolCall, outlives = false): Promise<ToolResult> =>
+    reportingChanges(call, clock, async () => {
+      const result = await hand(input, call);
+      return outlives ? { ...result, changesUnknown: true } : result;
+    });
   const about = { description: DESCRIPTION };
 
   /** The line as the host's shell runs it in the workspace. */
@@ -105,7 +123,8 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       name: "Grep",
       input: grep,
       effect: "read",
-      subjects: ({ path }, workspace) => fileSubjects(path, "read", workspace),
+      subjects: ({ path, more = [] }, workspace) =>
+        [path, ...more].flatMap((one) => fileSubjects(one, "read", workspace)),
       execute: hand,
     }),
     defineTool({
@@ -113,7 +132,8 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       name: "Glob",
       input: glob,
       effect: "read",
-      subjects: ({ path }, workspace) => fileSubjects(path, "read", workspace),
+      subjects: ({ path, more = [] }, workspace) =>
+        [path, ...more].flatMap((one) => fileSubjects(one, "read", workspace)),
       execute: hand,
     }),
     defineTool({
@@ -123,7 +143,7 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       effect: "write",
       subjects: (input, workspace) => written(input, workspace),
       measure: measured,
-      execute: hand,
+      execute: (input, call) => change(input, call),
     }),
     defineTool({
       ...about,
@@ -132,7 +152,7 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       effect: "write",
       subjects: (input, workspace) => written(input, workspace),
       measure: measured,
-      execute: hand,
+      execute: (input, call) => change(input, call),
     }),
     defineTool({
       ...about,
@@ -147,8 +167,14 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
       execute: async (input, call) => {
         const line = lineOf(input, call.workspace);
         const judged = call.judged.slice(aroundLine(input).length);
-        const approved = judge.lineToRun(line, { ...call, judged });
-        return await hand(call.anyLine ? input : { ...input, command: approved }, call);
+        let approved: string;
+        try {
+          approved = judge.lineToRun(line, { ...call, judged });
+        } catch (thrown) {
+          if (!(thrown instanceof SluiceError)) throw thrown;
+          return { ok: false, output: { code: thrown.code, message: thrown.message } };
+        }
+        return await change(call.anyLine ? input : { ...input, command: approved }, call, input.background);
       },
     }),
     defineTool({
@@ -193,7 +219,7 @@ export function nativeTools(given: NativeToolsOptions): readonly Tool[] {
         input: z.record(z.string(), z.json()),
         effect: "write",
         subjects: () => [],
-        execute: hand,
+        execute: (input, call) => change(input, call),
       }),
     ),
     defineTool({

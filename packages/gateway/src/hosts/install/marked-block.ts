@@ -14,7 +14,7 @@ export function withoutBlock(text: string): string {
   const start = text.indexOf(BEGIN);
   if (start < 0) return text;
   const end = text.indexOf(END, start);
-  // Without its end, nothing tells where the block stops, so it stays.
+  // Without its end, it is unknown where the block stops, so it stays.
   if (end < 0) return text;
   const rest = text.slice(end + END.length);
   return text.slice(0, start) + rest.replace(/^\r?\n/, "");

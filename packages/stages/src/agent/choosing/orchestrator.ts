@@ -86,6 +86,11 @@ function orchestratorExecutor(
       conversations.set(scope.kept, conversation);
       conversation.user(textAt(init, "text") ?? "", textAt(init, "brief"));
       compact(conversation, facts, scope);
+      // An agent of another program makes calls and writes no texts: it reads what there is to say before its next call.
+      if (model.agent !== undefined && scope.returns === true)
+        return { status: "completed", output: { return: true }, turns: 0, usage: NO_USAGE };
+      if (model.agent !== undefined && scope.closing === true)
+        return { status: "completed", output: {}, turns: 0, usage: NO_USAGE };
       const work: Work = { scope, agent, model, facts, caller, completion, conversation, usage: NO_USAGE, refused: [] };
       const outcome = scope.closing === true ? await acknowledge(work) : await choose(work);
       return work.refused.length === 0 ? outcome : { ...outcome, refused: work.refused };

@@ -12,8 +12,8 @@ const DEAREST = 1_000_000;
 const FREE: ModelPrice = { input: 0, output: 0 };
 
 /**
- * Facts by model id: the session's for the id or its longest prefix with a `*`, else the built-in ones. Scripted and Ollama models
- * are free. Throws Validation `invalid_prices`.
+ * Facts by model id: the session's for the id or its longest prefix with a `*`, else the built-in ones. Scripted and Ollama models,
+ * and agents of other programs, are free. Throws Validation `invalid_prices`.
  */
 export function modelFacts(options: Readonly<Record<string, PriceOption>> = {}): (modelId: string) => ModelFacts {
   checkPrices(options);
@@ -44,7 +44,8 @@ function builtInFacts(modelId: string): ModelFacts {
   const [, whole = "", name = ""] = /^([^/:]*)[/:]?(.*)$/su.exec(modelId) ?? [];
   // Model objects of the AI SDK include the interface: `openai.responses`.
   const [provider = ""] = whole.split(".", 1);
-  if (provider === "scripted" || provider === "ollama") return { price: FREE };
+  // What an agent of another program spends is not this run's.
+  if (provider === "scripted" || provider === "ollama" || provider === "agent") return { price: FREE };
   const models = PRICE_TABLES[provider === "openai-chat" ? "openai" : provider]?.models ?? {};
   const known = [name, name.replace(VERSION, "")].find((each) => Object.hasOwn(models, each));
   return (known === undefined ? undefined : models[known]) ?? {};

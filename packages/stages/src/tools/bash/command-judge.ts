@@ -12,7 +12,7 @@ export interface CommandJudgeOptions {
   readonly variables?: readonly string[];
 }
 
-/** Judges command lines, whoever runs them. */
+/** Judges command lines, for the Bash tool and for agents that run commands themselves. */
 export interface CommandJudge {
   /** Loads what only calls need, and proves the sandbox, on which the gate's decision depends. */
   ready(): Promise<void>;

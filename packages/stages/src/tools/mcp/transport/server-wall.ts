@@ -33,18 +33,12 @@ export async function wallServer(
   { root, wall }: { readonly root: string; readonly wall: ServerWall },
 ): Promise<ServerProcess> {
   const { file, args, cwd, env } = process;
-  const program = findProgram(process);
-  // In the sandbox the error would not say which of the two is missing.
-  if (program === undefined || !existsSync(cwd)) throw new Error(`${file} could not be started in ${cwd}: ENOENT`);
-  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
-  const paths = [cwd, ...named.filter((path) => isAbsolute(path) && existsSync(path))];
-  const isCode = (path: string): boolean => statSync(path).isFile() && CODE.has(extname(path));
-  const code = [program, ...paths.filter(isCode)].filter((path) => !contains(root, path));
+  const { paths, code } = programPaths(process, root);
   const { absent, readOnly } = wall.plan();
   const plan: SandboxPlan = {
     root,
     reads: ["", ...code.map(projectOf)],
-    writes: ["", ...paths.filter((path) => !isCode(path))],
+    writes: ["", ...paths],
     scratch: [],
     network: config.network ?? true,
     absent,
@@ -52,6 +46,25 @@ export async function wallServer(
   };
   const wrapped = await wall.sandbox.wrap({ file, args, cwd, env }, plan);
   return { ...process, ...wrapped };
+}
+
+/**
+ * The paths in the arguments of a program, without those of code, and the code outside the workspace. Throws Error for a program or
+ * folder that does not exist.
+ */
+export function programPaths(
+  process: ServerProcess,
+  root: string,
+): { readonly paths: readonly string[]; readonly code: readonly string[] } {
+  const { file, args, cwd } = process;
+  const program = findProgram(process);
+  // In the sandbox the error would not say which of the two is missing.
+  if (program === undefined || !existsSync(cwd)) throw new Error(`${file} could not be started in ${cwd}: ENOENT`);
+  const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
+  const paths = [cwd, ...named.filter((path) => isAbsolute(path) && existsSync(path))];
+  const isCode = (path: string): boolean => statSync(path).isFile() && CODE.has(extname(path));
+  const code = [program, ...paths.filter(isCode)].filter((path) => !contains(root, path));
+  return { paths: paths.filter((path) => !isCode(path)), code };
 }
 
 /** Finds the program as a process start does: a bare name is looked up in PATH. */
@@ -64,7 +77,7 @@ function findProgram({ file, cwd, env }: ServerProcess): string | undefined {
 }
 
 /** The folder that contains a code file's dependencies: the outermost `node_modules`, or the project. */
-function projectOf(file: string): string {
+export function projectOf(file: string): string {
   const modules = file.indexOf("/node_modules/");
   if (modules !== -1) return file.slice(0, modules + "/node_modules".length);
   for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder))

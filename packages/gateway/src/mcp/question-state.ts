@@ -5,7 +5,7 @@ import { digestOf } from "@sluice/core/runtime";
 import { z } from "zod";
 
 /** What a question to a person was about. It travels through the client, which can read it and not change it. */
-export interface Asked {
+export interface QuestionFacts {
   readonly runId: string;
   readonly requestId: string;
   /** Digest of the request's subject. */
@@ -15,10 +15,10 @@ export interface Asked {
   readonly input: string;
 }
 
-export interface AskedStates {
-  mint(asked: Asked): Promise<string>;
+export interface QuestionStates {
+  mint(asked: QuestionFacts): Promise<string>;
   /** Returns what was asked, once for each state. Throws if the state is edited, foreign, expired or used. */
-  verify(state: string, ctx: ServerContext): Promise<Asked>;
+  verify(state: string, ctx: ServerContext): Promise<QuestionFacts>;
 }
 
 const Sealed = z.strictObject({
@@ -39,7 +39,7 @@ const LONGEST_STATE = 4_096;
  * States with a key that lives as long as the process: after a restart, the agent makes its call again, and is asked again if the
  * request is still open.
  */
-export function createAskedStates(options: { readonly clock: Clock; readonly ttlMs: number }): AskedStates {
+export function createQuestionStates(options: { readonly clock: Clock; readonly ttlMs: number }): QuestionStates {
   const { clock, ttlMs } = options;
   // The codec checks the real clock as well; twice the time keeps the injected clock in charge.
   const codec = createRequestStateCodec<Sealed>({ key: randomBytes(32), ttlSeconds: Math.ceil((2 * ttlMs) / 1_000) });

@@ -1,0 +1,82 @@
+// Calls of an agent as the journal has them.
+import { field, type Json, type RunHost } from "@sluice/core";
+import { type TranscriptEntry, transcriptEntries } from "@sluice/stages";
+import type { EarlierCall, RecordedCallPlace } from "./exchange.ts";
+
+type Journals = Pick<RunHost, "tree" | "records" | "get">;
+
+/** What became of a call, from the end of its run's journal. */
+export async function recordedResult(
+  host: Journals,
+  { runId, turn, index }: RecordedCallPlace,
+): Promise<{ readonly ok: boolean; readonly output: Json } | undefined> {
+  const callId = `t${turn}.c${index}`;
+  const isIt = (entry: TranscriptEntry): boolean => "callId" in entry && entry.callId === callId;
+  const entries = await latestEntries(host, runId, (entry) => entry.kind === "call" && isIt(entry));
+  const found = entries.findLast((entry) => entry.kind === "result" && isIt(entry));
+  return found?.kind === "result" ? { ok: found.ok, output: found.output } : undefined;
+}
+
+/** The calls of the last turn of every run of the tree that is not over, except those that were refused. */
+export async function lastCalls(host: Journals, rootId: string): Promise<readonly Omit<EarlierCall, "native">[]> {
+  const calls: Omit<EarlierCall, "native">[] = [];
+  for (const { runId } of await host.tree(rootId)) {
+    if ((await host.get(runId))?.end !== undefined) continue;
+    const entries = await latestEntries(host, runId, ({ kind }) => kind === "call");
+    const last = entries.findLast(({ kind }) => kind === "call");
+    if (last === undefined) continue;
+    const ofTurn = entries.filter(
+      ({ executionId, attempt, turn }) =>
+        executionId === last.executionId && attempt === last.attempt && turn === last.turn,
+    );
+    for (const entry of ofTurn) {
+      if (entry.kind !== "call" || entry.input === undefined) continue;
+      const { callId, tool, input, turn } = entry;
+      const index = Number(/\.c(\d+)$/.exec(callId)?.[1] ?? Number.NaN);
+      const result = ofTurn.findLast((one) => one.kind === "result" && one.callId === callId);
+      if (result?.kind === "result" && isRefusal(result)) continue;
+      if (Number.isInteger(index)) calls.push({ runId, turn, index, tool, input, hasEnded: result !== undefined });
+    }
+  }
+  return calls;
+}
+
+/** A refusal has changed nothing, so the call can simply be made again. */
+function isRefusal({ ok, output }: { readonly ok: boolean; readonly output: Json }): boolean {
+  if (ok) return false;
+  const code = field(output, "code");
+  return typeof code === "string" && REFUSALS.has(code);
+}
+
+const REFUSALS: ReadonlySet<string> = new Set([
+  "call_not_run",
+  "call_refused",
+  "completion_schema_invalid",
+  "interrupted",
+  "invalid_tool_input",
+  "repeated_call",
+  "tool_call_denied",
+  "transition_rejected",
+  "truncated_call",
+  "unknown_tool",
+]);
+
+/** The end of a run's transcript, back to an entry that `includes` wants, if it has one. */
+async function latestEntries(
+  host: Journals,
+  runId: string,
+  includes: (entry: TranscriptEntry) => boolean,
+): Promise<readonly TranscriptEntry[]> {
+  const run = (await host.tree(runId)).find((one) => one.runId === runId);
+  if (run === undefined) return [];
+  let entries: readonly TranscriptEntry[] = [];
+  for (let end = run.records; end > 0; end -= STRIDE) {
+    const from = Math.max(0, end - STRIDE);
+    entries = [...transcriptEntries(runId, await host.records(runId, from, end - from)), ...entries];
+    if (entries.some(includes)) break;
+  }
+  return entries;
+}
+
+/** How many records are read at once. */
+const STRIDE = 100;
