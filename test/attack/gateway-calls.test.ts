@@ -250,7 +250,7 @@ describe("after its end, a run", () => {
     for (const { answer } of calls) await answer;
     for (const native of [{}, { native: true as const }]) {
       const late = run.call({ tool: "Write", input: { file_path: "d.txt", content: "d" }, ...native });
-      expect(await late.answer).toMatchObject({ ok: true, output: { code: "run_ended", status: "completed" } });
+      expect(await late.answer).toMatchObject({ ok: false, output: { code: "run_ended", status: "completed" } });
       expect(await late.verdict).toMatchObject({ kind: "deny" });
     }
     await run.start("again");
@@ -267,7 +267,7 @@ describe("a caller that leaves", () => {
     const gone = new AbortController();
     const call = run.call({ tool: "Write", input: { file_path: "b.txt", content: "b" }, signal: gone.signal });
     gone.abort();
-    expect((await call.answer).output).toMatchObject({ code: "not_awaited" });
+    expect((await call.answer).output).toMatchObject({ code: "caller_left" });
     expect((await run.call({ tool: "Read", input: {}, signal: AbortSignal.abort() }).answer).ok).toBe(false);
     await ask(run, "Read", { file_path: "a.txt" });
     expect(() => folder.text("b.txt")).toThrow();
