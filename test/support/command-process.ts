@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject, parseJson, type RunHost } from "@sluice/
 import { onTestFinished } from "vitest";
 import { lookAt } from "./look-at.ts";
 
-const COMMAND = join(import.meta.dirname, "..", "..", "packages", "cli", "bin", "sluice.js");
+export const COMMAND = join(import.meta.dirname, "..", "..", "packages", "cli", "bin", "sluice.js");
 const FIXTURES = join(import.meta.dirname, "..", "fixtures", "crash");
 const COMPILED = join(import.meta.dirname, "..", "..", "node_modules", ".cache", "compiled");
 /** A process that says nothing for so long hangs. */
@@ -29,6 +29,8 @@ interface Running {
   event(fits: (event: JsonObject) => boolean): Promise<JsonObject>;
   /** Waits for a line on stderr. */
   said(pattern: RegExp): Promise<string>;
+  /** Waits for lines on stdout. */
+  printed(pattern: RegExp): Promise<string>;
   signal(name: NodeJS.Signals): void;
   /** SIGKILL, and the process is gone. */
   kill(): Promise<void>;
@@ -163,6 +165,7 @@ function startProcess(words: readonly string[], cwd: string, env: Readonly<Recor
     ended,
     event: (fits) => until("an event", () => events.find(fits)),
     said: (pattern) => until(`a line like ${pattern}`, () => pattern.exec(stderr)?.[0]),
+    printed: (pattern) => until(`output like ${pattern}`, () => pattern.exec(stdout)?.[0]),
     signal: (name) => void child.kill(name),
     kill,
   };

@@ -265,7 +265,9 @@ test("a run that is closed while a host works on a call does not wait for its re
   const write = claude.pre("Write", { file_path: join(folder.root, "b.ts"), content: "x" });
   expect(decisionOf(await ask(write))).toBe("allow");
   await run.close();
-  expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain("is suspended");
+  expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain(
+    "is suspended",
+  );
 });
 
 test("Copilot CLI asks for permission to write a file by its path: it is given once, for a call that was approved", async () => {
