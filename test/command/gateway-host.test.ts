@@ -1,8 +1,11 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { desk } from "../support/command.ts";
 
+const BIN = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
 const WORKFLOW = join(import.meta.dirname, "../../examples/plan-first.yaml");
 
 /** A desk with a stand-in for Claude Code on the PATH, which says its arguments and then does as `then` says. */
@@ -68,4 +71,31 @@ test("a signal ends the host, and nothing of it is left", async () => {
     expect([signal, (await running.ended).code]).toEqual([signal, 143]);
     expect(left()).toEqual([]);
   }
+});
+
+test("an agent that leaves while a request is open leaves a suspended run, and no fault", async () => {
+  const here = desk();
+  here.write("a.txt", "one\n");
+  const messages = [
+    {
+      id: 1,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "a", version: "1" } },
+    },
+    { method: "notifications/initialized" },
+    { id: 2, method: "tools/call", params: { name: "Write", arguments: { file_path: "b.txt", content: "two\n" } } },
+  ];
+  const home = join(dirname(here.folder), "home");
+  const child = spawn(process.execPath, [BIN, "gateway", "--workflow", WORKFLOW], {
+    cwd: here.folder,
+    env: { PATH: process.env.PATH, HOME: home, NODE_NO_WARNINGS: "1" },
+  });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = once(child, "close");
+  for (const message of messages) child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  for (;;) if ((await here.sluice(["runs"])).stdout.includes("waiting for an answer")) break;
+  child.stdin.end();
+  expect(await ended).toEqual([0, null]);
+  expect(stderr).toMatch(/^sluice: run r\w+ is suspended\n {2}sluice gateway --resume r\w+\n$/);
 });
