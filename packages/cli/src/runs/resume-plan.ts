@@ -125,7 +125,7 @@ async function planResume(
   };
 }
 
-/** Loads anew. */
+/** Loads again. */
 function load(_key: string, found: () => Promise<FoundPipeline>): Promise<FoundPipeline> {
   return found();
 }

@@ -139,8 +139,8 @@ export class Exchange {
     return caller.pending;
   }
 
-  /** Takes up the calls that an earlier process left. A call that the agent has made again is the same call. */
-  takeUp(calls: readonly EarlierCall[]): void {
+  /** Adopts the calls that an earlier process left. A call that the agent has made again is the same call. */
+  adopt(calls: readonly EarlierCall[]): void {
     for (const { tool, input, native, hasEnded, ...place } of calls) {
       const call = { tool, input, ...(native ? { native } : {}) } as const;
       const key = keyOfCall(call);
@@ -546,7 +546,7 @@ interface Work {
   earlier?: "begun" | "ended";
 }
 
-/** A call of an earlier process that no caller takes up. */
+/** A call of an earlier process that no caller has made again. */
 function isLeft({ earlier, caller }: Work): boolean {
   return earlier !== undefined && caller === undefined;
 }

@@ -85,10 +85,10 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   };
 
   /** The calls that the run's last process left. What only read is simply made again. */
-  const takeUp = async (runId: string): Promise<void> => {
+  const adopt = async (runId: string): Promise<void> => {
     const earlier = await lastCalls(session.host, runId);
     const kept = earlier.filter(({ tool, hasEnded }) => !hasEnded || effects.get(tool) !== "read");
-    exchange.takeUp(
+    exchange.adopt(
       kept.map((call) => {
         const isWork = effects.has(call.tool);
         const own = isWork || call.tool === TRANSITION ? call : asTransition(call);
@@ -98,7 +98,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   };
   const launch = async (task: string | undefined): Promise<void> => {
     await tools();
-    if (resumes !== undefined) await takeUp(resumes);
+    if (resumes !== undefined) await adopt(resumes);
     const begun = begin(session, task);
     handle = begun;
     begun.then(
