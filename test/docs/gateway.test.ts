@@ -15,7 +15,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { HOST_NAMES, HOSTS } from "@sluice/gateway";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { blocksOf, codesIn, readPage, root, sluice, tableOf } from "./pages.ts";
+import { blocksOf, readPage, root, sluice, tableOf } from "./pages.ts";
 
 const page = readPage("docs/gateway.md");
 const workflow = join(root, "examples/plan-first.yaml");
