@@ -177,5 +177,8 @@ test("the prompt of Gemini CLI is what the user wrote, without the text of other
     timestamp: "2026-11-22T14:55:23.631Z",
     prompt: "<hook_context>You are in the phase plan.</hook_context>\n\nRename the option.",
   };
-  expect(adapter("gemini").read("BeforeAgent", payload)).toMatchObject({ kind: "prompt", prompt: "Rename the option." });
+  expect(adapter("gemini").read("BeforeAgent", payload)).toMatchObject({
+    kind: "prompt",
+    prompt: "Rename the option.",
+  });
 });
