@@ -426,6 +426,20 @@ export const cells: readonly Cell[] = [
     ],
   },
   {
+    name: "gateway",
+    about: "calls of an agent behind the gateway: a state with 100 branches, 10,000 records before, journal on disk",
+    workloads: ["stage-reads", "gateway-reads", "gateway-native"],
+    rounds: 9,
+    judge: (rounds) => [
+      ...compared(rounds, "stage-reads", "gateway-reads", "call", 1.3),
+      { what: "of a gateway tool, p50", value: fact(rounds, "gateway-reads", "answeredP50"), unit: "ms" },
+      { what: "of a gateway tool, p95", value: least(rounds, "gateway-reads", "answeredP95"), unit: "ms" },
+      { what: "decision, p50", value: fact(rounds, "gateway-native", "decidedP50"), unit: "ms" },
+      { what: "decision, p95", value: least(rounds, "gateway-native", "decidedP95"), unit: "ms", atMost: 2 },
+      { what: "sync of one small write, p95", value: least(rounds, "gateway-native", "syncP95"), unit: "ms" },
+    ],
+  },
+  {
     name: "terminal",
     about: "the app on a terminal: 5,000 lines of transcript, 100 updates a second, a key every 250 ms",
     workloads: ["streaming-app", "first-paint"],

@@ -4,6 +4,7 @@ import { bareCallsInOneTranscript, callsInOneTranscript, wholeCallsInOneTranscri
 import { chainOfReaders, chainOfStates, loopOfReaders, loopOfStates } from "./chain.ts";
 import { bareFanOut, fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts";
 import { listsOf } from "./for-each.ts";
+import { gatewayCalls, stageReads } from "./gateway.ts";
 import { heapOfFinishedRuns } from "./heap.ts";
 import { heapOfRunsInFlight } from "./in-flight.ts";
 import { judgedLines } from "./judging.ts";
@@ -67,6 +68,9 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["long-file", longFile],
   ["disk-of-1000", bytesOnDisk(1_000)],
   ["disk-of-10000", bytesOnDisk(10_000)],
+  ["stage-reads", stageReads],
+  ["gateway-reads", gatewayCalls("gateway tools")],
+  ["gateway-native", gatewayCalls("native tools")],
   ["waiting", waitingRuns],
   ["sleeping-1000", sleepingRuns(1_000)],
   ["sleeping-100000", sleepingRuns(100_000)],

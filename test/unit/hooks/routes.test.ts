@@ -225,6 +225,8 @@ test("an agent started by the agent does not hold up the run", async () => {
   const { folder, claude, ask } = await planFirst(document);
   const agent = claude.pre("Agent", { description: "d", prompt: "look", subagent_type: "general" });
   expect(decisionOf(await ask(agent))).toBe("allow");
+  expect(behaviorOf(await ask(claude.permission(agent)))).toBe("allow");
+  expect(behaviorOf(await ask(claude.permission(agent)))).toBe("deny");
   const inner = claude.pre("Read", { file_path: join(folder.root, "src/a.ts") }, { agent_id: "a1" });
   expect(decisionOf(await ask(inner))).toBe("allow");
   expect(await ask(claude.post(inner, "one"))).toEqual({});

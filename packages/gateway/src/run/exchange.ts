@@ -546,7 +546,7 @@ interface Work {
   earlier?: "begun" | "ended";
 }
 
-/** A call of an earlier process that the agent has not made again. */
+/** A call of an earlier process that no caller has made again. */
 function isLeft({ earlier, caller }: Work): boolean {
   return earlier !== undefined && caller === undefined;
 }
