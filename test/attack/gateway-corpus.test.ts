@@ -1,4 +1,5 @@
 import { done, field, type Json, pipeline, stage } from "@sluice/core";
+import type { ResolvedModel } from "@sluice/stages";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { gatewayRun } from "../support/gateway.ts";
@@ -36,31 +37,26 @@ const verdictIn = (output: Json): string =>
 
 async function inStage(root: string, allowedTools: readonly string[], lines: readonly string[]) {
   const verdicts: string[] = [];
-  const live = session({
-    cwd: root,
-    env: {},
-    mode: "ask",
-    sandbox: "off",
-    model: {
-      id: "attacker",
-      secrets: [],
-      at: ({ turn }) =>
-        modelFrom(async ({ prompt }) => {
-          const last = prompt.findLast(({ role }) => role === "tool");
-          const result = last?.role === "tool" ? last.content.find(({ type }) => type === "tool-result") : undefined;
-          if (turn > 0 && result?.type === "tool-result")
-            verdicts.push(verdictIn(JSON.parse(JSON.stringify("value" in result.output ? result.output.value : null))));
-          const command = lines[turn];
-          const [toolName, input] =
-            command === undefined ? ["finish", { text: "done" }] : ["Bash", { command, description: `${turn}` }];
-          return ReadableStream.from([
-            part({ type: "stream-start", warnings: [] }),
-            part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) }),
-            finish("tool-calls"),
-          ]);
-        }),
-    },
-  });
+  const model: ResolvedModel = {
+    id: "attacker",
+    secrets: [],
+    at: ({ turn }) =>
+      modelFrom(async ({ prompt }) => {
+        const last = prompt.findLast(({ role }) => role === "tool");
+        const result = last?.role === "tool" ? last.content.find(({ type }) => type === "tool-result") : undefined;
+        if (turn > 0 && result?.type === "tool-result")
+          verdicts.push(verdictIn(JSON.parse(JSON.stringify("value" in result.output ? result.output.value : null))));
+        const command = lines[turn];
+        const [toolName, input] =
+          command === undefined ? ["finish", { text: "done" }] : ["Bash", { command, description: `${turn}` }];
+        return ReadableStream.from([
+          part({ type: "stream-start", warnings: [] }),
+          part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) }),
+          finish("tool-calls"),
+        ]);
+      }),
+  };
+  const live = session({ cwd: root, env: {}, mode: "ask", sandbox: "off", model });
   expect((await live.run(judging(allowedTools, lines.length + 2), { task: "work" })).status).toBe("completed");
   return verdicts;
 }
