@@ -59,12 +59,12 @@ function place(): Place {
 
 async function openRun({ folder, store }: Place, isNative: boolean): Promise<GatewayRun> {
   const pipeline = await hundredRows();
-  const host = sqliteHost(store);
   return openGatewayRun({
     pipeline,
     agent: { name: "bench", class: "hard" },
     wait: false,
-    session: (added) => createSession({ cwd: folder, host, sandbox: "off", env: {}, ...added }),
+    session: (added) =>
+      createSession({ cwd: folder, host: () => sqliteHost(store), sandbox: "off", env: {}, ...added }),
     begin: (session) => session.start(pipeline, { task: TASK }),
     ...(isNative
       ? {
@@ -125,8 +125,7 @@ export function gatewayCalls(kind: "gateway tools" | "native tools"): (options: 
         return {
           units,
           facts: {
-            decidedP50: quantile(decided, 0.5),
-            decidedP95: quantile(decided, 0.95),
+            ...(isNative ? { decidedP50: quantile(decided, 0.5), decidedP95: quantile(decided, 0.95) } : {}),
             answeredP50: quantile(answered, 0.5),
             answeredP95: quantile(answered, 0.95),
             syncP95: quantile(syncs(at, quick ? 20 : 100), 0.95),
@@ -156,7 +155,7 @@ export async function stageReads({ quick }: WorkloadOptions): Promise<Workload> 
   };
   const session = createSession({
     cwd: at.folder,
-    host: sqliteHost(at.store),
+    host: () => sqliteHost(at.store),
     sandbox: "off",
     env: {},
     traffic: { model: async () => model, files: [] },
