@@ -39,7 +39,7 @@ writeFileSync(join(folder, "options.txt"), "verbose = false\n");
 const run = openGatewayRun({
   pipeline: planFirst,
   agent: { name: "example", class: "advisory" },
-  wait: false, // deny what needs approval: nobody is here
+  wait: false, // deny what needs approval: no one is here
   session: (added) => createSession({ cwd: folder, ...added }),
   begin: (session, task = "rename the option") => session.start(planFirst, { task }),
 });

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { dirname, join } from "node:path";
 import { field, type Json, parseJson } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { hookFolder } from "../../packages/gateway/src/hosts/published-hooks.ts";
+import { hookFolder } from "../../packages/gateway/src/hosts/install/published-hooks.ts";
 import { type Desk, desk } from "../support/command.ts";
 
 const WORKFLOW = JSON.stringify({

@@ -1,5 +1,6 @@
 // What `npm run hosts` does: [host…] [--class hard|guarded] [--verbose]. Drives real hosts, with a scripted model in place of their
 // providers. Installs pinned versions on demand. CI never needs it.
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
@@ -13,6 +14,21 @@ const args = process.argv.slice(2);
 const isVerbose = args.includes("--verbose");
 const asked = args.filter((arg) => HOST_NAMES.includes(arg));
 const modes = ["hard", "guarded"].filter((mode) => !args.includes("--class") || args.includes(mode));
+const hosts = asked.length === 0 ? HOST_NAMES : asked;
+
+// Hosts reach nothing but the loopback interface, where that can be had: they are installed before.
+if (process.env.SLUICE_HOSTS_ISOLATED === undefined) {
+  for (const host of hosts) installHost(host);
+  const inside = ["-c", 'ip link set lo up && exec "$@"', "hosts", process.execPath, ...process.execArgv];
+  const canIsolate = spawnSync("unshare", ["-n", "sh", "-c", "ip link set lo up"]).status === 0;
+  if (!canIsolate) process.stderr.write("hosts: no network namespace can be made here, so hosts can reach the network\n");
+  else {
+    const env = { ...process.env, SLUICE_HOSTS_ISOLATED: "1" };
+    const again = spawnSync("unshare", ["-n", "sh", ...inside, ...process.argv.slice(1)], { stdio: "inherit", env });
+    process.exit(again.status ?? 1);
+  }
+}
+
 const parent = join(process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state"), "sluice-hosts-lab");
 mkdirSync(parent, { recursive: true });
 const scratch = mkdtempSync(join(parent, "probes-"));
@@ -25,7 +41,7 @@ const report = (host, mode, name, ok, detail = "") => {
   process.stdout.write(`${ok ? "ok    " : "FAILED"}  ${host.padEnd(8)} ${mode.padEnd(7)}  ${name}${detail}\n`);
 };
 
-for (const host of asked.length === 0 ? HOST_NAMES : asked) {
+for (const host of hosts) {
   const bin = installHost(host);
   if (modes.includes("hard")) for (const [name, ok] of await overAcp(host, bin)) report(host, "hard", name, ok);
   for (const mode of modes) {

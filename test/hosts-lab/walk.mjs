@@ -119,6 +119,8 @@ function deskOf(base, bin) {
   const [workspace, home] = ["work", "home"].map((name) => join(base, name));
   for (const folder of [workspace, home]) mkdirSync(folder);
   put(join(workspace, "a.txt"), "one\n");
+  // Copilot makes no folders.
+  mkdirSync(join(workspace, "db"));
   mkdirSync(join(workspace, ".sluice", "workflows"), { recursive: true });
   cpSync(join(import.meta.dirname, "three-phases.json"), join(workspace, ".sluice", "workflows", "three-phases.json"));
   const env = {

@@ -75,7 +75,7 @@ describe.each(overHttp)("%s", (way) => {
     expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: true, text: "denied: not on a Friday" });
     expect(forms).toHaveLength(1);
     expect(forms[0]).toContain("approve Deploy");
-    expect(forms[0]).toContain("sluice answer run-1 req-1");
+    expect(forms[0]).toContain("sluice show run-1");
   });
 
   test("a form cannot approve unless the gateway allows it", async () => {

@@ -64,8 +64,8 @@ export { type CodexTrust, type CodexTrustOptions, codexTrust, trustCodexHooks } 
 export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts/install/install-hooks.ts";
 export type { InstallRequest, InstallScope } from "./hosts/install/installation.ts";
 export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
+export { hookFolder, publishHooks } from "./hosts/install/published-hooks.ts";
 export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";
-export { hookFolder, publishHooks } from "./hosts/published-hooks.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
 export { userPlaces } from "./hosts/user-places.ts";
 export { readVersion } from "./hosts/version.ts";

@@ -72,6 +72,14 @@ describe("a call that needs a person", () => {
     expect((await ask(run, "get_state")).text).toContain("is suspended");
   });
 
+  test("is answered when the gateway closes, and its request stays open", async () => {
+    const { host, run, write } = await opened();
+    await run.close();
+    expect((await write.answer).text).toContain("is suspended");
+    expect(await run.ended).toMatchObject({ status: "suspended" });
+    expect((await host.requests()).map(({ requestId }) => requestId)).toEqual(["plan#1/a1/t2.c0"]);
+  });
+
   test("is denied with the person's reason", async () => {
     const { host, write, run } = await opened();
     const [request] = await host.requests();

@@ -167,3 +167,18 @@ test("Copilot CLI's subagents of subagents belong to the session of the main age
   });
   expect(event).toMatchObject({ session: "root", agent: "grandchild" });
 });
+
+test("the prompt of Gemini CLI is what the user wrote, without the text of other hooks before it", () => {
+  const payload = {
+    session_id: "s",
+    transcript_path: "/t",
+    cwd: "/w",
+    hook_event_name: "BeforeAgent",
+    timestamp: "2026-11-22T14:55:23.631Z",
+    prompt: "<hook_context>You are in the phase plan.</hook_context>\n\nRename the option.",
+  };
+  expect(adapter("gemini").read("BeforeAgent", payload)).toMatchObject({
+    kind: "prompt",
+    prompt: "Rename the option.",
+  });
+});

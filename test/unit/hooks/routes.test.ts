@@ -225,6 +225,8 @@ test("an agent started by the agent does not hold up the run", async () => {
   const { folder, claude, ask } = await planFirst(document);
   const agent = claude.pre("Agent", { description: "d", prompt: "look", subagent_type: "general" });
   expect(decisionOf(await ask(agent))).toBe("allow");
+  expect(behaviorOf(await ask(claude.permission(agent)))).toBe("allow");
+  expect(behaviorOf(await ask(claude.permission(agent)))).toBe("deny");
   const inner = claude.pre("Read", { file_path: join(folder.root, "src/a.ts") }, { agent_id: "a1" });
   expect(decisionOf(await ask(inner))).toBe("allow");
   expect(await ask(claude.post(inner, "one"))).toEqual({});
@@ -265,7 +267,9 @@ test("a run that is closed while a host works on a call does not wait for its re
   const write = claude.pre("Write", { file_path: join(folder.root, "b.ts"), content: "x" });
   expect(decisionOf(await ask(write))).toBe("allow");
   await run.close();
-  expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain("is suspended");
+  expect(reasonOf(await ask(claude.pre("Read", { file_path: join(folder.root, "src/a.ts") })))).toContain(
+    "is suspended",
+  );
 });
 
 test("Copilot CLI asks for permission to write a file by its path: it is given once, for a call that was approved", async () => {

@@ -30,7 +30,7 @@ export type Resolution = Answer | { readonly kind: "none"; readonly cause: "no_i
 export interface Interactor {
   /** Recorded with the answer. */
   readonly name: string;
-  /** It only watches: a request that nobody else answers counts as unanswered while this interactor has it. */
+  /** It only watches: a request that no other answers counts as unanswered while this interactor has it. */
   readonly observes?: true;
   /**
    * Undefined means no opinion: others may answer. The signal aborts when another answer settles the request, it expires or the

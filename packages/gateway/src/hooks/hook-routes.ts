@@ -97,8 +97,8 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
     const isChanged = approved !== undefined && approved !== given;
     if (isChanged && adapter.rewrites === "ignores" && !isPlainLine(given ?? "")) return refuse(rewriteText(approved));
     const line = isChanged && adapter.rewrites === "runs" ? adapter.lineFor(event, approved) : undefined;
+    calls.approve(event, line === undefined ? call : withCommand(call, line), pending);
     if (call.spans) pending.report({ ok: true, output: STARTED });
-    else calls.approve(event, line === undefined ? call : withCommand(call, line), pending);
     return { kind: "allow", ...(line === undefined ? {} : { command: line }) };
   };
 
@@ -142,7 +142,7 @@ function hookDecider(adapter: HookAdapter, driver: Driver, options: HookRoutesOp
       case "permission":
         return driver.isOf(adapter.host, session) ? permission(event) : { kind: "deny", reason: NOT_APPROVED };
       case "post":
-        if (!isSpanning(event.call)) calls.report(event);
+        calls.report(event);
         return { kind: "continue" };
       case "prompt": {
         // What an agent asks of another one is no prompt of a person.
@@ -206,10 +206,6 @@ function oneDriver(): Driver {
       if (holder === keyOf(host, session)) holder = undefined;
     },
   };
-}
-
-function isSpanning(call: CallEvent["call"]): boolean {
-  return call.kind === "call" && call.spans;
 }
 
 function commandIn(input: Json): string | undefined {

@@ -1,11 +1,8 @@
 import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
+import { HOOK_EVENTS } from "./hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-/** Events whose hook must answer before the agent continues. */
-const JUDGED = ["PreToolUse", "PermissionRequest", "Elicitation", "ConfigChange"];
-/** Events that the gateway only learns about, or adds text to. */
-const REPORTED = ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
 /** Seconds. A person may have to answer. */
 const HOOK_TIMEOUT = 600;
 
@@ -189,7 +186,9 @@ export function claudeHooks(url: string, authorization: string): JsonObject {
     allowedEnvVars: [TOKEN_VARIABLE],
   });
   return Object.fromEntries([
-    ...JUDGED.map((event) => [event, [{ matcher: "*", hooks: [{ ...hook(), onFailure: "block" }] }]] as const),
-    ...REPORTED.map((event) => [event, [{ matcher: "*", hooks: [hook()] }]] as const),
+    ...HOOK_EVENTS.claude.decide.map(
+      (event) => [event, [{ matcher: "*", hooks: [{ ...hook(), onFailure: "block" }] }]] as const,
+    ),
+    ...HOOK_EVENTS.claude.report.map((event) => [event, [{ matcher: "*", hooks: [hook()] }]] as const),
   ]);
 }

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { allEvents } from "./hook-events.ts";
 import { type Host, type HostPlan, type LaunchRequest, type PlannedFile, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
 /** Features that bring tools of their own. */
@@ -18,7 +19,6 @@ const TOOL_FEATURES = [
   "view_image",
   "worktrees",
 ];
-const EVENTS = ["PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "SessionStart", "Stop"];
 /** Seconds. */
 const HOOK_TIMEOUT = 600;
 
@@ -167,7 +167,7 @@ function config(request: LaunchRequest, lines: readonly string[]): PlannedFile {
 function hookFile(request: LaunchRequest): PlannedFile {
   const command = request.hookCommand;
   const hooks = Object.fromEntries(
-    EVENTS.map((event) => [
+    allEvents("codex").map((event) => [
       event,
       [{ matcher: "*", hooks: [{ type: "command", command: command?.(event) ?? "exit 2", timeout: HOOK_TIMEOUT }] }],
     ]),

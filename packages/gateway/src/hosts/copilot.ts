@@ -1,7 +1,7 @@
 import { join } from "node:path";
+import { allEvents } from "./hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-const EVENTS = ["preToolUse", "permissionRequest", "postToolUse", "userPromptSubmitted", "sessionStart", "sessionEnd"];
 /** Seconds. */
 const HOOK_TIMEOUT = 600;
 
@@ -150,7 +150,7 @@ function pluginFolder({ folder }: LaunchRequest): string {
 
 function hookFiles(request: LaunchRequest) {
   const hooks = Object.fromEntries(
-    EVENTS.map((event) => [
+    allEvents("copilot").map((event) => [
       event,
       [{ type: "command", bash: request.hookCommand?.(event) ?? "exit 2", timeoutSec: HOOK_TIMEOUT }],
     ]),

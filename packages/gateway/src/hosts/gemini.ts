@@ -1,7 +1,7 @@
 import { join } from "node:path";
+import { allEvents } from "./hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-const EVENTS = ["BeforeTool", "AfterTool", "BeforeAgent", "SessionStart", "SessionEnd"];
 /** Milliseconds. */
 const HOOK_TIMEOUT = 600_000;
 /** Milliseconds. A call may wait for a person. */
@@ -88,7 +88,9 @@ function hooked(request: LaunchRequest): HostPlan {
     files: [
       systemSettings(request, {
         hooksConfig: { enabled: true },
-        hooks: Object.fromEntries(EVENTS.map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
+        hooks: Object.fromEntries(
+          allEvents("gemini").map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]]),
+        ),
       }),
     ],
     ignores: IGNORED,

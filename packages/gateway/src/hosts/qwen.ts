@@ -1,16 +1,7 @@
 import { join } from "node:path";
+import { allEvents } from "./hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-const EVENTS = [
-  "PreToolUse",
-  "PermissionRequest",
-  "PostToolUse",
-  "PostToolUseFailure",
-  "UserPromptSubmit",
-  "SessionStart",
-  "SessionEnd",
-  "Stop",
-];
 /** Milliseconds. */
 const HOOK_TIMEOUT = 600_000;
 /** Milliseconds. A call may wait for a person. */
@@ -136,7 +127,7 @@ function hooked(request: LaunchRequest): HostPlan {
     files: [
       systemSettings(request, {
         disableAllHooks: false,
-        hooks: Object.fromEntries(EVENTS.map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
+        hooks: Object.fromEntries(allEvents("qwen").map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
       }),
     ],
     ignores: IGNORED,

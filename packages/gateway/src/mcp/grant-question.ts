@@ -117,11 +117,13 @@ function answerIn(
   return words === "" ? { kind: "deny" } : { kind: "deny", reason: words };
 }
 
-function form(mode: ElicitationMode, { question, command }: OpenQuestion): ElicitRequestFormParams {
-  const elsewhere = mode === "approve" ? "" : `\nThis form cannot approve it. To do that: ${command}`;
+function form(mode: ElicitationMode, { runId, question }: OpenQuestion): ElicitRequestFormParams {
+  // Hosts cut what does not fit into a line of the terminal.
+  const elsewhere =
+    mode === "approve" ? "" : `\nThis form cannot approve it. See and answer it with: sluice show ${runId}`;
   return {
     mode: "form",
-    message: `The agent asks for something that its workflow does not allow without a person: ${question}${elsewhere}`,
+    message: `A person has to decide: ${question}${elsewhere}`,
     requestedSchema: {
       type: "object",
       properties: {

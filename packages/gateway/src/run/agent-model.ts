@@ -21,42 +21,64 @@ export interface TurnCalls {
   readonly calls: readonly { readonly id: string; readonly tool: string; readonly input: Json }[];
 }
 
+/** What an agent did in one turn. */
+export interface AgentReply extends TurnCalls {
+  readonly text: string;
+  readonly reasoning: string;
+  readonly finish: "tool-calls" | "stop" | "length" | "content-filter";
+}
+
 /** A model whose replies are the calls that `next` returns. */
 export function agentModel(agent: OutsideAgent, next: (turn: AgentTurn) => Promise<TurnCalls>): ResolvedModel {
   const { name, version } = agent;
   const modelId = version === undefined ? name : `${name}/${version}`;
-  const at = ({ stage, runId = "" }: TurnPosition): LanguageModelV4 => ({
+  const at = ({ stage, runId = "" }: TurnPosition): LanguageModelV4 =>
+    modelOfAgent(modelId, async ({ prompt, tools = [], abortSignal }) => {
+      const offered = tools.filter((tool) => tool.type === "function");
+      const { calls } = await next({ runId, state: stage, prompt, tools: offered, signal: abortSignal });
+      return { text: "", reasoning: "", calls, finish: "tool-calls" };
+    });
+  return { id: `agent:${modelId}`, secrets: [], agent, at };
+}
+
+/** A model for the AI SDK whose replies come from an agent. */
+export function modelOfAgent(
+  modelId: string,
+  next: (options: LanguageModelV4CallOptions) => Promise<AgentReply>,
+): LanguageModelV4 {
+  return {
     specificationVersion: "v4",
     provider: "agent",
     modelId,
     supportedUrls: {},
     doGenerate: async () => {
-      throw new Error("an agent's calls can only be streamed");
+      throw new Error("what an agent does can only be streamed");
     },
-    doStream: async ({ prompt, tools = [], abortSignal }: LanguageModelV4CallOptions) => {
-      const offered = tools.filter((tool) => tool.type === "function");
-      const { calls } = await next({ runId, state: stage, prompt, tools: offered, signal: abortSignal });
-      return { stream: streamOf(calls) };
-    },
-  });
-  return { id: `agent:${modelId}`, secrets: [], agent, at };
+    doStream: async (options) => ({ stream: ReadableStream.from(partsOf(await next(options))) }),
+  };
 }
 
-function streamOf(calls: TurnCalls["calls"]): ReadableStream<LanguageModelV4StreamPart> {
-  const parts: LanguageModelV4StreamPart[] = [
+function partsOf({ text, reasoning, calls, finish }: AgentReply): readonly LanguageModelV4StreamPart[] {
+  return [
     { type: "stream-start", warnings: [] },
+    ...blockOf("reasoning", reasoning),
+    ...blockOf("text", text),
     ...calls.map(
       ({ id, tool, input }) =>
         ({ type: "tool-call", toolCallId: id, toolName: tool, input: JSON.stringify(input) }) as const,
     ),
-    { type: "finish", finishReason: { unified: "tool-calls", raw: undefined }, usage: NO_USAGE },
+    { type: "finish", finishReason: { unified: finish, raw: undefined }, usage: NO_USAGE },
   ];
-  return new ReadableStream({
-    start: (controller) => {
-      for (const part of parts) controller.enqueue(part);
-      controller.close();
-    },
-  });
+}
+
+function blockOf(kind: "text" | "reasoning", delta: string): readonly LanguageModelV4StreamPart[] {
+  if (delta === "") return [];
+  const id = kind;
+  return [
+    { type: `${kind}-start`, id },
+    { type: `${kind}-delta`, id, delta },
+    { type: `${kind}-end`, id },
+  ];
 }
 
 /** What an agent spends is known to its own program only. */

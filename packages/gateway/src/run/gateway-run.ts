@@ -179,6 +179,8 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     answer: (request, answer: Answer, by) => session.answer(request, answer, by),
     close: async () => {
       exchange.close();
+      // The answers to its last calls are read from the store, which the session closes.
+      if (handle !== undefined) await Promise.allSettled([handle.suspend(), ended.promise]);
       await session.close();
     },
   };

@@ -17,6 +17,7 @@ import {
   privateFolder,
   readVersion,
   SERVER_NAME,
+  type StartedHost,
   startGatewayServer,
   startHost,
   userPlaces,
@@ -27,6 +28,7 @@ import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { realPath, workspaceOf } from "../../project/project-paths.ts";
 import { type AgentRunFlags, openAgentRun } from "../../runs/agent-run.ts";
+import { onStopSignal } from "../../runs/follow-run.ts";
 import { leave, sayTo } from "./action.ts";
 
 /** The time limit of a hook: below the one of each host. */
@@ -101,7 +103,7 @@ export async function runHost(
         writeFileSync(launcher, script, { mode: 0o600 });
       }
       const started = await startHost(plan, { env: { ...context.env } });
-      const exitCode = await started.ended;
+      const exitCode = await untilEnded(started);
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
@@ -109,5 +111,18 @@ export async function runHost(
     }
   } finally {
     folder.remove();
+  }
+}
+
+/** The host's exit code. A signal to this process, and a terminal that is closed, end the host first. */
+async function untilEnded({ ended, stop }: StartedHost): Promise<number> {
+  const end = (): void => void stop();
+  const ignoreSignals = onStopSignal(end);
+  process.on("SIGHUP", end);
+  try {
+    return await ended;
+  } finally {
+    ignoreSignals();
+    process.off("SIGHUP", end);
   }
 }

@@ -4,6 +4,7 @@ import { type Clock, isJson, isJsonObject, type Json } from "@sluice/core";
 import { digestOf, messageOf } from "@sluice/core/runtime";
 import { startGatewayServer } from "../../mcp/http-server.ts";
 import { newGatewayToken } from "../../mcp/token.ts";
+import type { AgentReply } from "../../run/agent-model.ts";
 import type { AgentCall, CallReply, GatewayRun, GatewayTool, PendingCall } from "../../run/gateway-run-types.ts";
 import { replyOf } from "../../run/words.ts";
 import { type AgentProcess, type AgentSandbox, startAgent } from "./agent-process.ts";
@@ -18,14 +19,6 @@ export interface ThreadOptions {
   readonly version: string;
   readonly clock: Clock;
   readonly onFault: (message: string) => void;
-}
-
-/** What the agent did since its last results: calls, or the end of its prompt. */
-export interface AgentReply {
-  readonly text: string;
-  readonly reasoning: string;
-  readonly calls: readonly { readonly id: string; readonly tool: string; readonly input: Json }[];
-  readonly finish: "tool-calls" | "stop" | "length" | "content-filter";
 }
 
 export interface AgentThread {

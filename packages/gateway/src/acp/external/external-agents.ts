@@ -1,9 +1,9 @@
 import { basename } from "node:path";
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { type Json, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { ModelTraffic, ResolvedModel, SandboxMode, TrafficScope, TurnPosition } from "@sluice/stages";
-import { type AgentReply, type AgentThread, createAgentThread } from "./agent-thread.ts";
+import { modelOfAgent } from "../../run/agent-model.ts";
+import { type AgentThread, createAgentThread } from "./agent-thread.ts";
 import { agentOfId, type ExternalAgent } from "./external-agent.ts";
 
 export interface ExternalAgentsOptions {
@@ -87,7 +87,7 @@ function agentAsModel(
     at: (position) => {
       const { runId = "" } = position;
       const key = keyOf(position);
-      return modelOf(name, async ({ prompt, tools = [], abortSignal }) => {
+      return modelOfAgent(name, async ({ prompt, tools = [], abortSignal }) => {
         const offered = tools.filter((tool) => tool.type === "function");
         try {
           return await open(key, runId).next(prompt, offered, abortSignal);
@@ -112,53 +112,3 @@ function agentAsModel(
 function keyOf({ runId = "", stage }: Pick<TurnPosition, "runId" | "stage">): string {
   return JSON.stringify([runId, stage]);
 }
-
-function modelOf(name: string, next: (options: LanguageModelV4CallOptions) => Promise<AgentReply>): LanguageModelV4 {
-  return {
-    specificationVersion: "v4",
-    provider: "agent",
-    modelId: name,
-    supportedUrls: {},
-    doGenerate: async () => {
-      throw new Error("an agent's work can only be streamed");
-    },
-    doStream: async (options) => ({ stream: streamOf(await next(options)) }),
-  };
-}
-
-function streamOf({ text, reasoning, calls, finish }: AgentReply): ReadableStream<LanguageModelV4StreamPart> {
-  const parts: LanguageModelV4StreamPart[] = [
-    { type: "stream-start", warnings: [] },
-    ...(reasoning === ""
-      ? []
-      : ([
-          { type: "reasoning-start", id: "r" },
-          { type: "reasoning-delta", id: "r", delta: reasoning },
-          { type: "reasoning-end", id: "r" },
-        ] as const)),
-    ...(text === ""
-      ? []
-      : ([
-          { type: "text-start", id: "t" },
-          { type: "text-delta", id: "t", delta: text },
-          { type: "text-end", id: "t" },
-        ] as const)),
-    ...calls.map(
-      ({ id, tool, input }: { readonly id: string; readonly tool: string; readonly input: Json }) =>
-        ({ type: "tool-call", toolCallId: id, toolName: tool, input: JSON.stringify(input) }) as const,
-    ),
-    { type: "finish", finishReason: { unified: finish, raw: undefined }, usage: NO_USAGE },
-  ];
-  return new ReadableStream({
-    start: (controller) => {
-      for (const part of parts) controller.enqueue(part);
-      controller.close();
-    },
-  });
-}
-
-/** What an agent spends is known to its own program only. */
-const NO_USAGE = {
-  inputTokens: { total: 0, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
-  outputTokens: { total: 0, text: undefined, reasoning: undefined },
-};

@@ -161,7 +161,7 @@ function readGemini(event: string | undefined, payload: Json, ownServer: string 
       return { ...base, kind: "post", ...callOf(), result: { ok, output: outputIn(body, "tool_response") } };
     }
     case "BeforeAgent":
-      return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
+      return { ...base, kind: "prompt", prompt: withoutContext(textIn(body, "prompt")) };
     default:
       return { ...base, kind: LIFE_EVENTS.get(name) ?? "other", name };
   }
@@ -205,4 +205,9 @@ function answer(event: HookEvent, decision: HookDecision): HookAnswer {
     default:
       return json({});
   }
+}
+
+/** What the user wrote: the host puts the texts of other hooks in front of it. */
+function withoutContext(prompt: string): string {
+  return prompt.replaceAll(/<hook_context>[\s\S]*?<\/hook_context>/g, "").trim();
 }

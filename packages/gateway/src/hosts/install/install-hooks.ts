@@ -1,5 +1,4 @@
 import { sha256 } from "@sluice/core/runtime";
-import { hookFolder, removePublished } from "../published-hooks.ts";
 import {
   applyChanges,
   changesToInstall,
@@ -10,6 +9,7 @@ import {
 } from "./changes.ts";
 import { removeEmptyFolders } from "./empty-folders.ts";
 import { type InstallRequest, installation } from "./installation.ts";
+import { hookFolder, removePublished } from "./published-hooks.ts";
 
 /** A change of settings files that was worked out and not made yet. */
 export interface PlannedChange {

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Json, JsonObject } from "@sluice/core";
 import type { HostName } from "../../host-names.ts";
+import { allEvents, HOOK_EVENTS } from "../hook-events.ts";
 import { SERVER_NAME, type UserPlaces } from "../host.ts";
 import { installedCommand, installedPlugin, type WhenIdle } from "./installed-hook.ts";
 import type { JsonEdit } from "./json-text.ts";
@@ -31,29 +32,6 @@ export type FileEdit =
 
 /** Seconds that a host waits for a hook. A person may have to answer meanwhile. */
 const HOOK_SECONDS = 600;
-
-/** Events whose hook decides about a call, then the others. */
-const EVENTS: Readonly<
-  Record<Exclude<HostName, "opencode">, readonly [decides: readonly string[], reported: readonly string[]]>
-> = {
-  claude: [
-    ["PreToolUse", "PermissionRequest", "ConfigChange"],
-    ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop", "SubagentStop"],
-  ],
-  codex: [
-    ["PreToolUse", "PermissionRequest"],
-    ["PostToolUse", "UserPromptSubmit", "SessionStart", "Stop"],
-  ],
-  gemini: [["BeforeTool"], ["AfterTool", "BeforeAgent", "SessionStart", "SessionEnd"]],
-  qwen: [
-    ["PreToolUse", "PermissionRequest"],
-    ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "SessionEnd", "Stop"],
-  ],
-  copilot: [
-    ["preToolUse", "permissionRequest"],
-    ["postToolUse", "userPromptSubmitted", "sessionStart", "sessionEnd"],
-  ],
-};
 
 /** The files that an installation changes. */
 export function installation(request: InstallRequest): readonly FileEdit[] {
@@ -116,7 +94,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
       const hook = (event: string): Json => [
         { type: "command", bash: commandOf(request, event), timeoutSec: HOOK_SECONDS },
       ];
-      const hooks = Object.fromEntries(EVENTS.copilot.flat().map((event) => [event, hook(event)]));
+      const hooks = Object.fromEntries(allEvents("copilot").map((event) => [event, hook(event)]));
       const path =
         scope === "user" ? join(home, "hooks", "sluice.json") : join(workspace, ".github", "hooks", "sluice.json");
       return [
@@ -160,7 +138,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
 }
 
 function commandOf({ host, scope, workspace, stateFolder, whenIdle, server }: InstallRequest, event: string): string {
-  const decides = host !== "opencode" && EVENTS[host][0].includes(event);
+  const decides = host !== "opencode" && HOOK_EVENTS[host].decide.includes(event);
   return installedCommand(host, event, decides, {
     stateFolder,
     whenIdle,
@@ -174,10 +152,10 @@ function hookEdits(
   host: Exclude<HostName, "opencode">,
   hook: (command: string, decides: boolean) => JsonObject,
 ): readonly JsonEdit[] {
-  const [decides, reported] = EVENTS[host];
-  return [...decides, ...reported].map((event) => ({
+  const { decide } = HOOK_EVENTS[host];
+  return allEvents(host).map((event) => ({
     path: ["hooks", event],
-    value: { matcher: "*", hooks: [hook(commandOf(request, event), decides.includes(event))] },
+    value: { matcher: "*", hooks: [hook(commandOf(request, event), decide.includes(event))] },
     append: true,
   }));
 }

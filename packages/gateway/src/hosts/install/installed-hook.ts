@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { HostName } from "../../host-names.ts";
-import { hookFileName, hookFolder, KEY_LENGTH } from "../published-hooks.ts";
+import { hookFileName, hookFolder, KEY_LENGTH } from "./published-hooks.ts";
 
 /** Marks our entries in a host's settings: each hook's command line contains it. */
 export const HOOK_MARKER = "sluice-hook";

@@ -1,10 +1,10 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { sha256 } from "@sluice/core/runtime";
-import { type LauncherOptions, launcherScript } from "../hooks/launcher.ts";
-import { opencodePlugin } from "../hooks/opencode-plugin.ts";
-import type { HostName } from "../host-names.ts";
-import { removeEmptyFolders } from "./install/empty-folders.ts";
+import { type LauncherOptions, launcherScript } from "../../hooks/launcher.ts";
+import { opencodePlugin } from "../../hooks/opencode-plugin.ts";
+import type { HostName } from "../../host-names.ts";
+import { removeEmptyFolders } from "./empty-folders.ts";
 
 /**
  * The folder in which the gateway of a workspace puts what installed hooks run. It is in the user's state folder: a file in the

@@ -1,0 +1,101 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { desk } from "../support/command.ts";
+
+const BIN = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
+const WORKFLOW = join(import.meta.dirname, "../../examples/plan-first.yaml");
+
+/** A desk with a stand-in for Claude Code on the PATH, which says its arguments and then does as `then` says. */
+function withHost(then: string, version = "2.1.330") {
+  const here = desk();
+  const base = dirname(here.folder);
+  const bin = join(base, "bin");
+  mkdirSync(bin);
+  const script = `#!/bin/sh
+if [ "$1" = --version ]; then echo '${version} (Claude Code)'; exit; fi
+echo "token \${#SLUICE_GATEWAY_TOKEN}: $*"
+${then}
+`;
+  writeFileSync(join(bin, "claude"), script);
+  chmodSync(join(bin, "claude"), 0o755);
+  const env = { PATH: `${bin}:${process.env.PATH ?? ""}` };
+  const line = ["gateway", "run", "claude", "--workflow", WORKFLOW];
+  return {
+    start: (...args: readonly string[]) => here.start([...line, ...args], { env }),
+    /** What is left of the starts in the state folder. */
+    left: () => {
+      const hosts = join(base, "state/sluice/hosts");
+      return existsSync(hosts) ? readdirSync(hosts) : [];
+    },
+  };
+}
+
+test("a host gets its configuration in a private folder and the token in a variable, and nothing of it is left", async () => {
+  const { start, left } = withHost("exit 7");
+  const ended = await start("--", "--model", "opus").ended;
+  expect(ended.code).toBe(7);
+  expect(ended.stderr).toContain("Claude Code 2.1.330 in class hard (gateway tools only)");
+  const [, length, args = ""] = /^token (\d+): (.*)$/m.exec(ended.stdout) ?? [];
+  expect(Number(length)).toBeGreaterThan(31);
+  expect(args).toContain("--tools= --model opus");
+  expect(args).toContain("--settings=");
+  expect(left()).toEqual([]);
+});
+
+test("a version that was not measured starts as advisory, and says so", async () => {
+  const { start } = withHost("exit 0", "9.9.9");
+  const { stderr } = await start().ended;
+  expect(stderr).toContain("Claude Code 9.9.9 in class advisory");
+  expect(stderr).toContain("9.9.9 was not measured, so nothing is promised: run sluice hook doctor claude");
+});
+
+test("an argument that lifts the class starts nothing", async () => {
+  const { start, left } = withHost("exit 0");
+  const ended = await start("--", "--settings", "mine.json").ended;
+  expect(ended).toMatchObject({ code: 2, stdout: "" });
+  expect(ended.stderr).toContain(
+    "--settings is not passed to Claude Code: it replaces the settings that hold the hooks",
+  );
+  expect(left()).toEqual([]);
+});
+
+test("a signal ends the host, and nothing of it is left", async () => {
+  const { start, left } = withHost("exec sleep 600");
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
+    const running = start();
+    await running.said("stdout", /token/);
+    running.child.kill(signal);
+    expect([signal, (await running.ended).code]).toEqual([signal, 143]);
+    expect(left()).toEqual([]);
+  }
+});
+
+test("an agent that leaves while a request is open leaves a suspended run, and no fault", async () => {
+  const here = desk();
+  here.write("a.txt", "one\n");
+  const messages = [
+    {
+      id: 1,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "a", version: "1" } },
+    },
+    { method: "notifications/initialized" },
+    { id: 2, method: "tools/call", params: { name: "Write", arguments: { file_path: "b.txt", content: "two\n" } } },
+  ];
+  const home = join(dirname(here.folder), "home");
+  const child = spawn(process.execPath, [BIN, "gateway", "--workflow", WORKFLOW], {
+    cwd: here.folder,
+    env: { PATH: process.env.PATH, HOME: home, NODE_NO_WARNINGS: "1" },
+  });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const ended = once(child, "close");
+  for (const message of messages) child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  for (;;) if ((await here.sluice(["runs"])).stdout.includes("waiting for an answer")) break;
+  child.stdin.end();
+  expect(await ended).toEqual([0, null]);
+  expect(stderr).toMatch(/^sluice: run r\w+ is suspended\n {2}sluice gateway --resume r\w+\n$/);
+});
