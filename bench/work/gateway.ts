@@ -43,8 +43,11 @@ async function hundredRows(): Promise<Pipeline<{ readonly task: string }, unknow
   return pipeline;
 }
 
-/** The same call is not made twice, since the gate stops repetitions. */
-const readOf = (folder: string, call: number): Json => ({ file_path: join(folder, "a.txt"), limit: call + 1 });
+/** Neighbouring calls differ, since the gate stops repetitions. */
+const readOf = (folder: string, call: number): Json => ({
+  file_path: join(folder, "a.txt"),
+  limit: (call % 1_000) + 1,
+});
 
 interface Place {
   readonly folder: string;
