@@ -162,7 +162,18 @@ describe("calls around a transition", () => {
 
   test("cannot skip a phase", async () => {
     const { run } = await opened(PLAN_FIRST, false);
-    for (const event of ["GOOD", "BUILT", "done", "check", "$return", "__proto__", "constructor", "READY ", "ready", ""])
+    for (const event of [
+      "GOOD",
+      "BUILT",
+      "done",
+      "check",
+      "$return",
+      "__proto__",
+      "constructor",
+      "READY ",
+      "ready",
+      "",
+    ])
       expect((await leave(run, event)).ok, event).toBe(false);
     expect(run.now()).toMatchObject({ state: "plan", status: "working" });
   });
@@ -215,17 +226,26 @@ describe("a name", () => {
     expect((await ask(run, "Read", { file_path: "a.txt", limit: 1 })).ok).toBe(true);
   });
 
-  test.each(["answer", "approve", "cancel", "resume", "load", "grant", "interrupt", "message", "set_mode", "end", "fork"])(
-    "of something that people do is no tool: %s",
-    async (tool) => {
-      const { run } = await opened(PLAN_FIRST, false);
-      const { runId = "" } = run;
-      expect((await ask(run, tool, { runId, requestId: "plan#1/a1/t0.c0", decision: "approve" })).ok).toBe(false);
-      expect((await ask(run, "transition", { event: tool, data: {} })).ok).toBe(false);
-      expect(run.now()).toMatchObject({ state: "plan", status: "working", runId });
-      expect((await run.tools()).map(({ name }) => name)).not.toContain(tool);
-    },
-  );
+  test.each([
+    "answer",
+    "approve",
+    "cancel",
+    "resume",
+    "load",
+    "grant",
+    "interrupt",
+    "message",
+    "set_mode",
+    "end",
+    "fork",
+  ])("of something that people do is no tool: %s", async (tool) => {
+    const { run } = await opened(PLAN_FIRST, false);
+    const { runId = "" } = run;
+    expect((await ask(run, tool, { runId, requestId: "plan#1/a1/t0.c0", decision: "approve" })).ok).toBe(false);
+    expect((await ask(run, "transition", { event: tool, data: {} })).ok).toBe(false);
+    expect(run.now()).toMatchObject({ state: "plan", status: "working", runId });
+    expect((await run.tools()).map(({ name }) => name)).not.toContain(tool);
+  });
 });
 
 describe("after its end, a run", () => {

@@ -65,6 +65,7 @@ export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts
 export type { InstallRequest, InstallScope } from "./hosts/install/installation.ts";
 export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
 export { hookFolder, publishHooks } from "./hosts/install/published-hooks.ts";
+export { hostSettingsFiles } from "./hosts/install/settings-files.ts";
 export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";
 export { privateFolder, type StartedHost, type StartOptions, startHost } from "./hosts/start-host.ts";
 export { userPlaces } from "./hosts/user-places.ts";

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import type { JsonObject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { HOST_NAMES, type HostName } from "../../../packages/gateway/src/host-names.ts";
 import type { LaunchRequest } from "../../../packages/gateway/src/hosts/host.ts";
@@ -184,6 +185,46 @@ test.each([
   ["1.2", undefined],
 ])("the version in %j is %s", (text, version) => {
   expect(versionIn(text)).toBe(version);
+});
+
+describe("Gemini CLI, which skips system settings that others than root could change", () => {
+  const plan = (project: JsonObject | undefined, isOfRoot: boolean, mode: "hard" | "guarded" = "guarded") =>
+    launchPlan(
+      "gemini",
+      request("gemini", {
+        mode,
+        user: {
+          home: "/home/ada",
+          env: {},
+          exists: (path) => path === "/home/ada/project/.gemini/settings.json" && project !== undefined,
+          read: (path) =>
+            path.startsWith("/home/ada/project/") ? project : { security: { auth: { selectedType: "a" } } },
+          isOfRoot: () => isOfRoot,
+        },
+      }),
+    );
+
+  test("gets the same settings as those of a user of the run, with the user's login", () => {
+    const { files, env, links } = plan(undefined, false);
+    expect(env.GEMINI_CLI_HOME).toBe("/home/ada/.local/state/sluice/hosts/run-1/gemini");
+    const own = files.find(({ path }) => path === `${env.GEMINI_CLI_HOME}/.gemini/settings.json`);
+    expect(JSON.parse(own?.text ?? "")).toMatchObject({
+      security: { auth: { selectedType: "a" } },
+      hooksConfig: { enabled: true },
+      mcpServers: { sluice: { trust: true } },
+    });
+    expect(links.map(({ target }) => target)).toContain("/home/ada/.gemini/oauth_creds.json");
+  });
+
+  test("is advisory where the settings of the project could win, and says so", () => {
+    for (const mode of ["hard", "guarded"] as const) {
+      const { class: level, notes } = plan({ hooksConfig: { enabled: false } }, false, mode);
+      expect(level).toBe("advisory");
+      expect(notes[0]).toContain(".gemini/settings.json, win over those of the gateway (it sets hooksConfig)");
+      expect(plan({ hooksConfig: { enabled: false } }, true, mode).class).toBe(mode);
+      expect(plan({ ui: { theme: "x" } }, false, mode).class).toBe(mode);
+    }
+  });
 });
 
 test("a class reaches itself and every weaker one", () => {

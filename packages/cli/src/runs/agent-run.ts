@@ -1,10 +1,10 @@
 import type { Json, RunHost, Tool, ToolCall, ToolResult } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
-import { type GatewayRun, openGatewayRun } from "@sluice/gateway";
+import { type GatewayRun, hostSettingsFiles, openGatewayRun } from "@sluice/gateway";
 import type { OutsideAgent } from "@sluice/stages";
 import type { CommandContext } from "../command-context.ts";
 import { readInput } from "../project/input.ts";
-import { commandLine, type ProjectPaths, storeOpener, workspaceOf } from "../project/project-paths.ts";
+import { commandLine, type ProjectPaths, realPath, storeOpener, workspaceOf } from "../project/project-paths.ts";
 import { createCodeBoard } from "./code-board.ts";
 import { requireRun, withStore, withWritableStore } from "./lookup.ts";
 import { openSession } from "./open-session.ts";
@@ -47,11 +47,13 @@ export async function openAgentRun(
     context.terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
   const codes = createCodeBoard(context.terminal, (words) => commandLine(words, place, context.here, context.env));
   const people = { interactors: [], wait, onFault, onCode: codes.show };
+  const protectedPaths = hostSettingsFiles(place.cwd).map(realPath);
   const run = openGatewayRun({
     pipeline: plan,
     agent,
     wait: wait !== false,
-    session: (added) => openSession({ plan, place, flags, store: host, people, agent: added }, context).session,
+    session: (added) =>
+      openSession({ plan, place, flags, store: host, people, agent: added, protectedPaths }, context).session,
     begin: (session, task = NO_TASK) => plan.begin(session, task),
     ...(native === undefined ? {} : { native }),
     ...(resumes === undefined ? {} : { resumes }),

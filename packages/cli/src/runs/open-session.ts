@@ -31,10 +31,12 @@ export interface SessionConfig {
     Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
   /** What an agent of another program that works on the run needs. */
   readonly agent?: AgentSessionOptions;
+  /** Files that the run may not write, besides those of the config. */
+  readonly protectedPaths?: readonly string[];
 }
 /** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
-  { plan, place, flags, store, people, agent }: SessionConfig,
+  { plan, place, flags, store, people, agent, protectedPaths: added = [] }: SessionConfig,
   { env, here }: CallerContext,
 ): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
   const { code, model, mode, allow, config } = plan;
@@ -58,7 +60,7 @@ export function openSession(
     ...(mcpServers === undefined ? {} : { mcpServers }),
     ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
     // A run in a home folder could otherwise trust any code by writing to the state folder.
-    protectedPaths: [...code, ...protectedPaths, state],
+    protectedPaths: [...code, ...protectedPaths, ...added, state],
     sandbox: {
       ...sandbox,
       ...(sandboxMode === undefined ? {} : { mode: sandboxMode }),

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { field, type JsonObject } from "@sluice/core";
 import { allEvents } from "./hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
@@ -66,8 +67,9 @@ function gatewayTools(request: LaunchRequest): HostPlan {
     env: environment(request),
     files: [
       { path: policy, text: POLICY },
-      systemSettings(request, { hooksConfig: { enabled: false }, skills: { enabled: false } }),
+      ...settingsFiles(request, { hooksConfig: { enabled: false }, skills: { enabled: false } }),
     ],
+    ...ownHome(request),
     ignores: [...IGNORED, "hooks and skills"],
     notes: ["What you type after ! or name with @ is run or read by Gemini CLI itself, as your own act."],
   };
@@ -85,14 +87,11 @@ function hooked(request: LaunchRequest): HostPlan {
     // The gate decides; questions of the host on top of it would stop a headless session.
     args: [...isolated()],
     env: environment(request),
-    files: [
-      systemSettings(request, {
-        hooksConfig: { enabled: true },
-        hooks: Object.fromEntries(
-          allEvents("gemini").map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]]),
-        ),
-      }),
-    ],
+    files: settingsFiles(request, {
+      hooksConfig: { enabled: true },
+      hooks: Object.fromEntries(allEvents("gemini").map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
+    }),
+    ...ownHome(request),
     ignores: IGNORED,
     notes: [
       "What you name with @ reaches no hook.",
@@ -124,13 +123,52 @@ function settingsFile({ folder }: LaunchRequest): string {
   return join(folder, "gemini-settings.json");
 }
 
+/** The folder that Gemini CLI takes for the home of its user. */
+function homeFolder({ folder }: LaunchRequest): string {
+  return join(folder, "gemini");
+}
+
 function environment(request: LaunchRequest): HostPlan["env"] {
-  return { [TOKEN_VARIABLE]: request.token, GEMINI_CLI_SYSTEM_SETTINGS_PATH: settingsFile(request) };
+  return {
+    [TOKEN_VARIABLE]: request.token,
+    GEMINI_CLI_SYSTEM_SETTINGS_PATH: settingsFile(request),
+    GEMINI_CLI_HOME: homeFolder(request),
+  };
+}
+
+/** What a user's folder keeps: the login, and which folders are trusted. */
+const KEPT_FILES = ["oauth_creds.json", "google_accounts.json", "gemini-credentials.json", "trustedFolders.json"];
+/** Settings of a project that change neither tools nor servers nor hooks. */
+const HARMLESS = ["$schema", "ui", "general", "model", "context"];
+
+/**
+ * Gemini CLI skips system settings that others than root could change. For everybody but root, the same settings are those of a user
+ * of this run only, and a project's settings win over them.
+ */
+function ownHome(request: LaunchRequest): Pick<HostPlan, "links" | "weaker" | "atMost"> {
+  const { user, workspace } = request;
+  const links = KEPT_FILES.map((name) => ({
+    path: join(homeFolder(request), ".gemini", name),
+    target: join(user.env.GEMINI_CLI_HOME ?? user.home, ".gemini", name),
+  }));
+  const project = join(workspace, ".gemini", "settings.json");
+  if (user.isOfRoot?.(settingsFile(request)) === true || !user.exists(project)) return { links };
+  const settings = user.read(project);
+  const found =
+    settings === undefined ? "it cannot be read" : Object.keys(settings).find((key) => !HARMLESS.includes(key));
+  if (found === undefined) return { links };
+  const what = settings === undefined ? found : `it sets ${found}`;
+  return {
+    links,
+    weaker: `The settings of this project, .gemini/settings.json, win over those of the gateway (${what}), so nothing is promised`,
+    atMost: "advisory",
+  };
 }
 
 /** System settings win over those of the project and of the user. */
-function systemSettings(request: LaunchRequest, settings: Parameters<typeof jsonFile>[1]) {
-  return jsonFile(settingsFile(request), {
+function settingsFiles(request: LaunchRequest, settings: JsonObject): HostPlan["files"] {
+  const { user } = request;
+  const gateway: JsonObject = {
     mcp: { allowed: [SERVER_NAME] },
     mcpServers: {
       [SERVER_NAME]: {
@@ -141,5 +179,16 @@ function systemSettings(request: LaunchRequest, settings: Parameters<typeof json
       },
     },
     ...settings,
-  });
+  };
+  const own = user.read(join(user.env.GEMINI_CLI_HOME ?? user.home, ".gemini", "settings.json")) ?? {};
+  const auth = field(own.security, "auth");
+  return [
+    jsonFile(settingsFile(request), gateway),
+    jsonFile(join(homeFolder(request), ".gemini", "settings.json"), {
+      ...(auth === undefined ? {} : { security: { auth } }),
+      ...(own.model === undefined ? {} : { model: own.model }),
+      ...(own.ui === undefined ? {} : { ui: own.ui }),
+      ...gateway,
+    }),
+  ];
 }

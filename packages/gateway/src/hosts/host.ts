@@ -46,6 +46,8 @@ export interface UserPlaces {
   /** Reads a settings file of the user: JSON, comments allowed. Undefined if there is none or it cannot be read. */
   read(path: string): JsonObject | undefined;
   exists(path: string): boolean;
+  /** Whether root alone can change what is at this path, and all folders around it. */
+  isOfRoot?(path: string): boolean;
 }
 
 /** A file that a plan needs. Only the user can read it. */
@@ -77,8 +79,10 @@ export interface LaunchPlan {
 /** The part of a plan that a host decides. */
 export type HostPlan = Pick<LaunchPlan, "form" | "args" | "env" | "files" | "ignores" | "notes"> &
   Partial<Pick<LaunchPlan, "links">> & {
-    /** Why the class is not reached with the user's configuration. */
+    /** Why the class is not reached with the configuration of the user or the project. */
     readonly weaker?: string;
+    /** The class that is reached instead; default: `guarded`. */
+    readonly atMost?: HostClass;
   };
 
 /** A host: how it is found, which versions were measured, and how it is started. */

@@ -24,8 +24,8 @@ export function launchPlan(name: HostName, request: LaunchRequest): LaunchPlan {
       `${host.title} cannot keep its own tools in class hard; leave native tools out, or use class guarded`,
     );
   const given = readArguments(host, request.args);
-  const { weaker, links = [], ...planned } = host.plan(request);
-  const { level, why } = classOf(host, request, planned.form, weaker);
+  const { weaker, atMost = "guarded", links = [], ...planned } = host.plan(request);
+  const { level, why } = classOf(host, request, planned.form, weaker === undefined ? undefined : { weaker, atMost });
   const prompt = request.task === undefined || given.hasPrompt ? [] : host.prompt(request.task, given.command);
   return {
     ...planned,
@@ -49,7 +49,7 @@ function classOf(
   host: Host,
   { version, proven }: LaunchRequest,
   form: HostForm,
-  weaker: string | undefined,
+  limit: { readonly weaker: string; readonly atMost: HostClass } | undefined,
 ): { readonly level: HostClass; readonly why: readonly string[] } {
   if (!isMeasured(version, host.measured) && proven === undefined) {
     const which = version === undefined ? "reports no version" : `${version} was not measured`;
@@ -62,7 +62,8 @@ function classOf(
   }
   const level =
     proven === undefined || isMeasured(version, host.measured) ? CLASSES[form] : weakerOf(proven, CLASSES[form]);
-  return weaker === undefined ? { level, why: [] } : { level: weakerOf(level, "guarded"), why: [`${weaker}.`] };
+  if (limit === undefined) return { level, why: [] };
+  return { level: weakerOf(level, limit.atMost), why: [`${limit.weaker}.`] };
 }
 
 /** The class of a session of a person's own whose hooks are installed. */

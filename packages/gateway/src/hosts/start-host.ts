@@ -43,9 +43,13 @@ export function writePlan({ files, links }: Pick<LaunchPlan, "files" | "links">)
   }
 }
 
+/** In a process that has it, the command refuses what only people may do: to answer requests, to resume runs. */
+const INSIDE_RUN = { SLUICE_RUN: "gateway" } as const;
+
 /** The environment of a host: the given one with the plan's variables. */
 export function hostEnvironment(plan: Pick<LaunchPlan, "env">, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries({ ...env, ...plan.env }).filter(([, value]) => value !== undefined));
+  const all = { ...env, ...plan.env, ...INSIDE_RUN };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
 /** Starts a host as planned. Rejects with Host `host_missing` if there is no such program. */

@@ -102,8 +102,7 @@ export async function runHost(
         const script = launcherScript({ host, url: server.url, token, proof, seconds: HOOK_SECONDS });
         writeFileSync(launcher, script, { mode: 0o600 });
       }
-      const started = await startHost(plan, { env: { ...context.env } });
-      const exitCode = await untilEnded(started);
+      const exitCode = await untilEnded(() => startHost(plan, { env: { ...context.env } }));
       return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
     } finally {
       await server.close();
@@ -114,12 +113,17 @@ export async function runHost(
   }
 }
 
-/** The host's exit code. A signal to this process, and a terminal that is closed, end the host first. */
-async function untilEnded({ ended, stop }: StartedHost): Promise<number> {
-  const end = (): void => void stop();
+/** The exit code of a host. A signal to this process, and a terminal that is closed, end the host first. */
+async function untilEnded(start: () => Promise<StartedHost>): Promise<number> {
+  const stopped = new AbortController();
+  const end = (): void => stopped.abort();
   const ignoreSignals = onStopSignal(end);
   process.on("SIGHUP", end);
   try {
+    const { ended, stop } = await start();
+    const stopNow = (): void => void stop();
+    if (stopped.signal.aborted) stopNow();
+    else stopped.signal.addEventListener("abort", stopNow);
     return await ended;
   } finally {
     ignoreSignals();

@@ -77,7 +77,8 @@ export function agentStart(host: AcpHost | undefined, request: AgentStartRequest
   });
   return {
     args,
-    env: variables,
+    // Over ACP, the session names the server, and the agent keeps the home of its user.
+    env: { ...variables, GEMINI_CLI_HOME: env.GEMINI_CLI_HOME },
     files: host === "gemini" ? files.map((one) => withRules(one, tools)) : files,
     // The others load the servers of their configuration over ACP, and these do not.
     namesServer: host === "gemini" || host === "qwen",
