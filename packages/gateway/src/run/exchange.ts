@@ -288,7 +288,7 @@ export class Exchange {
     caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** Ends a native call that was handed over to nobody. */
+  /** Ends a native call that no program runs. */
   #withdraw(work: Work, report: NativeReport): void {
     if (work.progress.kind !== "handed") return;
     endApproval(work);
