@@ -217,7 +217,7 @@ function commandIn(input: Json): string | undefined {
  * Whether every word of a line is what it says, so that the line means the same as the one it was rewritten to. For hosts that run
  * the agent's own line.
  */
-export function isPlainLine(line: string): boolean {
+function isPlainLine(line: string): boolean {
   const unquoted = line.replaceAll(/'[^']*'/g, "").replaceAll(/"[^"$`\\!]*"/g, "");
   return !/[*?[\]{}~$`!()\\#"'^]/.test(unquoted);
 }

@@ -2,6 +2,7 @@ import { isAbsolute } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { HostName } from "../host-names.ts";
 import type { HookProof } from "./answer-proof.ts";
+import { HOOK_EVENTS } from "./hook-events.ts";
 
 export interface LauncherOptions {
   readonly host: HostName;
@@ -14,7 +15,7 @@ export interface LauncherOptions {
 }
 
 /** Events whose hooks decide: without an answer of the gateway they refuse. Other hooks say nothing then. */
-const DECIDING = "PreToolUse|PermissionRequest|BeforeTool|preToolUse|permissionRequest|ConfigChange";
+const DECIDING = [...new Set(Object.values(HOOK_EVENTS).flatMap(({ decide }) => decide))].join("|");
 
 /**
  * The text of a hook command: a shell script that gets the event's name as its argument and the payload on its standard input. It

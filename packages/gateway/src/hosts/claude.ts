@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
-import { HOOK_EVENTS } from "./hook-events.ts";
+import { HOOK_EVENTS } from "../hooks/hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
 /** Seconds. A person may have to answer. */
@@ -177,7 +177,7 @@ function mcpConfig(request: LaunchRequest) {
 }
 
 /** Hooks over HTTP: a refusal of any kind, and no answer, deny the call. */
-export function claudeHooks(url: string, authorization: string): JsonObject {
+function claudeHooks(url: string, authorization: string): JsonObject {
   const hook = (): JsonObject => ({
     type: "http",
     url,

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { allEvents } from "./hook-events.ts";
+import { allEvents } from "../hooks/hook-events.ts";
 import { type Host, type HostPlan, type LaunchRequest, type PlannedFile, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
 /** Features that bring tools of their own. */

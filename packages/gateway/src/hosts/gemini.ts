@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { field, type JsonObject } from "@sluice/core";
-import { allEvents } from "./hook-events.ts";
+import { allEvents } from "../hooks/hook-events.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
 /** Milliseconds. */

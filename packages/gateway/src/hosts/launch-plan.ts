@@ -74,7 +74,7 @@ export function hookClass(name: HostName, version: string | undefined, proven: H
 
 const ORDER: readonly HostClass[] = ["advisory", "guarded", "hard"];
 
-export function weakerOf(a: HostClass, b: HostClass): HostClass {
+function weakerOf(a: HostClass, b: HostClass): HostClass {
   return ORDER.indexOf(a) < ORDER.indexOf(b) ? a : b;
 }
 

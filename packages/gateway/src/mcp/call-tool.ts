@@ -8,6 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
+import { GET_STATE } from "../run/exchange.ts";
 import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
 import { CALLER_LEFT } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
@@ -32,8 +33,6 @@ export interface ToolCallsOptions {
   /** Whether results that are objects are repeated as structured content. */
   readonly structured: boolean;
 }
-
-const GET_STATE = "get_state";
 
 export interface ToolCalls {
   /** Every failure is a result that the model reads, except a `requestState` that is not for this call. */

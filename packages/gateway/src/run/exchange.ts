@@ -130,7 +130,7 @@ export class Exchange {
     }
     const key = keyOfCall(call);
     const same = [...this.#given.values()].find(
-      (work) => work.key === key && work.caller === undefined && (work.isOver !== true || work.reply !== undefined),
+      (work) => work.key === key && work.caller === undefined && work.progress.kind !== "over",
     );
     const work = same ?? this.#added(call);
     this.#attach(work, caller, call);
@@ -147,7 +147,8 @@ export class Exchange {
       const at = this.#queue.findIndex((work) => work.key === key);
       const [again] = at < 0 ? [] : this.#queue.splice(at, 1);
       const work: Work = again ?? newWork(call);
-      Object.assign(work, place);
+      work.progress = { kind: "given" };
+      work.place = place;
       if (hasEnded) work.earlier = "ended";
       else if (again === undefined) work.earlier = "begun";
       this.#given.set(work.id, work);
@@ -189,12 +190,11 @@ export class Exchange {
     const stop = (): void => stopped.resolve(LOST_REPORT);
     signal.addEventListener("abort", stop, { once: true });
     try {
-      work.handed = input;
+      work.progress = { kind: "handed", input };
       this.#handOver(work);
       return await Promise.race([work.reported.promise, stopped.promise]);
     } finally {
-      // The same call made from now on must not get the approval of this one.
-      work.isOver = true;
+      endApproval(work);
       signal.removeEventListener("abort", stop);
     }
   }
@@ -203,19 +203,18 @@ export class Exchange {
   close(): void {
     this.#isClosed = true;
     for (const work of this.#given.values()) {
-      if (work.handed !== undefined) work.reported.resolve(LOST_REPORT);
+      if (work.progress.kind === "handed") work.reported.resolve(LOST_REPORT);
     }
   }
 
   /** The call at a place of the run whose result is not known yet. */
   #liveAt(runId: string, proposalId: string): Work | undefined {
     return [...this.#given.values()].find(
-      (work) =>
-        work.runId === runId &&
-        work.reply === undefined &&
-        work.isOver !== true &&
-        work.earlier === undefined &&
-        proposalId === `t${work.turn}.c${work.index}`,
+      ({ progress, earlier, place }) =>
+        (progress.kind === "given" || progress.kind === "handed") &&
+        earlier === undefined &&
+        place?.runId === runId &&
+        proposalId === `t${place.turn}.c${place.index}`,
     );
   }
 
@@ -274,8 +273,8 @@ export class Exchange {
     const leave = (): void => this.#left(work, caller);
     if (signal?.aborted === true) leave();
     else signal?.addEventListener("abort", leave, { once: true });
-    if (work.reply !== undefined) this.#settle(work, work.reply);
-    else if (work.handed !== undefined) this.#handOver(work);
+    if (work.progress.kind === "answered") this.#settle(work, work.progress.reply);
+    else this.#handOver(work);
   }
 
   /** A caller that gave up. Its call is not passed to the run, unless the run has it already. */
@@ -285,13 +284,14 @@ export class Exchange {
     delete work.caller;
     const at = this.#queue.indexOf(work);
     if (at >= 0) this.#queue.splice(at, 1);
-    if (at >= 0 || work.handed !== undefined) this.#withdraw(work, LOST_REPORT);
+    this.#withdraw(work, LOST_REPORT);
     caller.settle(replyOf(false, CALLER_LEFT));
   }
 
-  /** Ends a native call that no program runs. Its approval is not valid any more. */
+  /** Ends a native call that no program runs. */
   #withdraw(work: Work, report: NativeReport): void {
-    work.isOver = true;
+    if (work.progress.kind !== "handed") return;
+    endApproval(work);
     work.reported.resolve(report);
   }
 
@@ -299,29 +299,30 @@ export class Exchange {
   #movedOn(next: Work): void {
     for (const work of [...this.#given.values()]) {
       if (work === next || work.caller !== undefined) continue;
-      if (work.reply !== undefined) {
-        this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.reply.text}`);
+      if (work.progress.kind === "answered") {
+        this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.progress.reply.text}`);
         this.#given.delete(work.id);
-      } else if (work.handed !== undefined) this.#withdraw(work, { ok: false, output: NOT_REPEATED });
+      } else this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
   }
 
-  #handOver(work: Work): void {
-    const { caller, handed } = work;
-    if (caller === undefined || handed === undefined) return;
+  #handOver({ caller, progress }: Work): void {
+    if (caller === undefined || progress.kind !== "handed") return;
     caller.disarm();
-    caller.allow(handed);
+    caller.allow(progress.input);
   }
 
   /** A caller has waited for long: it reads what it waits for, and may make the same call again. */
   async #impatient(work: Work, caller: Caller, again: () => void): Promise<void> {
     if (work.caller !== caller) return;
-    const waiting = [...this.#requests.values()].find(({ runId }) => work.runId === undefined || runId === work.runId);
+    const waiting = [...this.#requests.values()].find(
+      ({ runId }) => work.place === undefined || runId === work.place.runId,
+    );
     if (waiting !== undefined) {
       this.#park(work, caller, waiting);
       return;
     }
-    const recorded = work.runId === undefined ? undefined : await this.#recorded(work);
+    const recorded = await this.#recorded(work);
     if (work.caller !== caller) return;
     if (recorded === undefined) again();
     else this.#settle(work, replyOf(recorded.ok, recorded.output));
@@ -369,9 +370,9 @@ export class Exchange {
   /** A call of the last turn that an earlier process recorded. */
   #earlierAt(thread: Thread, index: number): Work | undefined {
     const found = [...this.#given.values()].find(
-      (work) => work.runId === thread.runId && work.turn === thread.turns && work.index === index,
+      ({ place }) => place?.runId === thread.runId && place.turn === thread.turns && place.index === index,
     );
-    if (found !== undefined) found.thread = thread;
+    if (found?.place !== undefined) found.place = { ...found.place, thread };
     return found;
   }
 
@@ -397,17 +398,17 @@ export class Exchange {
   /** The calls of other transcripts: what became of them is recorded, unless a parallel state still has them. */
   async #settleOthers(thread: Thread): Promise<void> {
     for (const work of [...this.#given.values()]) {
-      if (work.thread === thread || work.runId === undefined) continue;
+      const { place, progress } = work;
+      if (place === undefined || place.thread === thread || progress.kind === "answered") continue;
       const recorded = await this.#recorded(work);
       if (recorded !== undefined) this.#results.push({ work, reply: replyOf(recorded.ok, recorded.output) });
-      else if (work.runId === thread.runId || (await this.#options.isOver(work.runId)))
-        this.#results.push({ work, reply: replyOf(false, work.handed === undefined ? NOT_RUN : LOST_REPORT.output) });
+      else if (place.runId === thread.runId || (await this.#options.isOver(place.runId)))
+        this.#results.push({ work, reply: replyOf(false, progress.kind === "given" ? NOT_RUN : LOST_REPORT.output) });
     }
   }
 
-  async #recorded({ runId, turn, index }: Work): Promise<{ readonly ok: boolean; readonly output: Json } | undefined> {
-    if (runId === undefined || turn === undefined || index === undefined) return undefined;
-    return await this.#options.recorded({ runId, turn, index });
+  async #recorded({ place }: Work): Promise<{ readonly ok: boolean; readonly output: Json } | undefined> {
+    return place === undefined ? undefined : await this.#options.recorded(place);
   }
 
   #phaseOf({ runId, state, prompt, tools }: AgentTurn): Phase {
@@ -460,7 +461,8 @@ export class Exchange {
         this.#settle(work, wanted.reply);
         continue;
       }
-      Object.assign(work, { thread, runId: turn.runId, turn: thread.turns, index: calls.length });
+      work.progress = { kind: "given" };
+      work.place = { thread, runId: turn.runId, turn: thread.turns, index: calls.length };
       this.#given.set(work.id, work);
       calls.push({ id: work.id, ...wanted });
       // What follows is meant for the next phase.
@@ -492,7 +494,7 @@ export class Exchange {
   }
 
   #settle(work: Work, reply: CallReply): void {
-    work.reply = reply;
+    work.progress = { kind: "answered", reply };
     const { caller } = work;
     if (caller === undefined) return;
     caller.settle(reply);
@@ -531,19 +533,29 @@ interface Work {
   readonly reported: PromiseWithResolvers<NativeReport>;
   /** Who waits for the answer; none while a person is asked and the agent knows that. */
   caller?: Caller;
+  progress: Progress;
   /** Its place in the run, once the run has it. */
-  thread?: Thread;
-  runId?: string;
-  turn?: number;
-  index?: number;
-  /** The input with which the agent's program may run it. */
-  handed?: Json;
-  /** Its approval has been used, or is not valid any more. */
-  isOver?: true;
-  /** The answer, if no caller has taken it. */
-  reply?: CallReply;
+  place?: RecordedCallPlace & { readonly thread?: Thread };
   /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
   earlier?: "begun" | "ended";
+}
+
+/** How far a call is. Each step follows the one before; an answer may follow any of them. */
+type Progress =
+  /** It waits for a turn of the run. */
+  | { readonly kind: "queued" }
+  /** The run has it. */
+  | { readonly kind: "given" }
+  /** It was approved, and the agent's program may run it with this input. */
+  | { readonly kind: "handed"; readonly input: Json }
+  /** Its approval has been used, or is not valid any more. */
+  | { readonly kind: "over" }
+  /** While it has no caller, the answer waits for the same call made again. */
+  | { readonly kind: "answered"; readonly reply: CallReply };
+
+/** The same call made from now on must not get the approval of this one. */
+function endApproval(work: Work): void {
+  if (work.progress.kind === "handed") work.progress = { kind: "over" };
 }
 
 /** A call of an earlier process that no caller has made again. */
@@ -578,7 +590,13 @@ function newCaller(): Caller {
 }
 
 function newWork(call: Pick<AgentCall, "tool" | "input" | "native">): Work {
-  return { ...call, key: keyOfCall(call), id: `agent_${randomUUID()}`, reported: Promise.withResolvers() };
+  return {
+    ...call,
+    key: keyOfCall(call),
+    id: `agent_${randomUUID()}`,
+    reported: Promise.withResolvers(),
+    progress: { kind: "queued" },
+  };
 }
 
 function keyOfCall({ tool, input, native }: Pick<AgentCall, "tool" | "input" | "native">): string {

@@ -233,10 +233,7 @@ export function readClaudeStyle(
 }
 
 /** Whether a reported result says of itself that it failed. */
-export function isFine(result: Json | undefined): boolean {
-  return !(
-    isJsonObject(result ?? null) &&
-    isJsonObject(result) &&
-    (result.is_error === true || result.isError === true || result.success === false)
-  );
+function isFine(result: Json | undefined): boolean {
+  if (result === undefined || !isJsonObject(result)) return true;
+  return result.is_error !== true && result.isError !== true && result.success !== false;
 }

@@ -1,8 +1,8 @@
 // What `sluice hook install` writes, per host: data, so that it can be shown before it is done.
 import { join } from "node:path";
 import type { Json, JsonObject } from "@sluice/core";
+import { allEvents, HOOK_EVENTS } from "../../hooks/hook-events.ts";
 import type { HostName } from "../../host-names.ts";
-import { allEvents, HOOK_EVENTS } from "../hook-events.ts";
 import { SERVER_NAME, type UserPlaces } from "../host.ts";
 import { installedCommand, installedPlugin, type WhenIdle } from "./installed-hook.ts";
 import type { JsonEdit } from "./json-text.ts";

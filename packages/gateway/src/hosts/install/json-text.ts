@@ -103,7 +103,7 @@ export function jsonValue(node: JsonNode): Json {
   return Object.fromEntries(node.members.map(({ key, value }) => [key, jsonValue(value)]));
 }
 
-export function memberOf(node: JsonNode | undefined, key: string): JsonNode | undefined {
+function memberOf(node: JsonNode | undefined, key: string): JsonNode | undefined {
   return node?.kind === "object" ? node.members.findLast((member) => member.key === key)?.value : undefined;
 }
 

@@ -19,7 +19,3 @@ export function withoutBlock(text: string): string {
   const rest = text.slice(end + END.length);
   return text.slice(0, start) + rest.replace(/^\r?\n/, "");
 }
-
-export function hasBlock(text: string): boolean {
-  return text.includes(BEGIN);
-}
