@@ -88,15 +88,24 @@ test("a workflow that is not trusted or not there is not installed", async () =>
 
 describe("settings that exist", () => {
   const OWN =
-    '{\n    // mine\n    "theme": "dark",\n    "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [] }] }\n}\n';
+    '{\n    // mine\n    "theme": "dark",\n    "hooks": { "BeforeTool": [{ "matcher": "write_file", "hooks": [] }] }\n}\n';
 
   test("keep their comments and other hooks, and come back byte for byte", async () => {
     const here = desk();
-    const path = here.write(".claude/settings.local.json", OWN);
-    await here.sluice(["hook", "install", "claude", "--yes"]);
+    const path = here.write(".gemini/settings.json", OWN);
+    await here.sluice(["hook", "install", "gemini", "--yes"]);
     expect(readFileSync(path, "utf8")).toContain('// mine\n    "theme": "dark",');
     expect(readFileSync(path, "utf8")).toContain("sluice-hook");
-    await here.sluice(["hook", "remove", "claude", "--yes"]);
+    await here.sluice(["hook", "remove", "gemini", "--yes"]);
+    expect(readFileSync(path, "utf8")).toBe(OWN);
+  });
+
+  test("of Claude Code with comments are refused, because it would not load them and be unguarded", async () => {
+    const here = desk();
+    const path = here.write(".claude/settings.local.json", OWN);
+    const ended = await here.sluice(["hook", "install", "claude", "--yes"]);
+    expect(ended).toMatchObject({ code: 2 });
+    expect(ended.stderr).toMatch(/settings\.local\.json: it is not plain JSON, and this host ignores such a file/);
     expect(readFileSync(path, "utf8")).toBe(OWN);
   });
 

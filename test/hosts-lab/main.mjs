@@ -21,7 +21,8 @@ if (process.env.SLUICE_HOSTS_ISOLATED === undefined) {
   for (const host of hosts) installHost(host);
   const inside = ["-c", 'ip link set lo up && exec "$@"', "hosts", process.execPath, ...process.execArgv];
   const canIsolate = spawnSync("unshare", ["-n", "sh", "-c", "ip link set lo up"]).status === 0;
-  if (!canIsolate) process.stderr.write("hosts: no network namespace can be made here, so hosts can reach the network\n");
+  if (!canIsolate)
+    process.stderr.write("hosts: no network namespace can be made here, so hosts can reach the network\n");
   else {
     const env = { ...process.env, SLUICE_HOSTS_ISOLATED: "1" };
     const again = spawnSync("unshare", ["-n", "sh", ...inside, ...process.argv.slice(1)], { stdio: "inherit", env });

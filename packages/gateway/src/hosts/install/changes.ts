@@ -32,12 +32,19 @@ function applied(edit: FileEdit, before: string | undefined): string {
     case "block":
       return withBlock(before ?? "", edit.lines);
     case "json": {
+      if (edit.plain === true && before !== undefined && !parseJson(before).ok) throw notPlain();
       // An installation that is there already keeps its place in the file.
       if (before !== undefined && edit.edits.every((one) => holds(jsonValue(parseJsonText(before)), one)))
         return before;
       return edit.edits.reduce(editJsonText, before === undefined ? "{}\n" : withoutOurs(before));
     }
   }
+}
+
+function notPlain(): SluiceError {
+  const message =
+    "it is not plain JSON, and this host ignores such a file, hooks included; remove its comments and trailing commas first";
+  return new SluiceError("Validation", "host_config_invalid", message);
 }
 
 /** Whether a file has what an edit would add. */

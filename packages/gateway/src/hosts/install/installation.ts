@@ -26,7 +26,8 @@ export interface InstallRequest {
 
 /** A change of one file. */
 export type FileEdit =
-  | { readonly kind: "json"; readonly path: string; readonly edits: readonly JsonEdit[] }
+  /** `plain`: the host does not load the file if it has comments or trailing commas. */
+  | { readonly kind: "json"; readonly path: string; readonly edits: readonly JsonEdit[]; readonly plain?: true }
   | { readonly kind: "block"; readonly path: string; readonly lines: readonly string[] }
   | { readonly kind: "whole"; readonly path: string; readonly text: string };
 
@@ -44,6 +45,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
           kind: "json",
           // The local file is not shared with others of the project, who may not have Sluice.
           path: config(".claude", scope === "user" ? "settings.json" : "settings.local.json"),
+          plain: true,
           edits: [
             ...hookEdits(request, host, (command, decides) => ({
               type: "command",
