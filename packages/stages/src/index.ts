@@ -90,7 +90,7 @@ export type {
   Telemetry,
   TelemetryFault,
 } from "./telemetry/telemetry.ts";
-export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/command-judge.ts";
+export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/bash-tool.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
 export { reportingChanges } from "./tools/bash/workspace-diff.ts";
 export { predictChange } from "./tools/files/change.ts";

@@ -1,4 +1,4 @@
-import type { OpenRequest } from "@sluice/core";
+import type { OpenRequest, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { answerWords } from "@sluice/tui/user";
 import { rootOf } from "@sluice/view/words";
@@ -35,4 +35,8 @@ function codeLine(request: OpenRequest, code: string, lineOf: (words: readonly s
   const { runId, requestId } = request;
   const line = lineOf(answerWords(request, ["--code", code]));
   return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}. Answer from another terminal with its code: ${line}`;
+}
+
+export function isSameRequest(one: PersonRequest, other: OpenRequest): boolean {
+  return one.runId === other.runId && one.requestId === other.requestId && one.digest === other.digest;
 }

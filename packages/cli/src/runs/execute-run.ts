@@ -1,11 +1,9 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
 import type { CommandContext } from "../command-context.ts";
+import type { Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
-import { createCodeBoard } from "./code-board.ts";
 import { type FollowedRun, type FollowOptions, followRun } from "./follow-run.ts";
-import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
-import { linePromptOf } from "./line-prompt.ts";
 import { openSession } from "./open-session.ts";
 import type { RunPlan } from "./run-plan.ts";
 
@@ -26,18 +24,18 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const { id = "", why } = plan.model ?? {};
   if (why !== undefined) terminal.err(`sluice: ${visible(`model ${id} (${why})`)}\n`);
   const isInteractive = terminal.interactive && flags.headless !== true;
-  const user = isInteractive ? [lineInteractor(linePromptOf(terminal), terminal.prompts)] : [];
-  const interactors =
-    answered === undefined ? user : [answered.by, ...user.map((one) => except(one, answered.request))];
+  const interactors = [...(answered === undefined ? [] : [answered.by])];
+  if (isInteractive) interactors.push(await userAt(terminal, answered?.request));
   const wait = flags.wait ?? plan.wait ?? false;
   const waits = wait !== false && !isInteractive;
   const store = host ?? (await storeOpener(place, flags.adoptStore));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
   const line = (words: readonly string[]): string => commandLine(words, place, here, env);
-  const codes = createCodeBoard(terminal, line);
+  const { createCodeBoard, isSameRequest } = waits ? await import("./code-board.ts") : {};
+  const codes = createCodeBoard?.(terminal, line);
   const onCode = (request: OpenRequest, code: string): void => {
-    if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
+    if (answered === undefined || isSameRequest?.(request, answered.request) !== true) codes?.show(request, code);
   };
   const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
   const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
@@ -50,6 +48,14 @@ export async function executeRun(execution: RunExecution, context: CommandContex
     return followed;
   } finally {
     await session.close();
-    codes.close();
+    codes?.close();
   }
+}
+
+/** The user at the terminal, who is not asked again for what is answered. Loaded only where one is. */
+async function userAt(terminal: Terminal, answered: OpenRequest | undefined): Promise<Interactor> {
+  const { except, lineInteractor } = await import("./line-interactor.ts");
+  const { linePromptOf } = await import("./line-prompt.ts");
+  const user = lineInteractor(linePromptOf(terminal), terminal.prompts);
+  return answered === undefined ? user : except(user, answered);
 }

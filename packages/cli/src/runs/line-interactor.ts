@@ -2,6 +2,7 @@ import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/cor
 import { visible } from "@sluice/core/runtime";
 import { isQuestion, type TypedAnswer, typedValue } from "@sluice/tui/user";
 import { requestCard } from "../output/request-card.ts";
+import { isSameRequest } from "./code-board.ts";
 import type { LinePrompt } from "./line-prompt.ts";
 
 /**
@@ -69,8 +70,4 @@ export function except(interactor: Interactor, answered: OpenRequest): Interacto
     answer: async (request, signal) =>
       isSameRequest(request, answered) ? undefined : await interactor.answer(request, signal),
   };
-}
-
-export function isSameRequest(one: PersonRequest, other: OpenRequest): boolean {
-  return one.runId === other.runId && one.requestId === other.requestId && one.digest === other.digest;
 }
