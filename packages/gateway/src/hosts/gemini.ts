@@ -1,12 +1,7 @@
 import { join } from "node:path";
 import { field, type JsonObject } from "@sluice/core";
-import { allEvents } from "../hooks/hook-events.ts";
+import { commandHooks, gatewaySettings, IGNORED, ISOLATED } from "./gateway-settings.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
-
-/** Milliseconds. */
-const HOOK_TIMEOUT = 600_000;
-/** Milliseconds. A call may wait for a person. */
-const CALL_TIMEOUT = 3_600_000;
 
 export const gemini: Host = {
   name: "gemini",
@@ -53,17 +48,11 @@ export const gemini: Host = {
   prompt: (task) => [`--prompt-interactive=${task}`],
 };
 
-const IGNORED = [
-  "extensions",
-  "MCP servers of the user and the project",
-  "settings of the user and the project that contradict the ones of the gateway",
-];
-
 function gatewayTools(request: LaunchRequest): HostPlan {
   const policy = join(request.folder, "gemini-policy.toml");
   return {
     form: "gateway tools only",
-    args: [...isolated(), `--admin-policy=${policy}`],
+    args: [...ISOLATED, `--admin-policy=${policy}`],
     env: environment(request),
     files: [
       { path: policy, text: POLICY },
@@ -76,20 +65,14 @@ function gatewayTools(request: LaunchRequest): HostPlan {
 }
 
 function hooked(request: LaunchRequest): HostPlan {
-  const hook = (event: string) => ({
-    name: SERVER_NAME,
-    type: "command",
-    command: request.hookCommand?.(event) ?? "exit 2",
-    timeout: HOOK_TIMEOUT,
-  });
   return {
     form: "hooks",
     // The gate decides; questions of the host on top of it would stop a headless session.
-    args: [...isolated()],
+    args: [...ISOLATED],
     env: environment(request),
     files: settingsFiles(request, {
       hooksConfig: { enabled: true },
-      hooks: Object.fromEntries(allEvents("gemini").map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
+      hooks: commandHooks("gemini", request),
     }),
     ...ownHome(request),
     ignores: IGNORED,
@@ -114,10 +97,6 @@ const POLICY = [
   "priority = 950",
   "",
 ].join("\n");
-
-function isolated(): readonly string[] {
-  return [`--allowed-mcp-server-names=${SERVER_NAME}`, "--extensions=none"];
-}
 
 function settingsFile({ folder }: LaunchRequest): string {
   return join(folder, "gemini-settings.json");
@@ -168,18 +147,7 @@ function ownHome(request: LaunchRequest): Pick<HostPlan, "links" | "weaker" | "a
 /** System settings win over those of the project and of the user. */
 function settingsFiles(request: LaunchRequest, settings: JsonObject): HostPlan["files"] {
   const { user } = request;
-  const gateway: JsonObject = {
-    mcp: { allowed: [SERVER_NAME] },
-    mcpServers: {
-      [SERVER_NAME]: {
-        httpUrl: `${request.url}/mcp`,
-        headers: { Authorization: `Bearer $${TOKEN_VARIABLE}` },
-        timeout: CALL_TIMEOUT,
-        trust: true,
-      },
-    },
-    ...settings,
-  };
+  const gateway = gatewaySettings(request, settings);
   const own = user.read(join(user.env.GEMINI_CLI_HOME ?? user.home, ".gemini", "settings.json")) ?? {};
   const auth = field(own.security, "auth");
   return [

@@ -1,11 +1,7 @@
 import { join } from "node:path";
-import { allEvents } from "../hooks/hook-events.ts";
+import { commandHooks, gatewaySettings, IGNORED, ISOLATED } from "./gateway-settings.ts";
 import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
 
-/** Milliseconds. */
-const HOOK_TIMEOUT = 600_000;
-/** Milliseconds. A call may wait for a person. */
-const CALL_TIMEOUT = 3_600_000;
 /** Tools that are not core tools and remain without this. */
 const FURTHER_TOOLS = [
   "agent",
@@ -90,23 +86,20 @@ export const qwen: Host = {
   prompt: (task) => [`--prompt-interactive=${task}`],
 };
 
-const IGNORED = [
-  "extensions",
-  "MCP servers of the user and the project",
-  "settings of the user and the project that contradict the ones of the gateway",
-];
-
 function gatewayTools(request: LaunchRequest): HostPlan {
   return {
     form: "gateway tools only",
-    args: [...isolated()],
+    args: [...ISOLATED],
     env: environment(request),
     files: [
-      systemSettings(request, {
-        tools: { core: ["none"], exclude: [...FURTHER_TOOLS] },
-        disableAllHooks: true,
-        permissions: { allow: [`mcp__${SERVER_NAME}`] },
-      }),
+      jsonFile(
+        settingsFile(request),
+        gatewaySettings(request, {
+          tools: { core: ["none"], exclude: [...FURTHER_TOOLS] },
+          disableAllHooks: true,
+          permissions: { allow: [`mcp__${SERVER_NAME}`] },
+        }),
+      ),
     ],
     ignores: [...IGNORED, "hooks, subagents and skills"],
     notes: ["What you type after ! or name with @ is run or read by Qwen Code itself, as your own act."],
@@ -114,21 +107,18 @@ function gatewayTools(request: LaunchRequest): HostPlan {
 }
 
 function hooked(request: LaunchRequest): HostPlan {
-  const hook = (event: string) => ({
-    name: SERVER_NAME,
-    type: "command",
-    command: request.hookCommand?.(event) ?? "exit 2",
-    timeout: HOOK_TIMEOUT,
-  });
   return {
     form: "hooks",
-    args: [...isolated()],
+    args: [...ISOLATED],
     env: environment(request),
     files: [
-      systemSettings(request, {
-        disableAllHooks: false,
-        hooks: Object.fromEntries(allEvents("qwen").map((event) => [event, [{ matcher: "*", hooks: [hook(event)] }]])),
-      }),
+      jsonFile(
+        settingsFile(request),
+        gatewaySettings(request, {
+          disableAllHooks: false,
+          hooks: commandHooks("qwen", request),
+        }),
+      ),
     ],
     ignores: IGNORED,
     notes: [
@@ -136,10 +126,6 @@ function hooked(request: LaunchRequest): HostPlan {
       "The agent has a shell with your rights: it can read what you can read, and stop the gateway.",
     ],
   };
-}
-
-function isolated(): readonly string[] {
-  return [`--allowed-mcp-server-names=${SERVER_NAME}`, "--extensions=none"];
 }
 
 function settingsFile({ folder }: LaunchRequest): string {
@@ -153,20 +139,4 @@ function environment(request: LaunchRequest): HostPlan["env"] {
     QWEN_CODE_SAFE_MODE: undefined,
     QWEN_CODE_SIMPLE: undefined,
   };
-}
-
-/** System settings win over those of the project and of the user. */
-function systemSettings(request: LaunchRequest, settings: Parameters<typeof jsonFile>[1]) {
-  return jsonFile(settingsFile(request), {
-    mcp: { allowed: [SERVER_NAME] },
-    mcpServers: {
-      [SERVER_NAME]: {
-        httpUrl: `${request.url}/mcp`,
-        headers: { Authorization: `Bearer $${TOKEN_VARIABLE}` },
-        timeout: CALL_TIMEOUT,
-        trust: true,
-      },
-    },
-    ...settings,
-  });
 }
