@@ -1,8 +1,8 @@
 import { type Clock, isJsonObject, isSluiceError, type Json, parseJson, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { Route } from "../mcp/route.ts";
-import { GET_STATE } from "../run/exchange.ts";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
+import { GET_STATE } from "../run/words.ts";
 import { type HookProof, NONCE_HEADER } from "./answer-proof.ts";
 import {
   type CallEvent,

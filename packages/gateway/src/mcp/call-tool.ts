@@ -8,9 +8,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
-import { GET_STATE } from "../run/exchange.ts";
 import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
-import { CALLER_LEFT } from "../run/words.ts";
+import { CALLER_LEFT, GET_STATE } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
 import { argumentsDigest, type QuestionFacts } from "./question-state.ts";
 

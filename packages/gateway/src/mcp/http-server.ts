@@ -9,8 +9,7 @@ import { type Clock, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
 import { createMcpRoute } from "./http-mcp.ts";
-import { MAX_BODY_BYTES } from "./limits.ts";
-import { createMcpHub, type McpHub, type McpOptions } from "./mcp-server.ts";
+import { createMcpHub, MAX_BODY_BYTES, type McpHub, type McpOptions } from "./mcp-server.ts";
 import type { Route } from "./route.ts";
 import { carriesToken, checkGatewayToken } from "./token.ts";
 

@@ -14,6 +14,9 @@ import { clientFacts } from "./client.ts";
 import { createGrantQuestions, type ElicitationMode } from "./grant-question.ts";
 import { createQuestionStates, type QuestionStates } from "./question-state.ts";
 
+/** The most bytes of a message or a request body. */
+export const MAX_BODY_BYTES = 4 * 1024 * 1024;
+
 export interface McpOptions {
   /** The version of Sluice that clients see. */
   readonly version: string;

@@ -1,8 +1,14 @@
 import type { Readable, Writable } from "node:stream";
 import { StdioServerTransport, serveStdio as serveStdioConnection } from "@modelcontextprotocol/server/stdio";
 import type { GatewayRun } from "../run/gateway-run-types.ts";
-import { MAX_BODY_BYTES } from "./limits.ts";
-import { createMcpHub, createMcpServer, type McpHub, type McpOptions, STDIO_SESSION } from "./mcp-server.ts";
+import {
+  createMcpHub,
+  createMcpServer,
+  MAX_BODY_BYTES,
+  type McpHub,
+  type McpOptions,
+  STDIO_SESSION,
+} from "./mcp-server.ts";
 
 export interface StdioOptions extends McpOptions {
   readonly stdin?: Readable;

@@ -35,13 +35,9 @@ import {
   questionOf,
   RAN_BEFORE,
   replyOf,
+  TRANSITION,
   waitingText,
 } from "./words.ts";
-
-/** The tool with which an agent leaves a phase. */
-export const TRANSITION = "transition";
-/** The tool with which it reads the phase. */
-export const GET_STATE = "get_state";
 
 /** How long a call waits for a person before its answer is that a request is open. */
 const PATIENCE_MS = 45_000;

@@ -12,10 +12,10 @@ import {
 import { messageOf } from "@sluice/core/runtime";
 import type { OutsideAgent, RunHandle, RunResult, Session, SessionOptions } from "@sluice/stages";
 import { agentModel } from "./agent-model.ts";
-import { Exchange, GET_STATE, TRANSITION } from "./exchange.ts";
+import { Exchange } from "./exchange.ts";
 import type { CallReply, GatewayRun, GatewayTool, PendingCall, PhaseNow } from "./gateway-run-types.ts";
 import { lastCalls, recordedResult } from "./recorded-calls.ts";
-import { phaseText, replyOf, waitingText } from "./words.ts";
+import { GET_STATE, phaseText, replyOf, TRANSITION, waitingText } from "./words.ts";
 
 /** What a gateway run adds to the options of its session. */
 export type AgentSessionOptions = Required<Pick<SessionOptions, "traffic" | "onCall" | "maxParallel">> &

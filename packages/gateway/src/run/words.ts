@@ -4,6 +4,11 @@ import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/c
 import { visible, visibleJson } from "@sluice/core/runtime";
 import type { CallReply, NativeReport, OpenQuestion } from "./gateway-run-types.ts";
 
+/** The tool with which an agent leaves a phase. */
+export const TRANSITION = "transition";
+/** The tool with which it reads the phase. */
+export const GET_STATE = "get_state";
+
 /** The report of a native call that is missing. */
 export const LOST_REPORT: NativeReport = {
   ok: false,
@@ -51,7 +56,7 @@ export function phaseText({ state, text }: { readonly state: string; readonly te
 
 /** How a phase is completed whose own tool takes the result. */
 export function completionText({ name, inputSchema }: LanguageModelV4FunctionTool): readonly string[] {
-  if (name === "transition" || name === "get_state") return [];
+  if (name === TRANSITION || name === GET_STATE) return [];
   return [
     `Where these instructions name the tool ${name}, call transition with {"event": ${JSON.stringify(name)}, "data": <its arguments>} instead. JSON Schema of data: ${JSON.stringify(inputSchema)}`,
   ];

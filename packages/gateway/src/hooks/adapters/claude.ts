@@ -17,12 +17,10 @@ import {
 import {
   agent,
   call,
-  doubleNames,
   fetched,
   glob,
   harmless,
-  mapCall,
-  mcpCall,
+  mapClaudeStyle,
   type ReadTool,
   replacement,
   replacements,
@@ -162,23 +160,18 @@ function agentCall(fields: Fields): MappedCall {
 }
 
 /** Claude Code: hooks by command or HTTP; its HTTP hooks send the same payloads. */
-export function claudeAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
+export function claudeAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapClaudeStyle(TOOLS, options);
   return {
     host: "claude",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
     startsTogether: false,
     refusedStops: 8,
-    read: (event, payload) =>
-      readClaudeStyle(event, payload, (tool, input, cwd) => mapClaude(tool, input, cwd, ownServer)),
+    read: (event, payload) => readClaudeStyle(event, payload, map),
     answer: (event, decision) => claudeAnswer(event, decision),
     refuse: (event, reason) => claudeRefusal(event, reason),
   };
-}
-
-function mapClaude(tool: string, input: JsonObject, cwd: string, ownServer: string | undefined): MappedCall {
-  const mcp = doubleNames(tool);
-  return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
 }
 
 const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([

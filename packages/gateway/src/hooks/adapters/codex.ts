@@ -1,20 +1,8 @@
-import type { JsonObject } from "@sluice/core";
-import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
+import type { AdapterOptions, HookAdapter } from "../hook-adapter.ts";
 import { readClaudeStyle } from "./claude.ts";
 import { claudeAnswer, claudeRefusal, startingIn } from "./claude-answers.ts";
 import { nativePath } from "./fields.ts";
-import {
-  agent,
-  call,
-  doubleNames,
-  harmless,
-  mapCall,
-  mcpCall,
-  patch,
-  type ReadTool,
-  shell,
-  type ToolTable,
-} from "./mapping.ts";
+import { agent, call, harmless, mapClaudeStyle, patch, type ReadTool, shell, type ToolTable } from "./mapping.ts";
 
 const TOOLS: ToolTable = new Map<string, ReadTool>([
   ["Bash", (fields, cwd) => shell(fields.text("command"), cwd)],
@@ -49,11 +37,8 @@ const TOOLS: ToolTable = new Map<string, ReadTool>([
  * Codex. Its payloads do not say in which folder a command runs, so an approved line begins by changing to the folder that it was
  * judged for.
  */
-export function codexAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
-  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
-    const mcp = doubleNames(tool);
-    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
-  };
+export function codexAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapClaudeStyle(TOOLS, options);
   return {
     host: "codex",
     rewrites: "runs",

@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import type { MappedCall } from "../hook-adapter.ts";
+import type { AdapterOptions, MappedCall } from "../hook-adapter.ts";
 import { readPatch } from "../tools/apply-patch.ts";
 import { type Fields, fieldsOf, nativePath, RefusedCall, shown } from "./fields.ts";
 
@@ -27,6 +27,17 @@ export function mapCall(
     if (!(thrown instanceof RefusedCall)) throw thrown;
     return { kind: "refused", reason: thrown.message };
   }
+}
+
+/** The same for hosts that name the tools of MCP servers `mcp__server__tool`. */
+export function mapClaudeStyle(
+  table: ToolTable,
+  { ownServer }: AdapterOptions,
+): (tool: string, input: JsonObject, cwd: string) => MappedCall {
+  return (tool, input, cwd) => {
+    const mcp = doubleNames(tool);
+    return mcp === undefined ? mapCall(table, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+  };
 }
 
 export function call(tool: string, input: JsonObject, spans = false): MappedCall {
@@ -180,7 +191,7 @@ export function mcpCall(server: string, tool: string, input: JsonObject, ownServ
 }
 
 /** The server and the tool in `mcp__server__tool`: the first `__` ends the server's name. */
-export function doubleNames(name: string): { readonly server: string; readonly tool: string } | undefined {
+function doubleNames(name: string): { readonly server: string; readonly tool: string } | undefined {
   const [, server, tool] = /^mcp__((?:(?!__).)+)__(.+)$/s.exec(name) ?? [];
   return server === undefined || tool === undefined ? undefined : { server, tool };
 }

@@ -1,4 +1,3 @@
-import type { JsonObject } from "@sluice/core";
 import type { AdapterOptions, HookAdapter, MappedCall } from "../hook-adapter.ts";
 import { readClaudeStyle } from "./claude.ts";
 import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
@@ -6,13 +5,11 @@ import { type Fields, nativePath, RefusedCall, shown } from "./fields.ts";
 import {
   agent,
   call,
-  doubleNames,
   fetched,
   glob,
   globFolder,
   harmless,
-  mapCall,
-  mcpCall,
+  mapClaudeStyle,
   type ReadTool,
   replacement,
   search,
@@ -122,11 +119,8 @@ function agentCall(fields: Fields): MappedCall {
 }
 
 /** Qwen Code. It ignores rewritten inputs, so only lines that need no rewriting run. */
-export function qwenAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
-  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
-    const mcp = doubleNames(tool);
-    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
-  };
+export function qwenAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapClaudeStyle(TOOLS, options);
   return {
     host: "qwen",
     rewrites: "ignores",
