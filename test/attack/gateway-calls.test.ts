@@ -308,7 +308,7 @@ describe("a native call", () => {
       run.call({ tool, input, native: true, ...(signal === undefined ? {} : { signal }) });
     const write = nativeEdit(folder.root);
     const read: Json = { file_path: `${folder.root}/a.txt` };
-    /** A write that a person approved after its agent had been told to wait. */
+    /** A write that a person approved after its agent had read that it has to wait. */
     const granted = async (): Promise<void> => {
       const first = call("Write", write);
       await until(() => run.now().status === "waiting");

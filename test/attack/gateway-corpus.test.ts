@@ -31,7 +31,7 @@ function judging(allowedTools: readonly string[], turnCap: number) {
   });
 }
 
-/** What the agent is told, without what differs from run to run. */
+/** What the agent reads, without what differs from run to run. */
 const verdictIn = (output: Json): string =>
   JSON.stringify([field(output, "code"), field(output, "cause"), field(output, "message"), field(output, "reason")]);
 

@@ -323,7 +323,7 @@ describe("a verb of people", () => {
 });
 
 describe("a second agent", () => {
-  test("with the run's token is told who works on the run, in every revision", async () => {
+  test("with the run's token is refused with who works on the run, in every revision", async () => {
     const { run, server } = await opened();
     const first = await handshake(server, { name: "first" });
     await inSession(server, first.session, "tools/call", { name: "Read" });
@@ -451,7 +451,7 @@ describe("a session", () => {
     expect(run.calls).toEqual([]);
   });
 
-  test("replays nothing to somebody who names an event", async () => {
+  test("replays nothing to a client that names an event", async () => {
     const { server } = await opened();
     const { session } = await handshake(server);
     await inSession(server, session, "tools/call", { name: "Read" });
@@ -480,7 +480,7 @@ describe("a session", () => {
     expect(run.answers).toEqual([]);
   });
 
-  test("with more calls than a gateway takes is told so", async () => {
+  test("with more calls than a gateway takes is refused with the reason", async () => {
     const { run, server } = await opened({ maxCalls: 2 });
     const { session } = await handshake(server);
     const stop = new AbortController();
@@ -626,7 +626,7 @@ describe("a requestState", () => {
     expect(run.answers).toEqual([]);
   });
 
-  test("of a request that somebody else has denied changes nothing", async () => {
+  test("of a request that another person has denied changes nothing", async () => {
     const { run, server, state } = await asked();
     const [question] = run.open.values();
     if (question === undefined) throw new Error("no request is open");

@@ -290,7 +290,7 @@ describe("a session", () => {
     await load(sessionId, here.folder);
   });
 
-  test("in a folder with untrusted code is told how to trust it, and runs the code once it is trusted", async () => {
+  test("in a folder with untrusted code is refused with how to trust it, and runs the code once it is trusted", async () => {
     const here = desk();
     here.write(
       ".sluice/pipelines/greet.mjs",

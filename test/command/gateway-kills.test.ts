@@ -149,7 +149,7 @@ test("over HTTP, a request stays open while the gateway is dead; the answer is f
   await first.running.kill();
   void lost;
 
-  // The next one finds the request open, and is told to stop.
+  // The next one finds the request open, and is refused.
   const second = await overHttp(place, resume(runId));
   void second.call("transition", ship).catch(() => undefined);
   await vi.waitFor(async () => expect((await place.look((host) => host.get(runId)))?.owner).toBeDefined(), WAIT);

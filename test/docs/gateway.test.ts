@@ -36,7 +36,7 @@ test("docs/gateway.md lists every host with the versions that were measured", ()
   expect(listed.toSorted()).toEqual(known.toSorted());
 });
 
-/** Somebody who has a project and no Sluice in it. */
+/** A user who has a project and no Sluice in it. */
 function newcomer() {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-newcomer-")));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -57,6 +57,7 @@ export {
   type LaunchPlan,
   type LaunchRequest,
   SERVER_NAME,
+  TOKEN_VARIABLE,
   type UserPlaces,
 } from "./hosts/host.ts";
 export type { FileChange } from "./hosts/install/changes.ts";

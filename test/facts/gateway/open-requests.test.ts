@@ -54,7 +54,7 @@ describe("a call that needs a person", () => {
     expect((await third.answer).waiting).toBeDefined();
   });
 
-  test("lets no other call pass: it is told what is open", async () => {
+  test("lets no other call pass: its answer says what is open", async () => {
     const { clock, run } = await opened();
     const other = run.call({ tool: "Read", input: { file_path: "a.txt" } });
     await new Promise((resolve) => setImmediate(resolve));

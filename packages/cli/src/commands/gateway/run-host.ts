@@ -20,6 +20,7 @@ import {
   type StartedHost,
   startGatewayServer,
   startHost,
+  TOKEN_VARIABLE,
   userPlaces,
 } from "@sluice/gateway";
 import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
@@ -78,7 +79,9 @@ export async function runHost(
     const native = keepsTools
       ? { native: (handOver: Parameters<typeof nativeTools>[0]["handOver"]) => nativeTools({ handOver }) }
       : {};
-    const open = await openAgentRun(flags, agent, context, native.native);
+    // Known to the session as a secret: an agent's own shell has it, and could print it into the record.
+    const env = { ...context.env, [TOKEN_VARIABLE]: token };
+    const open = await openAgentRun(flags, agent, { ...context, env }, native.native);
     const server = await startGatewayServer({
       run: open.run,
       token,
