@@ -1,17 +1,19 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { blocksOf, readPage } from "../docs/pages.ts";
-import { installInto, MANAGERS, pack, packedIn, runOutside } from "../support/packed-project.ts";
+import { withOwnersHome } from "../support/own-home.ts";
+import { installInto, MANAGERS, pack, runOutside } from "../support/packed-project.ts";
 
 // The packages as a user gets them: packed, installed into an empty project, type-checked and run. `npm run pack -- --check` does
 // it with every package manager and compiler, `npm test` with one.
 
 const root = join(import.meta.dirname, "../..");
+const manifest: { readonly version: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const names = ["core", "stages", "sqlite", "view", "workflows", "gateway", "tui", "cli"] as const;
 const { SLUICE_TEST_PACKED: given, SLUICE_TEST_INSTALLS: installs } = process.env;
 const everything = installs === "all";
@@ -149,17 +151,15 @@ const script = {
   },
 };
 
-let packed: ReadonlyMap<string, string> = new Map();
+const packed = given ?? join(folder, "packed");
 
 beforeAll(() => {
-  packed = given === undefined ? pack(folder) : packedIn(given);
+  if (given === undefined) pack(packed);
 }, 3 * minutes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function tarball(name: string): string {
-  const file = packed.get(`@sluice/${name}`);
-  if (file === undefined) throw new Error(`@sluice/${name} was not packed`);
-  return file;
+  return join(packed, `sluice-${name}-${manifest.version}.tgz`);
 }
 
 describe.each(managers)("installed into an empty project with %s", (manager) => {
@@ -174,7 +174,7 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
   };
 
   beforeAll(() => {
-    const more = { "@opentelemetry/api": "1.9.1", zod: "4.6.7", "@types/node": "22.20.5", ...compilers, ...olderNode };
+    const more = { "@opentelemetry/api": "1.9.1", "@types/node": "22.20.5", ...compilers, ...olderNode };
     installInto(project, manager, packed, more);
     write("readme.ts", readmeProgram);
     write("program.ts", program);
@@ -280,11 +280,28 @@ function entriesOf(name: string): readonly string[] {
   );
 }
 
-function succeed(command: string, args: readonly string[]): string {
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8" });
+function succeed(command: string, args: readonly string[], env = process.env): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8", env });
   if (status !== 0) throw new Error(`${command} ${args.join(" ")} failed:\n${stderr}`);
   return stdout;
 }
+
+test.runIf(everything)(
+  "installed into a folder of its own, the command is alone on PATH",
+  () => {
+    const block = blocksOf(readPage("docs/install.md")).find(({ text }) => text.includes("--prefix"))?.text ?? "";
+    const [, install = ""] = /^(npm install .*)$/m.exec(block) ?? [];
+    const prefix = join(folder, "own");
+    const command = install.replace("~/.sluice", prefix).replace("<clone>/packed", packed);
+    succeed("sh", ["-ec", command], withOwnersHome(process.env));
+    expect(readdirSync(join(prefix, "bin"))).toEqual(["sluice"]);
+    expect(runOutside(join(prefix, "bin/sluice"), ["--version"], folder)).toEqual({
+      status: 0,
+      output: `${manifest.version}\n`,
+    });
+  },
+  5 * minutes,
+);
 
 describe.each(names)("@sluice/%s", (name) => {
   test("publint finds nothing to fix", async () => {

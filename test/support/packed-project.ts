@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
+import { blocksOf, readPage } from "../docs/pages.ts";
 import { withOwnersHome } from "./own-home.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -9,11 +10,11 @@ const manifest: { readonly packageManager: string } = JSON.parse(readFileSync(jo
 export const MANAGERS = ["npm", "pnpm", "yarn"] as const;
 export type Manager = (typeof MANAGERS)[number];
 
-/** The command line of each package manager. */
-const INSTALL: Readonly<Record<Manager, readonly [string, ...(readonly string[])]>> = {
-  npm: ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund"],
-  pnpm: ["npx", "--yes", manifest.packageManager, "install", "--prefer-offline", "--config.engineStrict=false"],
-  yarn: ["npx", "--yes", "@yarnpkg/cli-dist@4.18.1", "install"],
+/** How the package managers of docs/install.md are started here. */
+const PROGRAMS: Readonly<Record<Manager, readonly [string, string]>> = {
+  npm: ["npm install", "npm install --prefer-offline --no-audit --no-fund"],
+  pnpm: ["pnpm add", `npx --yes ${manifest.packageManager} add --prefer-offline --config.engineStrict=false`],
+  yarn: ["yarn add", "npx --yes @yarnpkg/cli-dist@4.18.1 add"],
 };
 
 export interface Ran {
@@ -37,51 +38,46 @@ export function runOutside(command: string, args: readonly string[], cwd: string
   return { status, output: `${stdout}${stderr}${error?.message ?? ""}` };
 }
 
-/** Writes the tarballs of all packages, and returns each one's by the name of its package. */
-export function pack(folder: string): ReadonlyMap<string, string> {
+/** Writes the tarballs of all packages into a folder. */
+export function pack(folder: string): void {
   const { status, stderr } = spawnSync(process.execPath, [join(root, "scripts/pack.mjs"), "--to", folder], {
     encoding: "utf8",
     env: withOwnersHome(process.env),
   });
   if (status !== 0) throw new Error(`the packages cannot be packed:\n${stderr}`);
-  return packedIn(folder);
 }
 
-/** The tarballs of a folder, by the name of their package. */
-export function packedIn(folder: string): ReadonlyMap<string, string> {
-  const files = readdirSync(folder).flatMap((file) => {
-    const [, name] = /^sluice-(\w+)-.*\.tgz$/.exec(file) ?? [];
-    return name === undefined ? [] : [[`@sluice/${name}`, join(folder, file)] as const];
-  });
-  return new Map(files);
-}
-
-/** Installs tarballs, and `more` from a registry, into an empty project, as docs/install.md says. */
+/** Installs the tarballs of a folder into an empty project as docs/install.md says, and `more` from a registry. */
 export function installInto(
   folder: string,
   manager: Manager,
-  packed: ReadonlyMap<string, string>,
+  packed: string,
   more: Readonly<Record<string, string>>,
 ): void {
   mkdirSync(folder, { recursive: true });
-  const ours = Object.fromEntries([...packed].map(([name, file]) => [name, `file:${file}`]));
-  const settings = { name: "user", private: true, type: "module", dependencies: { ...ours, ...more } };
   const write = (file: string, text: string): void => writeFileSync(join(folder, file), text);
-  write("package.json", JSON.stringify(manager === "yarn" ? { ...settings, resolutions: ours } : settings, null, 2));
-  if (manager === "pnpm") {
-    const overrides = Object.entries(ours).map(([name, file]) => `  "${name}": "${file}"\n`);
-    write("pnpm-workspace.yaml", `pmOnFail: ignore\noverrides:\n${overrides.join("")}`);
-  }
+  const blocks = blocksOf(readPage("docs/install.md"));
+  const block = (note: string): string => {
+    const text = blocks.find((one) => one.note === note)?.text;
+    if (text === undefined) throw new Error(`docs/install.md has no block "${note}"`);
+    return text.replaceAll("<clone>/packed", packed);
+  };
+  const settings = { name: "user", private: true, type: "module", devDependencies: more };
+  write(
+    "package.json",
+    JSON.stringify(manager === "yarn" ? { ...settings, ...JSON.parse(block("package.json")) } : settings),
+  );
+  if (manager === "pnpm") write("pnpm-workspace.yaml", `pmOnFail: ignore\n${block("pnpm-workspace.yaml")}`);
   if (manager === "yarn") {
-    write(".yarnrc.yml", "nodeLinker: node-modules\nenableTelemetry: false\n");
+    write(".yarnrc.yml", `enableTelemetry: false\n${block(".yarnrc.yml")}`);
     // Yarn works in the nearest folder with a lockfile.
     write("yarn.lock", "");
   }
-  const [command, ...args] = INSTALL[manager];
-  const { status, stdout, stderr } = spawnSync(command, args, {
+  const command = block(`installs with ${manager}`).replace(...PROGRAMS[manager]);
+  const { status, stdout, stderr } = spawnSync("sh", ["-ec", command], {
     cwd: folder,
     encoding: "utf8",
     env: withOwnersHome(process.env),
   });
-  if (status !== 0) throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`);
+  if (status !== 0) throw new Error(`${command} failed:\n${stdout}${stderr}`);
 }
