@@ -75,3 +75,4 @@ export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
 export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";
+export * as shape from "./schema/shape.ts";

@@ -65,7 +65,7 @@ import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } f
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
-import { skillRoots } from "../tools/skills/skill-folders.ts";
+import { skillRoots } from "../tools/skills/skill-names.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
