@@ -13,7 +13,7 @@ export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { edgesOf, isRowOf, pipelinesWithin, recordedGraph, statesWithin } from "./definition/graph.ts";
 export { readPathScope } from "./definition/patterns/path-scope.ts";
 export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./definition/state.ts";
-export { checkLimits, isVariable, readVariables } from "./definition/state-rules.ts";
+export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./definition/state-rules.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
