@@ -8,6 +8,7 @@ export {
   type TextPlace,
 } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
+export type { SourcePlace } from "./base/source-place.ts";
 export { stage } from "./definition/agents/stage.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
