@@ -15,7 +15,7 @@ import {
   type SandboxSettings,
 } from "@sluice/stages";
 import { bundled } from "./bundled.ts";
-import { asTrusted, type CodeDigests, fileDigests, fileStem, isPipelineName, type ProjectCode } from "./code.ts";
+import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
 import {
   checkedBy,
@@ -60,7 +60,7 @@ export interface LoadedConfig {
  */
 export async function loadConfig(
   code: ProjectCode,
-  trusted: CodeDigests,
+  { admit, digests }: TrustedCode,
   clock?: Clock,
 ): Promise<LoadedConfig | undefined> {
   const [file, ...others] = code.configs;
@@ -71,10 +71,10 @@ export async function loadConfig(
   }
   const failed = (message: string, cause: unknown): SluiceError =>
     new SluiceError("Validation", "config_load_failed", message, { cause });
-  const { exports, files, deciding } = await loadModule(file, asTrusted(trusted, code.root), failed, clock);
+  const { exports, files, deciding } = await loadModule(file, admit, failed, clock);
   const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundled().keys()];
   const settings = readConfig(file, code.root, exports.default, known);
-  return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
+  return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding, ...digests.keys()] };
 }
 
 const pattern = textLike((entry) => {
