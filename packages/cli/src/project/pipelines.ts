@@ -173,7 +173,11 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
           `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
         );
       const admit = asRecorded(source, runId, orElse);
-      return await fromFile(source.file, file, source.export, { trusted: named(file, admit), recordsAll: true, finding });
+      return await fromFile(source.file, file, source.export, {
+        trusted: named(file, admit),
+        recordsAll: true,
+        finding,
+      });
     }
   }
 }
@@ -256,7 +260,13 @@ async function fromFile(
   if (pipeline !== undefined && exported !== undefined) {
     const recorded = fileDigests(recordsAll ? new Map([...digests, ...files]) : files);
     const source = { kind: "file", file, export: exported, files: recorded } as const;
-    return { name, pipeline, source, code: [...deciding, ...digests.keys()], ...(warnings === undefined ? {} : { note: warnings }) };
+    return {
+      name,
+      pipeline,
+      source,
+      code: [...deciding, ...digests.keys()],
+      ...(warnings === undefined ? {} : { note: warnings }),
+    };
   }
   if (names.length === 0) throw notFound(`${file} exports no pipeline; export the result of pipeline({ … })`);
   const choice = names.map((one) => `${file}#${one}`).join(", ");

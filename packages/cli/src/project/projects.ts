@@ -15,8 +15,8 @@ import {
   type TrustedCode,
   untrustedFolder,
 } from "./code.ts";
-import type { Admit } from "./modules.ts";
 import type { LoadedConfig } from "./load-config.ts";
+import type { Admit } from "./modules.ts";
 import type { Finding } from "./pipelines.ts";
 import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
 import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust/trust.ts";

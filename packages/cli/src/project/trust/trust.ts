@@ -36,7 +36,10 @@ export function createTrust(env: Environment) {
     codeOf(root: string, entries: CodeDigests): CodeDigests {
       const others = Object.keys(trusted(root) ?? {}).filter((path) => !entries.has(path));
       const now = others.map((path) => [path, digestNow(path)] as const);
-      return new Map([...entries, ...now.flatMap(([path, digest]) => (digest === undefined ? [] : [[path, digest] as const]))]);
+      return new Map([
+        ...entries,
+        ...now.flatMap(([path, digest]) => (digest === undefined ? [] : [[path, digest] as const])),
+      ]);
     },
     /** Whether `code`, which is from `codeOf`, is what was trusted. */
     stateOf(root: string, code: CodeDigests): TrustState {
