@@ -179,7 +179,7 @@ describe("a config that cannot be used stops the run before anything else, and s
 
   test("all of its mistakes at once, with what was meant", async () => {
     const here = desk();
-    const fields = `modle: "x", mode: "yollo", allow: ["!Read"], maxParallel: 0, passEnv: ["sk-secret-value-1"], interactors: [], pipelines: { "no name": 1 }, baseUrls: { antropic: "ftp://x" }, protectedPaths: ["src/**"], defaultPipeline: "codeReveiw"`;
+    const fields = `modle: "x", mode: "yollo", allow: ["!Read"], maxParallel: 0, passEnv: ["sk-secret-value-1"], wait: true, interactors: [{ name: "terminal", answer: () => undefined }, {}], pipelines: { "no name": 1 }, baseUrls: { antropic: "ftp://x" }, protectedPaths: ["src/**"], defaultPipeline: "codeReveiw"`;
     here.write("sluice.config.ts", `export default { ${fields} };`);
     const ended = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(refusal(ended)).toEqual([2, "config_invalid"]);
@@ -189,13 +189,15 @@ describe("a config that cannot be used stops the run before anything else, and s
       "allow[0]",
       "baseUrls.antropic",
       "defaultPipeline",
-      "interactors",
+      "interactors[0]",
+      "interactors[1]",
       "maxParallel",
       "mode",
       "modle",
       "passEnv[0]",
       "pipelines.no name",
       "protectedPaths[0]",
+      "wait",
     ]);
     for (const meant of [
       "did you mean model?",
