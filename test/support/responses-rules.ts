@@ -14,6 +14,7 @@ const BODY = [
   "temperature",
   "max_output_tokens",
   "reasoning",
+  "service_tier",
 ];
 const ITEMS: Readonly<Record<string, readonly string[]>> = {
   message: ["role", "content"],

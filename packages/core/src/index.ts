@@ -107,12 +107,14 @@ export type {
   Exact,
   In,
   Interrupt,
+  ModelSettings,
   NextMap,
   OrchestratorOptions,
   Out,
   OutputOf,
   Pipeline,
   PipelineCommon,
+  ReasoningEffort,
   Reads,
   Row,
   Stage,
@@ -121,6 +123,7 @@ export type {
   StateCommon,
   StateOptions,
   TargetsWithin,
+  ToolChoice,
   Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";

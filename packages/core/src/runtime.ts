@@ -5,6 +5,7 @@ export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export { deepFreeze, isObject, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
+export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";

@@ -207,6 +207,8 @@ const data = {
     message: z.string(),
     waitMs: z.number(),
   }),
+  /** What the provider did not do as requested, each warning once per state of a run. */
+  "model.warned": z.looseObject({ turn: z.int(), model: z.string(), warnings: z.array(z.string()) }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
   "message.received": z.looseObject({
     turn: z.int(),

@@ -19,6 +19,7 @@ export const EVENT_TYPES = [
   "turn.started",
   "turn.finished",
   "model.retried",
+  "model.warned",
   "message.received",
   "call.decided",
   "call.started",

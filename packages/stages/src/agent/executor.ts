@@ -48,10 +48,11 @@ export function agentExecutor(
   caller: ModelCaller = (request) => callModel(request),
   kind: "agent" | "router" = "agent",
 ): StateExecutor {
+  const warned: Warned = new WeakMap();
   const stageModels = new WeakMap<ResolvedModel, StageModel>();
   const stageModelOf = (agent: AgentSpec): StageModel => {
     const model = modelOf(agent);
-    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller };
+    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller, warned };
     stageModels.set(model, known);
     return known;
   };
@@ -111,14 +112,20 @@ interface StageModel {
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
 }
+
+/** The warnings that the states of each run have reported, by `kept` of their scopes. */
+export type Warned = WeakMap<object, Set<string>>;
 
 /** The state of an attempt between turns. */
 interface AgentState {
   readonly scope: ActScope;
   readonly agent: AgentSpec;
   readonly completion: Completion;
+  readonly model: ResolvedModel;
   readonly facts: ModelFacts;
+  readonly warned: Warned;
   readonly transcript: Transcript;
   usage: Usage;
   /** Whether `limit.near` was reported for the context window. */
@@ -135,7 +142,7 @@ interface AgentState {
 
 async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
   const { agent, completion } = prepared;
-  const { facts } = stageModel;
+  const { model, facts, warned } = stageModel;
   // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
@@ -143,7 +150,9 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     scope,
     agent,
     completion,
+    model,
     facts,
+    warned,
     transcript,
     usage: NO_USAGE,
     nearReported: false,
@@ -186,6 +195,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { reply } = answer;
   transcript.assistant(reply);
   state.said = textOf(reply) || state.said;
+  noteWarnings(state, turn, reply);
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
@@ -309,6 +319,20 @@ function undecided({ scope, completion, rejected, usage }: AgentState, turns: nu
   const after = `${DECIDING_TURNS} turns after the last of ${scope.used().calls} tool calls`;
   scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
+}
+
+/** Reports what the provider did not do as requested, each warning once per state of a run. */
+export function noteWarnings(
+  { scope, model, warned }: { readonly scope: ActScope; readonly model: ResolvedModel; readonly warned: Warned },
+  turn: number,
+  { warnings }: Pick<Reply, "warnings">,
+): void {
+  if (warnings.length === 0) return;
+  const reported = warned.get(scope.kept) ?? new Set();
+  warned.set(scope.kept, reported);
+  const fresh = [...new Set(warnings)].filter((warning) => !reported.has(`${scope.stateId} ${warning}`));
+  for (const warning of fresh) reported.add(`${scope.stateId} ${warning}`);
+  if (fresh.length > 0) scope.note({ type: "model.warned", data: { turn, model: model.id, warnings: fresh } });
 }
 
 /** Reports once per attempt that the transcript is close to filling the model's context window. */

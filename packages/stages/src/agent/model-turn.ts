@@ -232,7 +232,7 @@ function modelRequest(
   live: LiveReply,
 ): ModelRequest {
   const { agent, model, facts, transcript, tools, completion } = request;
-  const { temperature } = agent;
+  const { temperature, reasoning, providerOptions } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
@@ -243,10 +243,11 @@ function modelRequest(
       attempt: number,
       runId: scope.ctx.runId,
       ...(key === undefined ? {} : { key }),
+      ...(agent.cache === false ? { cache: false } : {}),
     }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
-    ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
+    ...(completion.forced === true || agent.toolChoice === "required" ? { toolChoice: { type: "required" } as const } : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     ...(model.agent === undefined ? {} : { patient: true }),
@@ -254,6 +255,8 @@ function modelRequest(
     onText: (delta, kind) => live.push(delta, kind),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(providerOptions === undefined ? {} : { providerOptions: { ...providerOptions } }),
   };
 }
 

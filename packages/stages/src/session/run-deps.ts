@@ -58,6 +58,7 @@ import { declaredSecrets, runsInSandbox } from "../kinds/commands/command.ts";
 import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel } from "../models/model.ts";
+import { refuseProviderOptions } from "../models/provider-options.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
@@ -189,6 +190,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
+    refuseProviderOptions(spec);
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
     const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
@@ -219,6 +221,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
       if (problems.length > 0)
         throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      refuseProviderOptions(made);
       const own = await modelsOf(made);
       const pricedBy = (agent: AgentSpec): string | undefined => own.get(agent)?.pricedAs ?? own.get(agent)?.id;
       const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);

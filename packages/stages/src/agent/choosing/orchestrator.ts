@@ -16,7 +16,7 @@ import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { agentExecutor, cancelled, endedWithout } from "../executor.ts";
+import { agentExecutor, cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import { callModel, type ModelCaller } from "../model-call.ts";
 import { modelTurn } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
@@ -62,6 +62,7 @@ function orchestratorExecutor(
   caller: ModelCaller,
 ): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
+  const warned: Warned = new WeakMap();
   return {
     kind: "orchestrator",
     init: (state, ctx, _offer, place) => {
@@ -91,7 +92,8 @@ function orchestratorExecutor(
         return { status: "completed", output: { return: true }, turns: 0, usage: NO_USAGE };
       if (model.agent !== undefined && scope.closing === true)
         return { status: "completed", output: {}, turns: 0, usage: NO_USAGE };
-      const work: Work = { scope, agent, model, facts, caller, completion, conversation, usage: NO_USAGE, refused: [] };
+      const shared = { scope, agent, model, facts, caller, warned };
+      const work: Work = { ...shared, completion, conversation, usage: NO_USAGE, refused: [] };
       const outcome = scope.closing === true ? await acknowledge(work) : await choose(work);
       return work.refused.length === 0 ? outcome : { ...outcome, refused: work.refused };
     },
@@ -105,6 +107,7 @@ interface Work {
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
   readonly completion: Completion;
   readonly conversation: Conversation;
   readonly refused: RefusedTarget[];
@@ -185,6 +188,7 @@ async function takeTurn(work: Work, turn: number, tools: readonly Completion["to
   if (answer.kind !== "reply") return answer;
   const { reply } = answer;
   conversation.assistant(reply, turn);
+  noteWarnings(work, turn, reply);
   const data = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data });
   return answer;
