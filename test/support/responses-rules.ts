@@ -15,6 +15,8 @@ const BODY = [
   "max_output_tokens",
   "reasoning",
   "service_tier",
+  "prompt_cache_key",
+  "text",
 ];
 const ITEMS: Readonly<Record<string, readonly string[]>> = {
   message: ["role", "content"],

@@ -67,15 +67,15 @@ describe("a stage's reasoning effort", () => {
 
   test("that a model does not have is left out, and one event of the stage says so", async () => {
     const look = { name: "Glob", input: { pattern: "*" } };
-    const { result, bodies, events } = await sent("openai", { model: "openai/gpt-4.1", reasoning: "high" }, [
+    const { result, bodies, events } = await sent("openai", { reasoning: "xhigh" }, [
       { calls: [look] },
       { calls: [look] },
       LAST,
     ]);
     expect(result.status).toBe("completed");
-    expect(JSON.stringify(bodies)).not.toContain("effort");
+    expect(JSON.stringify(bodies)).not.toContain("xhigh");
     expect(dataOf(events, "model.warned")).toMatchObject([
-      { turn: 1, model: "openai/gpt-4.1", warnings: [expect.stringMatching(/reasoning/i)] },
+      { turn: 1, model: "openai/gpt-5", warnings: [expect.stringMatching(/reasoning/i)] },
     ]);
   });
 });
@@ -110,7 +110,11 @@ describe("a stage that requires a tool call in every turn", () => {
 test.each<[ProviderName, NonNullable<Settings["providerOptions"]>, object]>([
   ["anthropic", { anthropic: { serviceTier: "standard_only" } }, { service_tier: "standard_only" }],
   ["openai", { openai: { serviceTier: "flex" } }, { service_tier: "flex" }],
-  ["google", { google: { thinkingConfig: { thinkingBudget: 512 } } }, { generationConfig: { thinkingConfig: { thinkingBudget: 512 } } }],
+  [
+    "google",
+    { google: { thinkingConfig: { thinkingBudget: 512 } } },
+    { generationConfig: { thinkingConfig: { thinkingBudget: 512 } } },
+  ],
   ["gateway", { gateway: { order: ["bedrock"] } }, { providerOptions: { gateway: { order: ["bedrock"] } } }],
 ])("options of the package of %s reach the service", async (name, providerOptions, expected) => {
   const { bodies } = await sent(name, { providerOptions });
@@ -176,4 +180,3 @@ function marksIn(value: unknown, path = ""): readonly string[] {
 function order(path: string): number {
   return ["tools", "system", "messages"].indexOf(path.split(".", 1)[0] ?? "") * 1_000 + Number(/\d+/.exec(path)?.[0]);
 }
-

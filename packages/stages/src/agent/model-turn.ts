@@ -247,7 +247,9 @@ function modelRequest(
     }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
-    ...(completion.forced === true || agent.toolChoice === "required" ? { toolChoice: { type: "required" } as const } : {}),
+    ...(completion.forced === true || agent.toolChoice === "required"
+      ? { toolChoice: { type: "required" } as const }
+      : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     ...(model.agent === undefined ? {} : { patient: true }),

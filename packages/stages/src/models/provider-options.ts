@@ -1,6 +1,6 @@
 // Which options of the provider packages a state may set. An option counts as harmless only if it is listed here: a package that adds
 // one that lets the provider run tools, read files or keep state would otherwise bypass the permission gate.
-import { isJsonObject, type Json, type JsonObject, type PipelineSpec, type Problem } from "@sluice/core";
+import type { Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { pipelinesWithin, problemsError } from "@sluice/core/runtime";
 import { agentsOf } from "../agent/agent-spec.ts";
 
@@ -85,7 +85,7 @@ const PROVIDERS: ReadonlyMap<string, Options> = new Map([
 ]);
 
 /** The options that a state may not set, each with its path in `providerOptions`. */
-export function providerOptionProblems(given: Readonly<Record<string, JsonObject>>): readonly Problem[] {
+function problemsOf(given: Readonly<Record<string, JsonObject>>): readonly Problem[] {
   return Object.entries(given).flatMap(([provider, options]): readonly Problem[] => {
     const known = PROVIDERS.get(provider);
     if (known !== undefined)
@@ -108,15 +108,20 @@ function refusal(provider: string, name: string, known: Options): Problem {
   return { path: `providerOptions.${provider}.${name}`, message: why, suggestion: `allowed: ${allowed}` };
 }
 
-/** Throws Validation `provider_option_refused`, which lists every refused option of the pipeline's states. */
-export function refuseProviderOptions(spec: PipelineSpec): void {
-  const problems = pipelinesWithin(spec).flatMap((each) =>
-    [...agentsOf(each)].flatMap(([id, { providerOptions }]) =>
-      providerOptions === undefined || !isJsonObject(providerOptions)
-        ? []
-        : providerOptionProblems(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
-    ),
+/** The same of all states of a pipeline, with paths such as `stages.plan.providerOptions.openai.store`. */
+export function providerOptionProblems(spec: PipelineSpec): readonly Problem[] {
+  return [...agentsOf(spec)].flatMap(([id, { providerOptions = {} }]) =>
+    problemsOf(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
   );
+}
+
+/** Throws Validation `provider_option_refused`, which lists every refused option of a pipeline and of those that it may run. */
+export function refuseProviderOptions(spec: PipelineSpec): void {
+  const problems = pipelinesWithin(spec).flatMap(providerOptionProblems);
   if (problems.length === 0) return;
-  throw problemsError("provider_option_refused", `Pipeline ${spec.id} sets provider options that are refused:`, problems);
+  throw problemsError(
+    "provider_option_refused",
+    `Pipeline ${spec.id} sets provider options that are refused:`,
+    problems,
+  );
 }

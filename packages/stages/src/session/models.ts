@@ -7,7 +7,10 @@ import { resolveModel } from "../models/registry.ts";
 import type { SessionOptions } from "./options.ts";
 
 /** Resolves the models of a session's states, each one once. */
-export function sessionModels(options: Pick<SessionOptions, "model" | "traffic" | "baseUrls" | "promptCache">, scope: TrafficScope) {
+export function sessionModels(
+  options: Pick<SessionOptions, "model" | "traffic" | "baseUrls" | "promptCache">,
+  scope: TrafficScope,
+) {
   const { model: sessionModel, baseUrls, promptCache } = options;
   const traffic = options.traffic ?? playbackOf(sessionModel, scope.root);
   const settings = {

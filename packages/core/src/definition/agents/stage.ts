@@ -35,7 +35,15 @@ export function stage<const A extends Record<string, AnyState> = Record<never, n
   options: StageOptions<A, O, I>,
 ): Stage<O, NoInfer<I>>;
 export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
-  const { reads: _typesOnly, prompt, visibility = "allowed", completionTool, completionSchema, turnCap, ...rest } = given;
+  const {
+    reads: _typesOnly,
+    prompt,
+    visibility = "allowed",
+    completionTool,
+    completionSchema,
+    turnCap,
+    ...rest
+  } = given;
   const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache, ...common } = rest;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);

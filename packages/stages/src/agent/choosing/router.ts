@@ -8,7 +8,14 @@ import type {
   StageContext,
   StateCommon,
 } from "@sluice/core";
-import { type CommonOptions, createReport, MODEL_SETTINGS, readModelSettings, readPrompt, stateSpec } from "@sluice/core/runtime";
+import {
+  type CommonOptions,
+  createReport,
+  MODEL_SETTINGS,
+  readModelSettings,
+  readPrompt,
+  stateSpec,
+} from "@sluice/core/runtime";
 
 /** The kind of states that let a model choose what follows. */
 const ROUTER = "router";

@@ -8,14 +8,7 @@ import { isObject } from "@sluice/core/runtime";
 import { type ResolvedModel, withCalls } from "../model.ts";
 import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
 import { fetchHere } from "./fetch.ts";
-import {
-  baseUrl,
-  loadProvider,
-  type ModelOptions,
-  requireKey,
-  trimmedUrl,
-  withDefaults,
-} from "./settings.ts";
+import { baseUrl, loadProvider, type ModelOptions, requireKey, trimmedUrl, withDefaults } from "./settings.ts";
 
 const HOME = "https://api.anthropic.com";
 
@@ -51,7 +44,11 @@ function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
     if (call.toolChoice?.type !== "required" || !thinks(call)) return call;
     return { ...call, toolChoice: { type: "auto" } };
   };
-  const warning = { type: "unsupported", feature: "toolChoice", details: "a model that thinks cannot be forced" } as const;
+  const warning = {
+    type: "unsupported",
+    feature: "toolChoice",
+    details: "a model that thinks cannot be forced",
+  } as const;
   const isFreed = (call: LanguageModelV4CallOptions): boolean => allowed(call) !== call;
   return withCalls(model, {
     doGenerate: async (call) => {
@@ -77,8 +74,6 @@ function warningAtStart(
 ): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
   return new TransformStream({
     transform: (part, controller) =>
-      controller.enqueue(
-        part.type === "stream-start" ? { ...part, warnings: [...part.warnings, warning] } : part,
-      ),
+      controller.enqueue(part.type === "stream-start" ? { ...part, warnings: [...part.warnings, warning] } : part),
   });
 }

@@ -37,7 +37,10 @@ function endBeforeLastReply(prompt: readonly LanguageModelV4Message[]): number {
   return prompt.findLastIndex(({ role }) => role === "assistant") - 1;
 }
 
-function withMark<T extends object>(value: T & { readonly providerOptions?: SharedV4ProviderOptions }, mark: SharedV4ProviderOptions): T {
+function withMark<T extends object>(
+  value: T & { readonly providerOptions?: SharedV4ProviderOptions },
+  mark: SharedV4ProviderOptions,
+): T {
   return { ...value, providerOptions: { ...value.providerOptions, ...mark } };
 }
 
