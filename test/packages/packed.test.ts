@@ -107,7 +107,7 @@ export const countLines = defineTool({
 `;
 const config = `
 import { defineConfig } from "@sluice/cli";
-import { countLines } from "./.sluice/pipelines/tools/count-lines.ts";
+import { countLines } from "./src/count-lines.ts";
 
 export default defineConfig({ tools: [countLines] });
 `;
@@ -179,7 +179,6 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
     write("readme.ts", readmeProgram);
     write("program.ts", program);
     write("src/count-lines.ts", tool);
-    write(".sluice/pipelines/tools/count-lines.ts", tool);
     write("tool-program.ts", toolProgram);
     write("sluice.config.ts", config);
     write(".sluice/pipelines/counted.ts", counted);
