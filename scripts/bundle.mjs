@@ -55,8 +55,8 @@ async function write(name, files) {
   const built = await rolldown({
     cwd: folder,
     input: Object.fromEntries(files.map((file) => [basename(file, ".ts"), join(folder, file)])),
-    // Only relative imports are a package's own.
-    external: /^(?![./])/,
+    // Only relative imports are a package's own; Windows has paths such as `C:\x`.
+    external: /^(?![./]|[A-Za-z]:[\\/])/,
     platform: "node",
     transform: { target: "es2024" },
     onLog: (level, log) => {

