@@ -108,6 +108,20 @@ test("a stack trace leads to the sources where Node reads source maps", () => {
   expect(stdout).toMatch(/packages\/core\/src\/definition\/[\w/-]+\.ts:\d+:\d+/);
 });
 
+test.each([
+  ["--debug", { args: ["--debug"], env: {} }],
+  ["SLUICE_DEBUG", { args: [], env: { SLUICE_DEBUG: "1" } }],
+])("the command's stacks under %s lead to the sources", (_name, { args, env }) => {
+  const command = join(root, "packages/cli/bin/sluice.js");
+  const { stderr } = spawnSync(process.execPath, [command, "runs", "--no-such-option", ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { PATH: process.env.PATH, HOME: folder, ...env },
+  });
+  expect(stderr).toMatch(/\(.*\/packages\/cli\/src\/program\.ts:\d+:\d+\)/);
+  expect(stderr).not.toContain("/packages/cli/dist/");
+});
+
 test("a clone that was not built says so", () => {
   const cli = join(folder, "packages/cli");
   mkdirSync(cli, { recursive: true });
