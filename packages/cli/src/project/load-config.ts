@@ -2,18 +2,14 @@ import { basename, resolve } from "node:path";
 import { type Clock, type GuardHook, type Problem, SluiceError, type StateExecutor, type Tool } from "@sluice/core";
 import { parsePattern } from "@sluice/core/gate";
 import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
+import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 import {
-  type ConfigSource,
-  type McpServers,
   MODEL_PROVIDERS,
   modelFacts,
-  type PriceOption,
   readHttpAddress,
   readMcpServers,
   readSandboxSettings,
-  type SandboxMode,
-  type SandboxSettings,
-} from "@sluice/stages";
+} from "@sluice/stages/runtime";
 import { bundled } from "./bundled.ts";
 import { asTrusted, type CodeDigests, fileDigests, fileStem, isPipelineName, type ProjectCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
