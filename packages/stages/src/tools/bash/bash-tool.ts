@@ -237,6 +237,7 @@ export interface CommandJudge {
   lineToRun(command: string, call: ToolCall): string;
 }
 
+/** Judges command lines as the Bash tool does, for programs that run them themselves. */
 export function commandJudge(options: CommandJudgeOptions = {}): CommandJudge {
   let analyser: typeof import("./language/line-subjects.ts") | undefined;
   const subjects: SubjectsOf = (command, workspace, scene) => {
