@@ -59,5 +59,6 @@ export function afterFailure(
   const isFault = isProviderFault(error);
   if (hasFallback && (isFault || error.code === "not_found")) return { kind: "fallback" };
   if (!isFault || onProviderFault === "fail") return { kind: "fail" };
-  return { kind: "suspend", ...(error.retryAfterMs === undefined ? {} : { retryAt: now + error.retryAfterMs }) };
+  const waitMs = error.retryAfterMs ?? error.resetAfterMs;
+  return { kind: "suspend", ...(waitMs === undefined ? {} : { retryAt: Math.ceil(now + waitMs) }) };
 }
