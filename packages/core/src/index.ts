@@ -8,6 +8,7 @@ export {
   type TextPlace,
 } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
+export type { SourcePlace } from "./base/source-place.ts";
 export { stage } from "./definition/agents/stage.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
@@ -109,6 +110,7 @@ export type {
   Exact,
   In,
   Interrupt,
+  ModelSettings,
   NextMap,
   OrchestratorOptions,
   Out,
@@ -116,6 +118,7 @@ export type {
   Pipeline,
   PipelineCommon,
   Reads,
+  ReasoningEffort,
   Row,
   Stage,
   StageOptions,
@@ -123,6 +126,7 @@ export type {
   StateCommon,
   StateOptions,
   TargetsWithin,
+  ToolChoice,
   Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";

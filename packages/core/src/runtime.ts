@@ -5,6 +5,8 @@ export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export { deepFreeze, isObject, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
+export { parsePlace, pathInside, placeOf, placeText, thrownAt } from "./base/source-place.ts";
+export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";
@@ -16,7 +18,7 @@ export { type CommonOptions, type KindDefinition, schemaAt, stateSpec } from "./
 export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./definition/state-rules.ts";
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
-export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
+export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
 export { decodeValue } from "./journal/record.ts";
 export {
@@ -70,8 +72,9 @@ export type { ForkPoint } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export type { AnswerRule, AnswerRuleOptions, People } from "./run/requests/answer.ts";
-export { type Acknowledgement, type RunOutcome, readOutcome } from "./run/run-result.ts";
+export { type Acknowledgement, type RunError, type RunOutcome, readOutcome } from "./run/run-result.ts";
 export { readLeft } from "./run/stage/recorded-phases.ts";
 export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema } from "./schema/compile-schema.ts";
 export { isClosedSchema, nestedSchema, resolveReference } from "./schema/schema-path.ts";
+export * as shape from "./schema/shape.ts";

@@ -186,7 +186,8 @@ const data = {
     denied: z.int().optional(),
     /** The final state that ended the run. */
     state: z.string().optional(),
-    error: z.object({ code: z.string(), message: z.string() }).optional(),
+    /** `at` is where code of the pipeline threw: `src/pipeline.ts:41:9`. */
+    error: z.object({ code: z.string(), message: z.string(), at: z.string().optional() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
     /** What the orchestrator said at the end, and the input of the run that it asks for. */
@@ -200,13 +201,19 @@ const data = {
   "stage.act": phase,
   "stage.assert": phase,
   /** With the usage if calls ended without reporting theirs. */
-  "stage.exit": z.looseObject({ phase: z.enum(["entered", "left"]), usage: usage.optional() }),
+  "stage.exit": z.looseObject({
+    phase: z.enum(["entered", "left"]),
+    usage: usage.optional(),
+    at: z.string().optional(),
+  }),
   "stage.next": phase,
   "attempt.started": z.looseObject({ attempt: z.int(), visit: z.int(), feedback: z.string().optional() }),
   "attempt.finished": z.looseObject({
     outcome: z.enum(["completed", "failed", "skipped", "paused", "cancelled", "retry"]),
     code: z.string().optional(),
     feedback: z.string().optional(),
+    /** Where a hook threw. */
+    at: z.string().optional(),
   }),
   "turn.started": z.looseObject({ turn: z.int(), try: z.int(), model: z.string(), elapsedMs: z.number() }),
   "turn.finished": z.looseObject({ turn: z.int(), finishReason: z.string(), calls: z.int(), usage }),
@@ -226,6 +233,8 @@ const data = {
     code: z.string(),
     message: z.string(),
   }),
+  /** What the provider did not do as requested, each warning once per state of a run. */
+  "model.warned": z.looseObject({ turn: z.int(), model: z.string(), warnings: z.array(z.string()) }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
   "message.received": z.looseObject({
     turn: z.int(),
@@ -252,6 +261,8 @@ const data = {
     outcome: z.enum(["ok", "error", "abandoned", "outcome_unknown", "recovered"]),
     ms: z.number(),
     facts: z.record(z.string(), z.unknown()).optional(),
+    /** Where the tool threw. */
+    at: z.string().optional(),
   }),
   "grant.requested": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
   "grant.answered": z.looseObject({

@@ -60,13 +60,14 @@ import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
+import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
-import { skillRoots } from "../tools/skills/skill-folders.ts";
+import { skillRoots } from "../tools/skills/skill-names.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
@@ -192,6 +193,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
+    refuseProviderOptions(spec);
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
     const all = [...byState.values()].flat();
@@ -222,6 +224,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
       if (problems.length > 0)
         throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      refuseProviderOptions(made);
       const own = await modelsOf(made);
       const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
       if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);

@@ -9,7 +9,7 @@ import type {
   SuspendReason,
   Usage,
 } from "@sluice/core";
-import { type Acknowledgement, type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { type Acknowledgement, type RunError, type RunOutcome, readOutcome } from "@sluice/core/runtime";
 import { interruptRun } from "./interrupt.ts";
 
 export interface DeniedCall {
@@ -43,7 +43,7 @@ export interface Suspension {
 export type RunResult<O> = RunResultBase &
   (
     | { readonly status: "completed"; readonly output: O }
-    | { readonly status: "failed" | "cancelled"; readonly error: { readonly code: string; readonly message: string } }
+    | { readonly status: "failed" | "cancelled"; readonly error: RunError }
     | {
         readonly status: "suspended";
         readonly reason: SuspendReason;

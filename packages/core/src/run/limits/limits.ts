@@ -315,7 +315,7 @@ export class Stopwatch {
   }
 
   ms(): number {
-    return this.#running > 0 ? this.#total + this.#clock.now() - this.#since : this.#total;
+    return this.#running > 0 ? this.#total + this.#sinceStart() : this.#total;
   }
 
   start(): void {
@@ -325,7 +325,12 @@ export class Stopwatch {
 
   stop(): void {
     this.#running -= 1;
-    if (this.#running === 0) this.#total += this.#clock.now() - this.#since;
+    if (this.#running === 0) this.#total += this.#sinceStart();
+  }
+
+  /** Not below 0, although a clock may be set back. */
+  #sinceStart(): number {
+    return Math.max(0, this.#clock.now() - this.#since);
   }
 }
 

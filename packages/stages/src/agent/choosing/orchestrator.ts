@@ -16,7 +16,7 @@ import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { agentExecutor, cancelled, endedWithout } from "../executor.ts";
+import { agentExecutor, cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import { callModel, type ModelCaller } from "../model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModel, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
@@ -68,6 +68,7 @@ export function modelExecutors(
 /** Runs the orchestrators of pipelines. */
 function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels, caller: ModelCaller): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
+  const warned: Warned = new WeakMap();
   return {
     kind: "orchestrator",
     init: (state, ctx, _offer, place) => {
@@ -97,7 +98,8 @@ function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels, calle
         return { status: "completed", output: { return: true }, turns: 0, usage: NO_USAGE };
       if (model.agent !== undefined && scope.closing === true)
         return { status: "completed", output: {}, turns: 0, usage: NO_USAGE };
-      const work: Work = { scope, agent, models, caller, completion, conversation, usage: NO_USAGE, refused: [] };
+      const shared = { scope, agent, models, caller, warned };
+      const work: Work = { ...shared, completion, conversation, usage: NO_USAGE, refused: [] };
       const outcome = scope.closing === true ? await acknowledge(work) : await choose(work);
       return work.refused.length === 0 ? outcome : { ...outcome, refused: work.refused };
     },
@@ -110,6 +112,7 @@ interface Work {
   readonly agent: AgentSpec;
   readonly models: ModelsInUse;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
   readonly completion: Completion;
   readonly conversation: Conversation;
   readonly refused: RefusedTarget[];
@@ -190,6 +193,7 @@ async function takeTurn(work: Work, turn: number, tools: readonly Completion["to
   if (answer.kind !== "reply") return answer;
   const { reply } = answer;
   conversation.assistant(reply, turn);
+  noteWarnings(work, turn, reply);
   const data = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data });
   return answer;
