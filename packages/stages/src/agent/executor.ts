@@ -310,7 +310,7 @@ function undecided({ scope, completion, rejected, usage }: AgentState, turns: nu
 
 /** Reports what the provider did not do as requested, each warning once per state of a run. */
 export function noteWarnings(
-  { scope, model, warned }: { readonly scope: ActScope; readonly model: ResolvedModel; readonly warned: Warned },
+  { scope, models, warned }: { readonly scope: ActScope; readonly models: ModelsInUse; readonly warned: Warned },
   turn: number,
   { warnings }: Pick<Reply, "warnings">,
 ): void {
@@ -319,7 +319,8 @@ export function noteWarnings(
   warned.set(scope.kept, reported);
   const fresh = [...new Set(warnings)].filter((warning) => !reported.has(`${scope.stateId} ${warning}`));
   for (const warning of fresh) reported.add(`${scope.stateId} ${warning}`);
-  if (fresh.length > 0) scope.note({ type: "model.warned", data: { turn, model: model.id, warnings: fresh } });
+  if (fresh.length > 0)
+    scope.note({ type: "model.warned", data: { turn, model: modelInUse(models).model.id, warnings: fresh } });
 }
 
 /** Reports once per attempt that the transcript is close to filling the model's context window. */
