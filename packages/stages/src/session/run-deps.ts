@@ -280,6 +280,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        ...(options.onProviderFault === undefined ? {} : { onProviderFault: options.onProviderFault }),
         // A resume keeps requests open as the start did.
         ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
         ...(from === undefined ? {} : { from: { ...from } }),

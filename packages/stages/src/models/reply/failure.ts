@@ -58,10 +58,7 @@ const BY_NAME: Readonly<Record<string, Verdict>> = {
 /** What an account lacks, which some providers report as a bad request, in words only. */
 const BY_WORDS: readonly (readonly [words: RegExp, code: string])[] = [
   [/credit balance is too low|insufficient (?:credits?|balance|funds)/i, "payment_required"],
-  [
-    /reached your specified (?:API |workspace )?usage limits|exceeded your monthly (?:quota|spend)/i,
-    "quota_exhausted",
-  ],
+  [/reached your specified (?:API |workspace )?usage limits|exceeded your monthly (?:quota|spend)/i, "quota_exhausted"],
 ];
 /** Statuses with which a provider refuses a whole account. */
 const ACCOUNT_STATUS = new Set([400, 402, 403, 429]);
