@@ -100,8 +100,11 @@ function isAgentSpec(options: unknown): options is AgentSpec {
 }
 
 function hasModelSettings(options: Readonly<Record<string, unknown>>): boolean {
-  const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache } = options;
+  const { model, fallbackModels = [], temperature, maxOutputTokens } = options;
+  const { reasoning, toolChoice, providerOptions, cache } = options;
   return (
+    Array.isArray(fallbackModels) &&
+    fallbackModels.every((fallback) => typeof fallback === "string") &&
     [model, reasoning, toolChoice].every((text) => text === undefined || typeof text === "string") &&
     [temperature, maxOutputTokens].every((number) => number === undefined || typeof number === "number") &&
     (providerOptions === undefined || isObject(providerOptions)) &&

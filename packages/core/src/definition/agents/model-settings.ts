@@ -7,6 +7,7 @@ import { type ModelSettings, REASONING_EFFORTS, TOOL_CHOICES } from "../types.ts
 /** The names of the options that `readModelSettings` reads. */
 export const MODEL_SETTINGS = [
   "model",
+  "fallbackModels",
   "temperature",
   "maxOutputTokens",
   "reasoning",
@@ -26,8 +27,11 @@ export function readModelSettings(
   report: Report,
   given: { readonly [K in keyof ModelSettings]?: ModelSettings[K] | undefined },
 ): ReadSettings {
-  const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache } = given;
+  const { model, fallbackModels, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache } = given;
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
+  if (fallbackModels !== undefined && !isModelList(fallbackModels))
+    report.add("fallbackModels", "is a list of ids of models", '["openai/gpt-5.6"]');
+  const fallbacks = isModelList(fallbackModels) ? [...fallbackModels] : [];
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
     report.add("temperature", "is a number from 0");
   if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
@@ -40,6 +44,7 @@ export function readModelSettings(
   if (cache !== undefined && typeof cache !== "boolean") report.add("cache", "is true or false");
   const options = {
     ...(model === undefined ? {} : { model }),
+    ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks }),
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(reasoning === undefined ? {} : { reasoning }),
@@ -47,11 +52,12 @@ export function readModelSettings(
     ...(provided === undefined ? {} : { providerOptions: provided }),
     ...(cache === undefined ? {} : { cache }),
   };
-  const { providerOptions: data, cache: isCached, ...plain } = options;
+  const { providerOptions: data, cache: isCached, fallbackModels: _listed, ...plain } = options;
   return {
     options,
     parts: {
       ...plain,
+      ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks.join(", ") }),
       ...(data === undefined ? {} : { providerOptions: { data } }),
       ...(isCached === false ? { cache: "off" } : {}),
     },
@@ -70,6 +76,10 @@ function readProviderOptions(
   }
   const copy: Record<string, JsonObject> = structuredClone(given);
   return copy;
+}
+
+function isModelList(models: unknown): models is readonly string[] {
+  return Array.isArray(models) && models.every((model) => typeof model === "string" && model !== "");
 }
 
 function quoted(words: readonly string[]): string {

@@ -44,13 +44,14 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
     turnCap,
     ...rest
   } = given;
-  const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache, ...common } = rest;
+  const { model, fallbackModels, temperature, maxOutputTokens, ...others } = rest;
+  const { reasoning, toolChoice, providerOptions, cache, ...common } = others;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const completion = readCompletion(report, completionTool, completionSchema, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
   if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
-  const sent = { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache };
+  const sent = { model, fallbackModels, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache };
   const settings = readModelSettings(report, sent);
   const facts: KindFacts = {
     options: { prompt: render, visibility, ...completion.options, turnCap, ...settings.options },
