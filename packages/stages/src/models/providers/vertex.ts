@@ -40,7 +40,7 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
     const baseURL = url === undefined ? {} : { baseURL: addressOf(url, "/v1/publishers/google") };
     return immutable(id, createGoogleVertex({ apiKey, fetch: fetchHere, ...baseURL }).languageModel(name), [apiKey]);
   }
-  const { project, location } = placeOf(id, options);
+  const { project, location } = locationOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
   const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", load);
   const path = `/v1beta1/projects/${project}/locations/${location}/publishers/google`;
@@ -51,7 +51,7 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
 }
 
 async function claudeOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const { project, location } = placeOf(id, options);
+  const { project, location } = locationOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
   const { createGoogleVertexAnthropic } = await loadProvider(
     "@ai-sdk/google-vertex",
@@ -69,7 +69,7 @@ function addressOf(url: URL, path: string): string {
   return url.pathname === "/" ? `${url.origin}${path}` : trimmedUrl(url);
 }
 
-function placeOf(id: string, options: ModelOptions) {
+function locationOf(id: string, options: ModelOptions) {
   const project = requireSetting(id, options, "GOOGLE_VERTEX_PROJECT");
   const location = requireSetting(id, options, "GOOGLE_VERTEX_LOCATION");
   return {
