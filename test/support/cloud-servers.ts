@@ -26,7 +26,11 @@ export async function startCloudFront(behind: string, forward: (request: CloudRe
   const requests: CloudRequest[] = [];
   const server = createServer((incoming, response) => {
     const answer = async (): Promise<void> => {
-      const request: CloudRequest = { path: incoming.url ?? "", headers: incoming.headers, body: JSON.parse(await text(incoming)) };
+      const request: CloudRequest = {
+        path: incoming.url ?? "",
+        headers: incoming.headers,
+        body: JSON.parse(await text(incoming)),
+      };
       requests.push(request);
       const { path, headers, body } = forward(request);
       const reply = await fetch(`${behind}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
@@ -43,7 +47,11 @@ export async function startBedrockServer(replies: readonly (readonly BedrockEven
   const requests: CloudRequest[] = [];
   const server = createServer((incoming, response) => {
     const answer = async (): Promise<void> => {
-      const n = requests.push({ path: incoming.url ?? "", headers: incoming.headers, body: JSON.parse(await text(incoming)) });
+      const n = requests.push({
+        path: incoming.url ?? "",
+        headers: incoming.headers,
+        body: JSON.parse(await text(incoming)),
+      });
       response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" });
       for (const [type, data] of replies[n - 1] ?? []) response.write(frame(type, data));
       response.end();
@@ -74,7 +82,13 @@ export function frame(type: string, data: Json): Buffer {
       ([name, value]) => {
         const size = Buffer.alloc(2);
         size.writeUInt16BE(value.length);
-        return Buffer.concat([Buffer.from([name.length]), Buffer.from(name), Buffer.from([7]), size, Buffer.from(value)]);
+        return Buffer.concat([
+          Buffer.from([name.length]),
+          Buffer.from(name),
+          Buffer.from([7]),
+          size,
+          Buffer.from(value),
+        ]);
       },
     ),
   );

@@ -20,7 +20,9 @@ const SCRIPT: readonly ServerReply[] = [
   { calls: [{ name: "finish", input: FINISH }] },
 ];
 
-type Settings = Partial<Pick<StageOptions<Record<never, never>, unknown, undefined>, "reasoning" | "toolChoice" | "cache">>;
+type Settings = Partial<
+  Pick<StageOptions<Record<never, never>, unknown, undefined>, "reasoning" | "toolChoice" | "cache">
+>;
 
 async function ran(model: string, options: TestSessionOptions, settings: Settings = {}) {
   const pipe = pipeline({
@@ -70,7 +72,11 @@ describe("azure/<deployment>", () => {
     const { result, journal } = await ran("azure/gpt-5", { env, baseUrls: { azure: url } }, { reasoning: "low" });
     expect(result).toMatchObject({ status: "completed", output: FINISH });
     expect(requests).toMatchObject([
-      { path: "/openai/v1/responses", headers: { "api-key": key }, body: { store: false, reasoning: { effort: "low" } } },
+      {
+        path: "/openai/v1/responses",
+        headers: { "api-key": key },
+        body: { store: false, reasoning: { effort: "low" } },
+      },
       { body: { store: false } },
     ]);
     // The encrypted reasoning comes back with the results.
@@ -97,7 +103,9 @@ describe("vertex/<model>", () => {
     const token = "ya29.token-0123456789abcdef";
     const server = createServer((_request, response) => {
       response.writeHead(200, { "content-type": "application/json" });
-      response.end(JSON.stringify({ access_token: token, issued_token_type: "x", token_type: "Bearer", expires_in: 3600 }));
+      response.end(
+        JSON.stringify({ access_token: token, issued_token_type: "x", token_type: "Bearer", expires_in: 3600 }),
+      );
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
@@ -183,7 +191,10 @@ describe("vertex/<model>", () => {
       headers: { "x-goog-api-key": "k" },
       body,
     }));
-    const { result } = await ran(`vertex/${GOOGLE_MODEL}`, { env: { ...place, HOME: root }, baseUrls: { vertex: url } });
+    const { result } = await ran(`vertex/${GOOGLE_MODEL}`, {
+      env: { ...place, HOME: root },
+      baseUrls: { vertex: url },
+    });
     expect(result.status).toBe("completed");
   });
 
@@ -219,15 +230,23 @@ describe("bedrock/<model id>", () => {
     const { result, journal } = await ran(id, { env, baseUrls: { bedrock: url } });
     expect(result).toMatchObject({ status: "completed", output: FINISH });
     expect(requests).toHaveLength(2);
-    expect(requests[0]?.path).toMatch(/^\/model\/eu\.anthropic\.claude-sonnet-4-5-20250929-v1(?:%3A|:)0\/converse-stream$/);
+    expect(requests[0]?.path).toMatch(
+      /^\/model\/eu\.anthropic\.claude-sonnet-4-5-20250929-v1(?:%3A|:)0\/converse-stream$/,
+    );
     expect(requests[0]?.headers).toMatchObject({
-      authorization: expect.stringMatching(/^AWS4-HMAC-SHA256 Credential=AKIA0123456789ABCDEF\/\d+\/eu-central-1\/bedrock\//),
+      authorization: expect.stringMatching(
+        /^AWS4-HMAC-SHA256 Credential=AKIA0123456789ABCDEF\/\d+\/eu-central-1\/bedrock\//,
+      ),
       "x-amz-security-token": "session-token-0123456789",
     });
     const point = { cachePoint: { type: "default" } };
     expect(requests[1]?.body).toMatchObject({
       system: [{ text: expect.any(String) }, point],
-      messages: [{ content: [expect.anything(), point] }, { role: "assistant" }, { content: [expect.anything(), point] }],
+      messages: [
+        { content: [expect.anything(), point] },
+        { role: "assistant" },
+        { content: [expect.anything(), point] },
+      ],
     });
     for (const value of [secret, "session-token-0123456789"]) expect(journal).not.toContain(value);
   });
@@ -271,7 +290,9 @@ describe("bedrock/<model id>", () => {
   });
 
   test("is cut off if a frame is larger than 16 MiB", async () => {
-    const huge = [["contentBlockDelta", { contentBlockIndex: 0, delta: { text: "x".repeat(17 * 1024 * 1024) } }]] as const;
+    const huge = [
+      ["contentBlockDelta", { contentBlockIndex: 0, delta: { text: "x".repeat(17 * 1024 * 1024) } }],
+    ] as const;
     const { url } = await startBedrockServer([huge]);
     const { result } = await ran(id, { env, baseUrls: { bedrock: url } });
     expect(result).toMatchObject({ status: "failed", stages: [{ detail: { code: "reply_too_large" } }] });

@@ -80,7 +80,11 @@ export function providerOptionProblems(spec: PipelineSpec): readonly Problem[] {
 export function refuseProviderOptions(spec: PipelineSpec): void {
   const problems = pipelinesWithin(spec).flatMap(providerOptionProblems);
   if (problems.length === 0) return;
-  throw problemsError("provider_option_refused", `Pipeline ${spec.id} sets provider options that are refused:`, problems);
+  throw problemsError(
+    "provider_option_refused",
+    `Pipeline ${spec.id} sets provider options that are refused:`,
+    problems,
+  );
 }
 
 /** What the prompts of a pipeline read of the project's files. */

@@ -11,8 +11,8 @@ import { resolveGoogle } from "./providers/google.ts";
 import { resolveOllama } from "./providers/ollama.ts";
 import { resolveOpenAI } from "./providers/openai.ts";
 import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
-import { resolveVertex } from "./providers/vertex.ts";
 import { immutable, invalidModel, type ModelOptions } from "./providers/settings.ts";
+import { resolveVertex } from "./providers/vertex.ts";
 
 /** A model object of any version of the AI SDK's provider interface. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;

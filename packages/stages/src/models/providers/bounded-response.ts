@@ -77,7 +77,8 @@ function wholeFrames(): TransformStream<Uint8Array, Uint8Array> {
   return new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
       total += chunk.length;
-      if (total > MAX_RESPONSE_BYTES) throw tooLarge(`the provider's response has more than ${MAX_RESPONSE_BYTES} bytes`);
+      if (total > MAX_RESPONSE_BYTES)
+        throw tooLarge(`the provider's response has more than ${MAX_RESPONSE_BYTES} bytes`);
       for (let at = 0; at < chunk.length; ) {
         if (missing > 0) {
           const step = Math.min(missing, chunk.length - at);

@@ -47,7 +47,9 @@ export function missingKey(message: string, variables: readonly string[]): Sluic
 /** A variable that becomes a part of a host's name. Throws Validation `invalid_base_url`, because another value would name another host. */
 export function hostPart(value: string, variable: string): string {
   if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(value)) return value;
-  throw invalidUrl(`${variable} is not a single name of letters, digits and hyphens; for another host, set the base URL`);
+  throw invalidUrl(
+    `${variable} is not a single name of letters, digits and hyphens; for another host, set the base URL`,
+  );
 }
 
 /** The configured address, else the one in the environment. Throws Validation `invalid_base_url`. */
