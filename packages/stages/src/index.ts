@@ -1,4 +1,4 @@
-export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
+export { type AgentSpec, agentsOf, agentsWithin, providerOptionProblems } from "./agent/agent-spec.ts";
 export { type RouterOptions, router } from "./agent/choosing/router.ts";
 export { agentExecutor } from "./agent/executor.ts";
 export { type MessageKind, sendMessage } from "./agent/messages.ts";
@@ -60,7 +60,6 @@ export {
 export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.ts";
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
-export { providerOptionProblems } from "./models/provider-options.ts";
 export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";

@@ -41,6 +41,7 @@ import {
   costCappedAgents,
   type ProjectNeeds,
   projectNeeds,
+  refuseProviderOptions,
   shownTools,
 } from "../agent/agent-spec.ts";
 import { modelExecutors } from "../agent/choosing/orchestrator.ts";
@@ -60,7 +61,6 @@ import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
-import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";

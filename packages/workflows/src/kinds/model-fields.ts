@@ -39,6 +39,14 @@ export const modelFields = {
   cache: z.boolean().describe("Whether the provider may cache the prompt. Default: `true`.").optional(),
 };
 
+/** The same in the spelling of Markdown files, which is that of the options. */
+export const stageModelFields = {
+  reasoning: modelFields.reasoning,
+  toolChoice: modelFields.tool_choice,
+  providerOptions: modelFields.provider_options,
+  cache: modelFields.cache,
+};
+
 /** The same as options of a stage. Absent fields stay absent. */
 export function modelSettings(fields: {
   readonly reasoning?: ModelSettings["reasoning"] | undefined;

@@ -61,7 +61,7 @@ function stateOf(fields: StageFields, prompt: string): AnyState {
     ...(fields.model === undefined ? {} : { model: fields.model }),
     ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
     ...(fields.maxOutputTokens === undefined ? {} : { maxOutputTokens: fields.maxOutputTokens }),
-    ...modelSettings(fields),
+    ...modelSettings({ ...fields, tool_choice: fields.toolChoice, provider_options: fields.providerOptions }),
     ...(fields.limits === undefined ? {} : { limits: given(fields.limits) }),
     ...(attempts === undefined ? {} : { retryPolicy: { maxAttempts: attempts } }),
     ...(fields.inputSchema === undefined ? {} : { inputSchema: objectSchema(fields.inputSchema) }),
