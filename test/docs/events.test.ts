@@ -10,6 +10,7 @@ import {
   fanOut,
   final,
   type GuardHook,
+  memoryHost,
   pipeline,
   type SluiceEvent,
   stage,
@@ -193,7 +194,33 @@ test("every event of runs in which everything happens fits the exported schemas,
   );
   expect(heeded.status).toBe("completed");
 
+  const refused = { stages: { last: [{ errors: [{ status: 401 }, { status: 402 }], ...finish }] } };
+  writeFileSync(join(folder.root, "fallback.json"), JSON.stringify(refused));
+  const spare = stage({
+    ...submit,
+    prompt: "This is last.",
+    allowedTools: [],
+    fallbackModels: ["scripted:fallback.json"],
+  });
+  const failing = createSession({
+    model: scriptedModel(refused),
+    cwd: folder.root,
+    host: memoryHost(),
+    onProviderFault: "suspend",
+  });
+  const faulty = pipeline({
+    id: "one",
+    input,
+    stages: { last: spare },
+    initial: "last",
+    next: { last: () => done(1) },
+  });
+  const faulted = await failing.run(faulty, { task: "work" });
+  expect(faulted.status).toBe("suspended");
+  expect((await failing.resume(faulty, faulted.runId)).status).toBe("completed");
+
   const events = [
+    ...(await eventsOf(failing, faulted.runId)),
     ...(await eventsOf(warned, heeded.runId)),
     ...(await eventsOf(mover, napped.runId)),
     ...(await eventsOf(mover, moved.runId)),
@@ -202,7 +229,14 @@ test("every event of runs in which everything happens fits the exported schemas,
     ...(await eventsOf(waiting, first.runId)),
     ...(await eventsOf(asking, second.runId)),
   ];
-  await Promise.all([warned.close(), mover.close(), attended.close(), waiting.close(), asking.close()]);
+  await Promise.all([
+    failing.close(),
+    warned.close(),
+    mover.close(),
+    attended.close(),
+    waiting.close(),
+    asking.close(),
+  ]);
 
   const misfits = events.flatMap((event) => {
     const parsed = eventSchema.safeParse(event);

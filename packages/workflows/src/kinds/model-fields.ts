@@ -3,6 +3,12 @@ import { z } from "zod";
 
 const json = z.json();
 
+const attempts = z.int().min(1).describe("Attempts in all. Default: as many as fit into the time.").optional();
+const elapsed = z.number().min(0).describe("Milliseconds from the first fault. Default: 300000.").optional();
+const initial = z.number().min(0).describe("Milliseconds before the second attempt. Default: 1000.").optional();
+const factor = z.number().min(1).describe("How much longer each wait is than the one before. Default: 2.").optional();
+const RETRY = "Retries of a model call whose provider fails.";
+
 /** How the model of an agent is called, in every format. */
 export const modelFields = {
   reasoning: z
@@ -22,13 +28,8 @@ export const modelFields = {
     .describe("Models that take its place, in this order, when the provider of the one before fails for long.")
     .optional(),
   retry: z
-    .strictObject({
-      max_attempts: z.int().min(1).describe("Attempts in all. Default: as many as fit into the time.").optional(),
-      max_elapsed_ms: z.number().min(0).describe("Milliseconds from the first fault. Default: 300000.").optional(),
-      initial_ms: z.number().min(0).describe("Milliseconds before the second attempt. Default: 1000.").optional(),
-      factor: z.number().min(1).describe("How much longer each wait is than the one before. Default: 2.").optional(),
-    })
-    .describe("Retries of a model call whose provider fails.")
+    .strictObject({ max_attempts: attempts, max_elapsed_ms: elapsed, initial_ms: initial, factor })
+    .describe(RETRY)
     .optional(),
   on_provider_fault: z
     .enum(["suspend", "fail"])
@@ -44,6 +45,12 @@ export const stageModelFields = {
   reasoning: modelFields.reasoning,
   toolChoice: modelFields.tool_choice,
   providerOptions: modelFields.provider_options,
+  fallbackModels: modelFields.fallback_models,
+  retry: z
+    .strictObject({ maxAttempts: attempts, maxElapsedMs: elapsed, initialMs: initial, factor })
+    .describe(RETRY)
+    .optional(),
+  onProviderFault: modelFields.on_provider_fault,
   cache: modelFields.cache,
 };
 
