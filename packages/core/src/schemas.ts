@@ -140,6 +140,8 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** What its session does about faults of providers, where neither state nor pipeline says it. */
+    onProviderFault: z.enum(["suspend", "fail"]).optional(),
     /** Its session keeps requests open for other processes; a number suspends it after so many milliseconds. */
     wait: z.union([z.literal(true), z.number()]).optional(),
     /** The state in which the run starts, if it is not the initial one, with its input. */

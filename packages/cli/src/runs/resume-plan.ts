@@ -115,6 +115,7 @@ async function planResume(
     ...(sandbox === undefined ? {} : { sandbox }),
     // A fork is a new run.
     ...(from === undefined ? waitOf(data) : {}),
+    ...onProviderFaultOf(data),
     config: project.config,
     resumed: from === undefined,
     spec: pipeline.spec,
@@ -139,6 +140,10 @@ function drivenRun(runId: string, agent: string): SluiceError {
 }
 
 /** How the run keeps requests open. */
+function onProviderFaultOf({ onProviderFault }: JsonObject): Pick<RunPlan, "onProviderFault"> {
+  return onProviderFault === "suspend" || onProviderFault === "fail" ? { onProviderFault } : {};
+}
+
 function waitOf({ wait }: JsonObject): Pick<RunPlan, "wait"> {
   return wait === true || (typeof wait === "number" && wait > 0) ? { wait } : {};
 }

@@ -12,6 +12,8 @@ export interface RunFlags extends ProjectPathOptions {
   readonly allow?: readonly string[];
   readonly maxParallel?: number;
   readonly sandbox?: SandboxMode;
+  /** What follows a provider's fault where neither the stage nor the pipeline says it. */
+  readonly onProviderFault?: "suspend" | "fail";
   readonly adoptStore?: boolean;
   readonly trust?: boolean;
   /** Accept answers of any process in the new run. */

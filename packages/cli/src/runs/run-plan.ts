@@ -28,6 +28,8 @@ export interface RunPlan {
   readonly config: LoadedConfig | undefined;
   /** How a resumed run kept requests open when it was started. */
   readonly wait?: true | number;
+  /** What a resumed run was started with. */
+  readonly onProviderFault?: "suspend" | "fail";
   /** Whether an existing run is resumed. */
   readonly resumed: boolean;
   readonly spec: PipelineSpec;

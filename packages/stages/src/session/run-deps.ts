@@ -40,6 +40,7 @@ import {
   costCappedAgents,
   type ProjectNeeds,
   projectNeeds,
+  refuseProviderOptions,
   shownTools,
 } from "../agent/agent-spec.ts";
 import { callModel } from "../agent/model-call.ts";
@@ -59,7 +60,6 @@ import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
-import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
@@ -276,6 +276,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
+        ...(options.onProviderFault === undefined ? {} : { onProviderFault: options.onProviderFault }),
         // A resume keeps requests open as the start did.
         ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
         ...(from === undefined ? {} : { from: { ...from } }),

@@ -97,6 +97,19 @@ export class TimeReducer {
         this.#close(`sleep ${key}`, at);
         this.#rests.ended(key, at);
         break;
+      case "execution.suspended":
+        this.#begin(`fault ${key}`, {
+          key,
+          kind: "pause",
+          from: at,
+          label: `waiting for the provider: ${textAt(data, "code")}`,
+        });
+        this.#rests.began(key, at);
+        break;
+      case "execution.continued":
+        this.#close(`fault ${key}`, at);
+        this.#rests.ended(key, at);
+        break;
       case "run.suspended":
         this.#stop({ kind: "suspended", from: at, label: "suspended" });
         break;
@@ -244,6 +257,8 @@ const ENDS_PAUSE: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
 ]);
 
 const ENDS_MODEL: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
+  "execution.suspended",
+  "model.fallback",
   "model.retried",
   "call.decided",
   "completion.accepted",
