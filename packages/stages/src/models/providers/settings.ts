@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
+import { mediaTypesOf, withReadableFiles } from "../files.ts";
 import { type ResolvedModel, withCalls } from "../model.ts";
 import { readHttpAddress } from "./http-url.ts";
 
@@ -15,9 +16,22 @@ export interface ModelOptions {
   readonly clock: Clock;
 }
 
-/** A model that is the same for every turn. */
-export function immutable(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
-  return { id, secrets, at: () => model };
+/** A model that is the same for every turn; or, for a state that does not want the prompt cached, `uncached`. */
+export function immutable(
+  id: string,
+  model: LanguageModelV4,
+  secrets: readonly string[],
+  uncached: LanguageModelV4 = model,
+): ResolvedModel {
+  const takes = mediaTypesOf(model);
+  const usual = withReadableFiles(model);
+  const other = uncached === model ? usual : withReadableFiles(uncached);
+  return {
+    id,
+    secrets,
+    ...(takes === undefined ? {} : { takes }),
+    at: ({ cache }) => (cache === false ? other : usual),
+  };
 }
 
 /** A variable of the environment; a blank one counts as unset. */
