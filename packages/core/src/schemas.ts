@@ -179,6 +179,8 @@ const data = {
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
+    /** No process executed the run when it was cancelled. */
+    unattended: z.literal(true).optional(),
     /** What the orchestrator said at the end, and the input of the run that it asks for. */
     acknowledgement: z
       .looseObject({ text: z.string(), followUp: z.looseObject({ input: z.unknown() }).optional() })

@@ -140,22 +140,10 @@ function asJson(value: unknown): Json {
 export type RunTotals = ReturnType<typeof totalsOf>;
 
 /** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
-export function totalsOf({ executions, forks, denied, usage }: RunView) {
+export function totalsOf({ executions, forks, denied, usage, updatedAt }: RunView) {
   const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
   const stages = executions.map((execution) => {
-    const {
-      runId,
-      executionId,
-      item,
-      fork,
-      stateId,
-      status,
-      attempt,
-      turns,
-      usage: used,
-      updatedAt,
-      sleeps,
-    } = execution;
+    const { runId, executionId, item, fork, stateId, status, attempt, turns, usage: used, sleeps } = execution;
     return {
       runId,
       executionId,

@@ -127,11 +127,11 @@ export class TimeReducer {
     this.#spans.settle(({ to }) => to !== undefined);
   }
 
-  /** Call before the event that ends a run while executions of it have not ended: no process executed them until then. */
+  /** Call before the event that cancels a run from outside. No process executed what has not ended until then. */
   abandoned(keys: readonly string[], event: SluiceEvent): void {
     this.#reach(event);
     if (this.#open.has(STOPPED)) return;
-    if (keys.some((key) => this.#processOf.get(key) === this.#process)) {
+    if (event.data.unattended === true || keys.some((key) => this.#processOf.get(key) === this.#process)) {
       // Its process would have recorded their ends.
       this.#stop({ kind: "unknown", from: this.#before ?? event.at, label: PROCESS_ENDED });
       return;
