@@ -37,6 +37,8 @@ export type RunReport = {
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
+  /** Where the user's code threw: `src/pipeline.ts:41:9`. */
+  readonly at?: string;
   readonly class?: string;
   readonly detail?: Json;
 };
@@ -87,8 +89,9 @@ export function resumeWords(runId: string, isOpen: boolean, agent = ""): readonl
 }
 
 /** An error before a run began. */
-export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
-  return { runId: null, status: "failed", ...NOTHING, error: errorOf(thrown, clean) };
+export function reportOfError(thrown: unknown, clean: Cleaner, at?: string): RunReport {
+  const place = at === undefined ? {} : { at };
+  return { runId: null, status: "failed", ...NOTHING, error: { ...errorOf(thrown, clean), ...place } };
 }
 
 /** A run whose journal failed: it is suspended and can be resumed. */
@@ -118,8 +121,8 @@ function errorOf(thrown: unknown, clean: Cleaner): ReportedError {
 }
 
 /** An error as a run recorded it. */
-export function shownError({ code, message }: ReportedError): { readonly code: string; readonly message: string } {
-  return { code, message: redactText(message) };
+export function shownError({ code, message, at }: ReportedError): Pick<ReportedError, "code" | "message" | "at"> {
+  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
 }
 
 /** A request redacted like the events, since output ends in logs. */

@@ -230,6 +230,7 @@ const WHY = {
   sleeping: "sleeping",
   waiting: "waiting for an answer",
   interrupted: "stopped in between",
+  provider: "a provider failed",
 } as const satisfies Record<NonNullable<RunSummary["suspended"]>, string>;
 
 /** The last decisions about a route that are shown. */
