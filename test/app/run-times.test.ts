@@ -13,7 +13,13 @@ const TURN = { turn: 1, try: 1, model: "m" };
 const LEFT = { phase: "left", outcome: "completed" };
 
 function eventsFrom(
-  ...list: readonly (readonly [at: number, type: SluiceEvent["type"], data?: JsonObject, of?: string, runId?: string])[]
+  ...list: readonly (readonly [
+    at: number,
+    type: SluiceEvent["type"],
+    data?: JsonObject,
+    of?: string | undefined,
+    runId?: string,
+  ])[]
 ): readonly SluiceEvent[] {
   const next = new Map<string, number>();
   return list.map(([at, type, data = {}, executionId, runId = "r1"]) => {

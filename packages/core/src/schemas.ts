@@ -142,6 +142,8 @@ const data = {
     ...graph,
     /** Its session keeps requests open for other processes; a number suspends it after so many milliseconds. */
     wait: z.union([z.literal(true), z.number()]).optional(),
+    /** What the program that started the run reads back when it resumes it. */
+    settings: z.looseObject({}).optional(),
     /** The state in which the run starts, if it is not the initial one, with its input. */
     from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
