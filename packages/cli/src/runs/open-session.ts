@@ -46,7 +46,7 @@ export function openSession(
   const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;
   const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
   const retry = config?.settings.retry;
-  const onProviderFault = flags.onProviderFault ?? plan.onProviderFault ?? config?.settings.onProviderFault;
+  const onProviderFault = flags.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({

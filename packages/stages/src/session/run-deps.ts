@@ -260,7 +260,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         return watched?.program(program, spec, recorded !== undefined) ?? program;
       },
       /** The data of `run.started`, which is all that resuming needs. */
-      started: (source: PipelineSource, input: Json): JsonObject => ({
+      started: (source: PipelineSource, input: Json, settings?: JsonObject): JsonObject => ({
         pipeline: spec.id,
         ...facts(source),
         models: [...new Set(all.map(({ id }) => id))],
@@ -276,10 +276,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         ...graph,
-        ...(options.onProviderFault === undefined ? {} : { onProviderFault: options.onProviderFault }),
         // A resume keeps requests open as the start did.
         ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
         ...(from === undefined ? {} : { from: { ...from } }),
+        ...(settings === undefined ? {} : { settings }),
         input,
       }),
     };
