@@ -91,6 +91,8 @@ export type {
   GuardedCall,
   GuardHook,
   PreconditionAnswer,
+  ProviderFaultOptions,
+  ProviderRetry,
   RetryPolicy,
   RunLimits,
   StateEnvironment,
@@ -148,8 +150,12 @@ export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
 export { memoryHost } from "./journal/host/host.ts";
 export type {
+  AwaitResumeEnd,
+  AwaitResumeOptions,
   ChildRun,
   EventQuery,
+  ExecutionFault,
+  FaultReason,
   JournalRecord,
   LiveChunk,
   NewRun,
@@ -165,6 +171,7 @@ export type {
   RunChildrenOptions,
   RunCopy,
   RunEnd,
+  RunFault,
   RunHost,
   RunJournal,
   RunProgram,
@@ -205,5 +212,6 @@ export type {
   StateExecutor,
   StatePlace,
 } from "./run/executor.ts";
+export type { ProviderFaultPolicy } from "./run/limits/provider-faults.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

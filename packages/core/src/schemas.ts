@@ -101,6 +101,14 @@ const outsideAgent = z.looseObject({
   class: z.enum(["hard", "guarded", "advisory"]),
 });
 const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
+/** Why part of a run cannot continue now; `retryAt` is when it may be able to. */
+const fault = {
+  reason: z.enum(["provider"]),
+  code: z.string(),
+  message: z.string(),
+  detail: z.unknown().optional(),
+  retryAt: z.number().optional(),
+};
 
 const data = {
   "run.started": z.looseObject({
@@ -160,8 +168,10 @@ const data = {
     changed: changedPipeline.optional(),
   }),
   "run.suspended": z.looseObject({
-    reason: z.enum(["sleeping", "waiting", "interrupted"]),
+    reason: z.enum(["sleeping", "waiting", "interrupted", "provider"]),
     wakeAt: z.number().optional(),
+    /** Why parts of the run could not continue. */
+    faults: z.array(z.looseObject({ runId: z.string(), executionId: z.string(), ...fault })).optional(),
   }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
@@ -213,6 +223,15 @@ const data = {
     code: z.string(),
     message: z.string(),
     waitMs: z.number(),
+  }),
+  /** The turn continues with another model of the stage. */
+  "model.fallback": z.looseObject({
+    turn: z.int(),
+    try: z.int(),
+    from: z.string(),
+    to: z.string(),
+    code: z.string(),
+    message: z.string(),
   }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
   "message.received": z.looseObject({
@@ -301,6 +320,9 @@ const data = {
   /** The execution waits while `to` handles the changed files. */
   /** A person interrupted the execution, which then ends as cancelled. `count` is how often the run was interrupted so far. */
   "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
+  /** The execution waits until the run is resumed, or until `retryAt`. */
+  "execution.suspended": z.looseObject(fault),
+  "execution.continued": z.looseObject({ by: z.enum(["resume", "time", "cancelled"]) }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
   /** The state is about to start a command that belongs in a sandbox; `wall` names that sandbox, or is `none`. */

@@ -1,4 +1,12 @@
-import { isJson, isSluiceError, type Json, type JsonObject, type OpenRequest, type Usage } from "@sluice/core";
+import {
+  isJson,
+  isSluiceError,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  type StageResult,
+  type Usage,
+} from "@sluice/core";
 import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
@@ -42,7 +50,7 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
   const { runId, status } = result;
   const rest =
     result.stages.length > 0
-      ? { stages: result.stages.map(asShown), denied: result.denied.map(asShown), usage: { ...result.usage } }
+      ? { stages: withWorkedMs(result.stages, totals), denied: result.denied.map(asShown), usage: { ...result.usage } }
       : withoutRunIds(totals);
   switch (status) {
     case "completed":
@@ -57,6 +65,17 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
       return { runId, status, ...NOTHING, ...rest, suspended };
     }
   }
+}
+
+/** Results of stages with the time that they worked; a result itself counts its sleeps and the times without a process. */
+function withWorkedMs(results: readonly StageResult<unknown>[], { stages }: RunTotals): readonly Json[] {
+  // Executions of children may share a name; both lists have them in the declared order of the children.
+  const nameOf = (executionId: string, key = ""): string => JSON.stringify([executionId, key]);
+  const left = Map.groupBy(stages, ({ executionId, key }) => nameOf(executionId, key));
+  return results.map((result) => {
+    const ms = left.get(nameOf(result.executionId, result.key))?.shift()?.ms ?? result.ms;
+    return asShown({ ...result, ms });
+  });
 }
 
 /** The recorded name of any agent that `sluice gateway` serves. */

@@ -8,6 +8,7 @@ import type {
   AssertAnswer,
   GuardHook,
   PreconditionAnswer,
+  ProviderFaultOptions,
   RetryPolicy,
   RunLimits,
   StateEnvironment,
@@ -32,7 +33,7 @@ export type Out<S> = S extends { readonly [OUT]?: infer O } ? Exclude<O, undefin
 export type In<S> = S extends { readonly [IN]?: (input: infer I) => void } ? I : never;
 
 /** The options of every kind of state. */
-export interface StateCommon<Up, I, O> {
+export interface StateCommon<Up, I, O> extends ProviderFaultOptions {
   readonly inputSchema?: Schema<I>;
   /** Patterns of tools in the envelope. [] allows none; if omitted, there is no envelope and the session's mode decides. */
   readonly allowedTools?: readonly AllowedTool[];
@@ -62,6 +63,8 @@ export interface StageOptions<A extends Record<string, AnyState>, O, I> extends 
   readonly visibility?: "allowed" | "session";
   /** Overrides the session's model for this stage. */
   readonly model?: string;
+  /** Models that take its place, in this order, when the provider of the one before fails for long. */
+  readonly fallbackModels?: readonly string[];
   readonly temperature?: number;
   /** Per model call. */
   readonly maxOutputTokens?: number;
@@ -202,7 +205,7 @@ export type Transitions<R, S, N> =
       readonly transitions?: never;
     };
 /** The options of a pipeline besides its initial state and its transitions. */
-export interface PipelineCommon<R, S> {
+export interface PipelineCommon<R, S> extends ProviderFaultOptions {
   readonly id: string;
   /** The schema of a run's input. Its `task`, if any, is `ctx.task`. */
   readonly input: Schema<R>;

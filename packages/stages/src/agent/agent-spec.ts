@@ -19,6 +19,8 @@ export interface AgentSpec {
   prompt(ctx: StageContext): string;
   readonly visibility: "allowed" | "session";
   readonly model?: string;
+  /** Tried in this order when the model before fails for long. */
+  readonly fallbackModels?: readonly string[];
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
   /** Without it and its schema, the state completes by events. */
@@ -89,12 +91,14 @@ export function projectNeeds(spec: PipelineSpec): ProjectNeeds {
 
 function isAgentSpec(options: unknown): options is AgentSpec {
   if (!isObject(options)) return false;
-  const { prompt, visibility, model, temperature, maxOutputTokens, completionTool, completionSchema, turnCap } =
-    options;
+  const { prompt, visibility, model, fallbackModels = [], temperature, maxOutputTokens } = options;
+  const { completionTool, completionSchema, turnCap } = options;
   return (
     typeof prompt === "function" &&
     (visibility === "allowed" || visibility === "session") &&
     (model === undefined || typeof model === "string") &&
+    Array.isArray(fallbackModels) &&
+    fallbackModels.every((fallback) => typeof fallback === "string") &&
     (completionTool === undefined
       ? completionSchema === undefined
       : typeof completionTool === "string" && isCompiledSchema(completionSchema)) &&

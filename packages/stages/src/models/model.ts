@@ -41,6 +41,9 @@ export interface ResolvedModel {
   ended?(position: Pick<TurnPosition, "stage" | "runId">): Promise<void>;
 }
 
+/** The models of a state in the order in which they are tried. */
+export type ResolvedModels = readonly [ResolvedModel, ...ResolvedModel[]];
+
 /** The same model with other calls. */
 export function withCalls(
   { provider, modelId, supportedUrls }: LanguageModelV4,

@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { fileURLToPath } from "node:url";
 import { messageOf } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
+import { ownFile } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
 import { writeWhole } from "../../output/output-file.ts";
@@ -46,8 +46,7 @@ export async function init(
 }
 
 function sampleOf(sample: string, name: string): string {
-  const file = fileURLToPath(new URL(`../../../sample/${sample}`, import.meta.url));
-  return readFileSync(file, "utf8").replaceAll("__name__", name);
+  return readFileSync(ownFile(`sample/${sample}`), "utf8").replaceAll("__name__", name);
 }
 
 function writeNew(root: string, file: string, text: string): void {

@@ -17,6 +17,7 @@ const AGENT_KEYS = [
   "prompt",
   "visibility",
   "model",
+  "fallbackModels",
   "temperature",
   "maxOutputTokens",
   "completionTool",
@@ -37,13 +38,15 @@ export function stage<const A extends Record<string, AnyState> = Record<never, n
 ): Stage<O, NoInfer<I>>;
 export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
   const { reads: _typesOnly, prompt, visibility = "allowed", model, temperature, maxOutputTokens, ...rest } = given;
-  const { completionTool, completionSchema, turnCap, ...common } = rest;
+  const { fallbackModels, completionTool, completionSchema, turnCap, ...common } = rest;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const completion = readCompletion(report, completionTool, completionSchema, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
   if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
+  if (fallbackModels !== undefined && !isModelList(fallbackModels))
+    report.add("fallbackModels", "is a list of ids of models", '["openai/gpt-5.6"]');
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0)) {
     report.add("temperature", "is a number from 0");
   }
@@ -54,8 +57,16 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   };
+  const fallbacks = isModelList(fallbackModels) ? [...fallbackModels] : [];
   const facts: KindFacts = {
-    options: { prompt: render, visibility, ...completion.options, turnCap, ...settings },
+    options: {
+      prompt: render,
+      visibility,
+      ...completion.options,
+      turnCap,
+      ...settings,
+      ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks }),
+    },
     ...completion.facts,
     visibility,
     takesPrompt: true,
@@ -67,9 +78,14 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
       turnCap,
       ...(visibility === "allowed" ? {} : { visibility }),
       ...settings,
+      ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks.join(", ") }),
     },
   };
   return { kind: "agent", spec: stateSpec("agent", common, { ...facts, keys: AGENT_KEYS, problems: report.problems }) };
+}
+
+function isModelList(models: unknown): models is readonly string[] {
+  return Array.isArray(models) && models.every((model) => typeof model === "string" && model !== "");
 }
 
 interface Completion {

@@ -49,7 +49,9 @@ export function leave(
   const decide = async (call: StepCall): Promise<Left> => {
     const { turns, usage, startedAt } = totals;
     const before = recordedLeave(call, startedAt);
-    const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
+    // A clock may be set back.
+    const ms = before?.ms ?? Math.max(0, deps.clock.now() - startedAt);
+    const base = { executionId, attempts: number, turns, usage, ms };
     const phases = createPhases(attempt, call);
     const ctx = attempt.contextNow(entry);
     const leaving: Leaving = { execution, limits, ctx, phases, before, base };

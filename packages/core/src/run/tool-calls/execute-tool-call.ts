@@ -144,7 +144,7 @@ export async function executeToolCall(
           });
     return {
       ...ran,
-      ms: clock.now() - startedAt,
+      ms: Math.max(0, clock.now() - startedAt),
       // Recorded, because a process that resumes the run has to know it.
       ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
       ...(interrupts.length === 0 ? {} : { interrupts }),
