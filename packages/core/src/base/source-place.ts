@@ -146,12 +146,13 @@ function isInstalled(file: string): boolean {
   return file.includes(`${sep}node_modules${sep}`);
 }
 
-/** Whether a file is Sluice's own: of a package beside the one of this file, or of an installed `@sluice/` package. */
+const PACKAGES = "(?:bin|cli|core|gateway|sqlite|stages|tui|view|workflows)";
+const OWN = new RegExp(`^(?<packages>.*[\\\\/]packages[\\\\/])${PACKAGES}[\\\\/](?:src|dist)[\\\\/]`, "s");
+const OF_A_PACKAGE = new RegExp(`^${PACKAGES}[\\\\/](?:src|dist|bin)[\\\\/]`);
+
+/** Whether a file is Sluice's own: of an installed `@sluice/` package, or of the repository that this file is in. */
 function isOurs(file: string): boolean {
   if (file.includes(`${sep}node_modules${sep}@sluice${sep}`)) return true;
-  const here = fileURLToPath(import.meta.url);
-  if (file.startsWith(`${dirname(here)}${sep}`)) return true;
-  const packages = /^(?<packages>.*[\\/])core[\\/](?:src|dist)[\\/]/s.exec(here)?.groups?.packages;
-  if (packages === undefined || !file.startsWith(packages)) return false;
-  return /^[^\\/]+[\\/](?:src|dist|bin)[\\/]/.test(file.slice(packages.length));
+  const packages = OWN.exec(fileURLToPath(import.meta.url))?.groups?.packages;
+  return packages !== undefined && file.startsWith(packages) && OF_A_PACKAGE.test(file.slice(packages.length));
 }

@@ -100,7 +100,9 @@ function checkPrices(options: Readonly<Record<string, unknown>>): void {
   const problems = Object.entries(options).flatMap(([id, option]) => {
     const issues: shape.ShapeIssue[] = [];
     const path = `prices[${JSON.stringify(id)}]`;
-    return priceOption.fits(option, issues) ? missingPrices(path, option) : issues.flatMap((one) => problemsOf(path, one));
+    return priceOption.fits(option, issues)
+      ? missingPrices(path, option)
+      : issues.flatMap((one) => problemsOf(path, one));
   });
   if (problems.length > 0) throw problemsError("invalid_prices", "The session's prices are invalid:", problems);
 }
@@ -119,6 +121,8 @@ function missingPrices(path: string, option: shape.ShapeOf<typeof priceOption>):
 function problemsOf(path: string, { path: inside, message, unknownKeys }: shape.ShapeIssue): readonly Problem[] {
   const where = [path, ...inside].join(".");
   return (
-    unknownKeys?.map((key) => ({ path: `${where}.${key}`, message: "is not a known option" })) ?? [{ path: where, message }]
+    unknownKeys?.map((key) => ({ path: `${where}.${key}`, message: "is not a known option" })) ?? [
+      { path: where, message },
+    ]
   );
 }

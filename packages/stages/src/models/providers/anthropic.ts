@@ -1,4 +1,5 @@
 import type { ResolvedModel } from "../model.ts";
+import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
 import {
   baseUrl,
@@ -33,5 +34,6 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const anthropic = { ...ANTHROPIC_WHOLE_ARGUMENTS, ...(cache ? { cacheControl: { type: "ephemeral" } } : {}) };
   // The API requires a maximum; the package knows those of Claude models.
   const maximum = name.includes("claude-") ? undefined : UNKNOWN_MODEL_MAX_OUTPUT_TOKENS;
-  return immutable(id, withDefaults(model, { anthropic }, maximum), [apiKey]);
+  const access = accessOf(options, "anthropic", baseURL, { address: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" });
+  return immutable(id, withDefaults(model, { anthropic }, maximum), [apiKey], access);
 }

@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
 import { type ResolvedModel, withCalls } from "../model.ts";
+import type { ProviderAccess } from "./access.ts";
 import { readHttpAddress } from "./http-url.ts";
 
 export interface ModelOptions {
@@ -16,8 +17,13 @@ export interface ModelOptions {
 }
 
 /** A model that is the same for every turn. */
-export function immutable(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
-  return { id, secrets, at: () => model };
+export function immutable(
+  id: string,
+  model: LanguageModelV4,
+  secrets: readonly string[],
+  access?: ProviderAccess,
+): ResolvedModel {
+  return { id, secrets, ...(access === undefined ? {} : { access }), at: () => model };
 }
 
 /** A variable of the environment; a blank one counts as unset. */

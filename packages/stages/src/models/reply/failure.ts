@@ -1,5 +1,6 @@
 import { isSluiceError } from "@sluice/core";
 import { isObject, messageOf, type SecretFilter } from "@sluice/core/runtime";
+import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { cutText, NO_SECRETS } from "./provider-values.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 
@@ -29,6 +30,9 @@ const OVERFLOW_STATUS = new Set([400, 413, 422]);
 
 const NETWORK_CODE =
   /^(?:ECONN(?:RESET|REFUSED|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$|^UND_ERR_/;
+/** Codes of causes that are shown: of the network, and of TLS, which are named after what is wrong with a certificate. */
+const CAUSE_CODE =
+  /^(?:E[A-Z_]{4,}|UND_ERR_[A-Z_]+|ERR_(?:TLS|SSL)_[A-Z0-9_]+|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|DEPTH_ZERO_[A-Z_]+|SELF_SIGNED_[A-Z_]+)$/;
 const NETWORK_MESSAGES = new Set(["fetch failed", "failed to fetch", "terminated"]);
 
 type Verdict = { readonly kind: FailureKind; readonly code: string };
@@ -137,6 +141,8 @@ interface Facts {
   readonly names: readonly string[];
   readonly sdkName: string | undefined;
   readonly retryAfterMs: number | undefined;
+  /** The answer is an HTML page. */
+  readonly isPage: boolean;
 }
 
 /**
@@ -160,7 +166,7 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   if (overflows(facts)) return { kind: "context_overflow", code: "context_overflow" };
   // These names are more specific than the status: Google reports a wrong key as a bad request.
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
-  if (status !== undefined) return byStatus(status, retryable);
+  if (status !== undefined) return byStatus(status, facts.isPage, retryable);
   if (named !== undefined) return named;
   const fromSdk = own(BY_SDK_NAME, facts.sdkName);
   if (fromSdk?.kind === "permanent") return fromSdk;
@@ -177,7 +183,10 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   return { kind: opened ? "transient" : "permanent", code: "provider_error" };
 }
 
-function byStatus(status: number, retryable = status >= 500): Verdict {
+/** A page that a wait may replace has the code of its status; any other comes from something that is not the API. */
+function byStatus(status: number, isPage: boolean, retryable = status >= 500): Verdict {
+  if (isPage && BY_STATUS[status]?.kind !== "transient" && status < 500)
+    return { kind: "permanent", code: "html_response" };
   const code = status >= 500 ? "server_error" : "provider_error";
   return BY_STATUS[status] ?? { kind: retryable ? "transient" : "permanent", code };
 }
@@ -203,10 +212,13 @@ function factsOf(thrown: unknown): Facts {
   };
   const message = first((layer) => text(layer.message));
   // Google's errors list the reason and the retry delay as details.
+  const page = pageIn(outer);
   const details = first((layer) => (Array.isArray(layer.details) ? layer.details.map(record) : undefined)) ?? [];
   return {
     message:
-      message ?? (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
+      page ??
+      withCause(message, thrown) ??
+      (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
     status: first((layer) => status(layer.statusCode) ?? status(layer.status) ?? status(layer.code)),
     retryable: first((layer) => (typeof layer.isRetryable === "boolean" ? layer.isRetryable : undefined)),
     names: [...details.map((detail) => text(detail?.reason)), ...layers.flatMap(namesOf)].filter(
@@ -214,7 +226,23 @@ function factsOf(thrown: unknown): Facts {
     ),
     sdkName: text(outer?.name),
     retryAfterMs: retryAfter(record(outer?.responseHeaders)) ?? retryDelay(details),
+    isPage: page !== undefined,
   };
+}
+
+/** What an answer is that is a page for browsers. */
+function pageIn(outer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const body = text(outer?.responseBody);
+  if (!isHtml(text(record(outer?.responseHeaders)?.["content-type"]), body)) return undefined;
+  return pageText(body ?? "", shownAddress(text(outer?.url) ?? ""));
+}
+
+/** The message of a network error, with the code of its cause, which says more: `ECONNREFUSED`, a fault of a certificate. */
+function withCause(message: string | undefined, thrown: unknown): string | undefined {
+  if (message === undefined) return undefined;
+  const cause = causesOf(thrown).find(({ code }) => CAUSE_CODE.test(text(code) ?? ""));
+  const code = text(cause?.code);
+  return code === undefined || message.includes(code) ? message : `${message} (${code})`;
 }
 
 function namesOf(layer: Readonly<Record<string, unknown>> | undefined): readonly (string | undefined)[] {
