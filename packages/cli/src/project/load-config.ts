@@ -43,6 +43,7 @@ import {
   that,
   wholeNumber,
 } from "./fields.ts";
+import { configFieldPlace } from "./load/field-place.ts";
 import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
 
@@ -249,7 +250,8 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
 
 function invalid(file: string, problems: readonly Problem[]): Error {
   const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
-  return problemsError("config_invalid", `${file} has ${count}:`, problems);
+  const at = configFieldPlace(file, problems[0]?.path ?? "");
+  return problemsError("config_invalid", `${file} has ${count}:`, problems, at);
 }
 
 function suggestionFor(word: string, known: readonly string[]): string {
