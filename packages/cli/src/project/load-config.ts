@@ -22,6 +22,7 @@ import {
   type SandboxMode,
   type SandboxSettings,
 } from "@sluice/stages";
+import { notifyFiles, notifyOption } from "../notify/notify-option.ts";
 import { bundled } from "./bundled.ts";
 import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
@@ -42,7 +43,7 @@ import {
 import { isPipeline, type LoadedPipeline, loadModule } from "./load.ts";
 import { realPath } from "./project-paths.ts";
 
-type Lists = "tools" | "executors" | "interactors" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
+type Lists = "tools" | "executors" | "interactors" | "notify" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
 
 /** A validated config with absolute paths. */
 export interface ProjectSettings
@@ -153,6 +154,7 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
   mcpServers: checkedBy((value): value is McpServers => isPlain(value), readMcpServers),
   executors: listOf(that(isExecutor, "must be an executor", "use an object with kind and act")),
   interactors: listOf(that(isInteractor, "must be an interactor", "use callbackInteractor(name, (request) => …)")),
+  notify: listOf(notifyOption),
   onCall: that(isFunction, "must be a function", "(call, ctx) => undefined, or { veto: reason }"),
   protectedPaths: listOf(plainPath),
   secrets: listOf(variableName),
@@ -232,7 +234,18 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     ...namesOfOthers(interactorNames),
   );
   if (problems.length > 0) throw invalid(file, problems);
-  return { secrets: [], passEnv: [], baseUrls: {}, ...found, pipelines, tools, executors, interactors, protectedPaths };
+  return {
+    secrets: [],
+    notify: [],
+    passEnv: [],
+    baseUrls: {},
+    ...found,
+    pipelines,
+    tools,
+    executors,
+    interactors,
+    protectedPaths: [...protectedPaths, ...notifyFiles(found.notify ?? [], root)],
+  };
 }
 
 function invalid(file: string, problems: readonly Problem[]): Error {
