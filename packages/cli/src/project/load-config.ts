@@ -40,7 +40,7 @@ import {
   that,
   wholeNumber,
 } from "./fields.ts";
-import { isPipeline, type LoadedPipeline, loadModule } from "./load.ts";
+import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
 
 type Lists = "tools" | "executors" | "interactors" | "notify" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
@@ -78,8 +78,7 @@ export async function loadConfig(
     const names = code.configs.map((path) => basename(path)).join(" and ");
     throw new SluiceError("Validation", "config_ambiguous", `${names} are both in ${code.root}; keep only one`);
   }
-  const failed = (message: string, cause: unknown): SluiceError =>
-    new SluiceError("Validation", "config_load_failed", message, { cause });
+  const failed: LoadFailure = (message, of) => new SluiceError("Validation", "config_load_failed", message, of);
   const { exports, files, deciding } = await loadModule(file, admit, failed, clock);
   const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundled().keys()];
   const settings = readConfig(file, code.root, exports.default, known);

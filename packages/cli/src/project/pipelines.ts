@@ -14,7 +14,7 @@ import {
   type TrustedCode,
   WORKFLOW_EXTENSIONS,
 } from "./code.ts";
-import { isPipeline, type LoadedFile, type LoadedPipeline, loadFile } from "./load.ts";
+import { isPipeline, type LoadedFile, type LoadedPipeline, loadFile } from "./load/load.ts";
 import type { LoadedConfig } from "./load-config.ts";
 import type { WorkflowSurroundings } from "./load-workflow.ts";
 import type { Admit } from "./modules.ts";

@@ -1,5 +1,6 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
+import { frameAt, secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
@@ -44,7 +45,12 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };
     const options = { ...execution, extraJson: { ...chosen, ...extraJson } };
-    const followed = await followRun(plan.begin(session), options, { terminal, waits, line });
+    const followed = await followRun(plan.begin(session), options, {
+      terminal,
+      waits,
+      line,
+      frameAt: (at) => frameAt(at, place.cwd, secretMask(env).text),
+    });
     for (const notice of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(notice)}\n`);
     return followed;
   } finally {

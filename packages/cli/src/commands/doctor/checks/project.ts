@@ -12,7 +12,7 @@ import {
   isConfigName,
   type ProjectCode,
 } from "../../../project/code.ts";
-import { loadFile } from "../../../project/load.ts";
+import { loadFile } from "../../../project/load/load.ts";
 import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { loadWorkflowFile } from "../../../project/load-workflow.ts";
 import { workflowSurroundings } from "../../../project/pipelines.ts";
