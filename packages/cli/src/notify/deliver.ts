@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Clock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import type { NotifyOption } from "./notify-option.ts";
+import type { NotifyOption } from "../project/fields/notify-option.ts";
 
 export interface TargetOptions {
   /** The workspace, in which programs are started. */

@@ -13,8 +13,8 @@ import { messageOf } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
+import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "../project/fields/notify-option.ts";
 import { createTarget } from "./deliver.ts";
-import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "./notify-option.ts";
 
 export interface NotifierOptions {
   readonly options: readonly NotifyOption[];
@@ -190,7 +190,7 @@ function askedBy(event: SluiceEvent, line: NotifierOptions["line"]) {
   };
 }
 
-interface Spent {
+interface Overspend {
   readonly text: string;
   readonly budget: JsonObject;
   /** The option whose budget it is; undefined for a cap of the run. */
@@ -217,7 +217,7 @@ function spendingOf(options: readonly NotifyOption[], limits: RunLimits) {
   });
   let ahead: readonly Line[] = [...budgets, ...caps];
   const reached = new Set<string>();
-  return ({ type, data }: SluiceEvent, reducer: RunReducer): readonly Spent[] => {
+  return ({ type, data }: SluiceEvent, reducer: RunReducer): readonly Overspend[] => {
     if (type === "limit.reached") {
       const { limit, message = null, max, used } = data;
       if (typeof limit !== "string" || !limit.startsWith("run.") || reached.has(limit)) return [];

@@ -1,7 +1,7 @@
 import type { AnyPipeline, GuardHook, Interactor, StateExecutor, Tool } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
-import type { NotifyOption } from "../notify/notify-option.ts";
+import type { NotifyOption } from "./fields/notify-option.ts";
 
 /** The settings of `sluice.config.ts`. Options and environment variables win over them. */
 export interface SluiceConfig {

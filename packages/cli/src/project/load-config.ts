@@ -22,7 +22,6 @@ import {
   type SandboxMode,
   type SandboxSettings,
 } from "@sluice/stages";
-import { notifyFiles, notifyOption } from "../notify/notify-option.ts";
 import { bundled } from "./bundled.ts";
 import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
@@ -39,7 +38,8 @@ import {
   textLike,
   that,
   wholeNumber,
-} from "./fields.ts";
+} from "./fields/fields.ts";
+import { notifyFiles, notifyOption } from "./fields/notify-option.ts";
 import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
 

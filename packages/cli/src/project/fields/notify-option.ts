@@ -4,7 +4,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Problem } from "@sluice/core";
 import { readHttpAddress } from "@sluice/stages";
-import { kindOf, listOf, membersOf, oneOf, type Read, text, that } from "../project/fields.ts";
+import { kindOf, listOf, membersOf, oneOf, type Read, text, that } from "./fields.ts";
 
 /** What can be reported. `budget`: money of the run, or a cap of its pipeline at 80 % and when it is reached. */
 export const NOTIFY_ON = ["request", "suspended", "finished", "budget"] as const;
