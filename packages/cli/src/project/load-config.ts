@@ -10,18 +10,14 @@ import {
 } from "@sluice/core";
 import { parsePattern } from "@sluice/core/gate";
 import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
+import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 import {
-  type ConfigSource,
-  type McpServers,
   MODEL_PROVIDERS,
   modelFacts,
-  type PriceOption,
   readHttpAddress,
   readMcpServers,
   readSandboxSettings,
-  type SandboxMode,
-  type SandboxSettings,
-} from "@sluice/stages";
+} from "@sluice/stages/runtime";
 import { bundled } from "./bundled.ts";
 import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";

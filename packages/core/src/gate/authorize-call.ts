@@ -1,8 +1,7 @@
 // One tool call from its arguments to the function that runs it: nothing but an allowed call holds that function.
-import { isDeepStrictEqual } from "node:util";
 import { canonicalJson, digestOf, sha256 } from "../base/canonical.ts";
 import { isSluiceError, SluiceError } from "../base/errors.ts";
-import { cloneJson, deepFreeze, type Json, type JsonObject } from "../base/json.ts";
+import { cloneJson, deepFreeze, isSameJson, type Json, type JsonObject } from "../base/json.ts";
 import type { GuardedCall, StateLimits } from "../definition/state-rules.ts";
 import { type DeniedVerdict, decide, type SecurityMode, type Verdict } from "./decide.ts";
 import {
@@ -415,9 +414,9 @@ function canonicalText(input: Json): { readonly text: string } | { readonly faul
   }
 }
 
-/** Whether two values are one as JSON, which drops prototypes and the sign of zero. */
+/** Whether two values are one as JSON, which drops prototypes and undefined members. */
 function sameJson(one: Json, other: Json | undefined): boolean {
-  return other !== undefined && isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
+  return other !== undefined && isSameJson(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
 }
 
 function unchanged<T>(value: T): T {

@@ -3,12 +3,6 @@ import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/
 import { SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import type { ResolvedModel } from "./model.ts";
-import { resolveAnthropic } from "./providers/anthropic.ts";
-import { resolveGateway } from "./providers/gateway.ts";
-import { resolveGoogle } from "./providers/google.ts";
-import { resolveOllama } from "./providers/ollama.ts";
-import { resolveOpenAI } from "./providers/openai.ts";
-import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
 import { immutable, invalidModel, type ModelOptions } from "./providers/settings.ts";
 
 /** A model object of any version of the AI SDK's provider interface. */
@@ -61,13 +55,16 @@ type Resolve = (id: string, name: string, options: ModelOptions) => Promise<Reso
 
 /** By the part of a model id before the first slash. */
 const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
-  ["anthropic", resolveAnthropic],
-  ["openai", (...call) => resolveOpenAI("responses", ...call)],
-  ["openai-chat", (...call) => resolveOpenAI("chat", ...call)],
-  ["google", resolveGoogle],
-  ["gateway", resolveGateway],
-  ["ollama", resolveOllama],
-  ["openai-compatible", resolveOpenAICompatible],
+  ["anthropic", async (...call) => (await import("./providers/anthropic.ts")).resolveAnthropic(...call)],
+  ["openai", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("responses", ...call)],
+  ["openai-chat", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("chat", ...call)],
+  ["google", async (...call) => (await import("./providers/google.ts")).resolveGoogle(...call)],
+  ["gateway", async (...call) => (await import("./providers/gateway.ts")).resolveGateway(...call)],
+  ["ollama", async (...call) => (await import("./providers/ollama.ts")).resolveOllama(...call)],
+  [
+    "openai-compatible",
+    async (...call) => (await import("./providers/openai-compatible.ts")).resolveOpenAICompatible(...call),
+  ],
 ]);
 
 /**

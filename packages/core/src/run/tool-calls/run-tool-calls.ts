@@ -1,4 +1,3 @@
-import PQueue from "p-queue";
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
@@ -269,9 +268,13 @@ async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, besi
 /** A record of a grant without its request and answer grants nothing. */
 const NOBODY_ASKED: AskedCall = { body: {}, subjects: [], answer: undefined };
 
-function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
-  const queue = items.length > 1 ? new PQueue({ concurrency: limit }) : undefined;
-  return Promise.all(items.map((item) => (queue === undefined ? work(item) : queue.add(() => work(item)))));
+async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
+  const [first] = items;
+  if (first === undefined) return [];
+  if (items.length === 1) return [await work(first)];
+  const { default: PQueue } = await import("p-queue");
+  const queue = new PQueue({ concurrency: limit });
+  return await Promise.all(items.map((item) => queue.add(() => work(item))));
 }
 
 /** The result of a call, in the form that its model reads; its notes are kept for later calls. */
