@@ -19,7 +19,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     maxWorkers: 2,
-    globalSetup: ["test/support/own-home.ts"],
+    globalSetup: ["test/support/own-home.ts", "test/support/current-bundles.ts"],
     coverage: { provider: "v8", include: ["packages/*/src/**"], reporter: ["text", "html"] },
     projects: folders.map((folder) => ({
       resolve: { conditions },

@@ -1,7 +1,7 @@
 // `npm run bench [-- args]`: installs and builds if needed, then measures the built packages.
 import { join } from "node:path";
-import { become, build, install, root } from "./setup.mjs";
+import { become, bundle, install, root } from "./setup.mjs";
 
 const node = install();
-build(node);
+bundle(node);
 become(node, [join(root, "bench/main.ts"), ...process.argv.slice(2)]);

@@ -1,4 +1,4 @@
-// `npm run build`: sets up what is missing and compiles the packages.
+// `npm run build`: sets up what is missing, bundles the packages and writes their declarations.
 import { build, install } from "./setup.mjs";
 
 build(install());

@@ -1,7 +1,7 @@
 // `npm run golden`: records the golden journals again, with the current command.
 import { join } from "node:path";
-import { become, build, install, root } from "./setup.mjs";
+import { become, bundle, install, root } from "./setup.mjs";
 
 const node = install();
-build(node);
+bundle(node);
 become(node, ["--disable-warning=ExperimentalWarning", join(root, "test/golden/record.ts"), ...process.argv.slice(2)]);

@@ -15,7 +15,7 @@ const USUAL = new Set([
   ".local/state/pnpm",
 ]);
 /** Files that checks create in this folder: packages, builds and reports. */
-const MADE = /^(?:\.git|\.reports|node_modules|packages\/[^/]+\/(?:node_modules|dist)|coverage)$|\.tsbuildinfo$/;
+const MADE = /^(?:\.git|\.reports|node_modules|packages\/[^/]+\/(?:node_modules|dist)|packed|coverage)$|\.tsbuildinfo$/;
 
 /** Every path that a test could leave, relative to `home` and `root`. */
 export function pathsNow(root, home) {

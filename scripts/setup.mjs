@@ -25,18 +25,28 @@ export function install() {
   return findNode() ?? stopForOldNode();
 }
 
-/** Compiles the packages, always: an incremental build without changes is fast. */
-export function build(node) {
-  const first = !existsSync(join(root, "packages/cli/dist"));
+/** Makes what the packages run. Without changes it takes a tenth of a second. */
+export function bundle(node) {
+  const first = !existsSync(join(root, "packages/cli/dist/main.js"));
   const started = Date.now();
-  const result = runQuietly(node, [tool("typescript/bin/tsc"), "-b", "tsconfig.build.json"], environment(node));
-  if (!result.ok) stop("the build failed", 1, result.output);
+  buildWith(node, [join(root, "scripts/bundle.mjs")]);
   if (first) say(`built in ${secondsSince(started)}`);
 }
 
+/** Makes what the packages run, and their declarations. */
+export function build(node) {
+  bundle(node);
+  buildWith(node, [tool("typescript/bin/tsc"), "-b", "tsconfig.build.json"]);
+}
+
+function buildWith(node, args) {
+  const result = runQuietly(node, args, environment(node));
+  if (!result.ok) stop("the build failed", 1, result.output);
+}
+
 /** Runs a program on this terminal and exits with its exit code or signal. */
-export function become(node, args) {
-  const child = spawn(node, args, { stdio: "inherit", env: environment(node) });
+export function become(node, args, env = environment(node)) {
+  const child = spawn(node, args, { stdio: "inherit", env });
   const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   for (const name of ["SIGINT", "SIGHUP", "SIGTERM"]) {
     process.on(name, () => {
@@ -66,6 +76,18 @@ function endWithParent(child) {
 export function environment(node) {
   const path = [dirname(node), join(modules, ".bin"), process.env.PATH ?? ""].join(delimiter);
   return { ...process.env, PATH: path };
+}
+
+/** The environment of the user: npm puts this folder's tools on PATH, which stages would run instead of the project's own. */
+export function usersEnvironment() {
+  const added = new Set(foldersAbove(root).map((folder) => join(folder, "node_modules", ".bin")));
+  const isAdded = (path) => added.has(path) || path.endsWith(join("@npmcli", "run-script", "lib", "node-gyp-bin"));
+  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => !isAdded(folder));
+  return { ...process.env, PATH: path.join(delimiter) };
+}
+
+function foldersAbove(folder) {
+  return folder === dirname(folder) ? [folder] : [folder, ...foldersAbove(dirname(folder))];
 }
 
 /** The JavaScript file of an installed tool, to run with the chosen Node. */
@@ -119,13 +141,15 @@ function runInstall(stamp) {
   // An interrupted installation must not leave a valid stamp; and pnpm keeps skipping the Node package in a folder that it
   // once filled under a newer Node.
   rmSync(findNode() === undefined ? modules : stampFile, { recursive: true, force: true });
-  const pnpm = ["--yes", manifest.packageManager, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
-  const result = runQuietly("npx", pnpm, process.env);
-  if (!result.ok) {
-    stop(`the installation failed: npx ${pnpm.join(" ")}`, environmentExit, result.output);
-  }
+  pnpm(["install", "--frozen-lockfile", "--config.confirmModulesPurge=false"]);
   writeFileSync(stampFile, stamp);
   say(`installed in ${secondsSince(started)}`);
+}
+
+/** Runs pnpm in the repository. */
+export function pnpm(args) {
+  const result = runQuietly("npx", ["--yes", manifest.packageManager, ...args], process.env);
+  if (!result.ok) stop(`this failed: npx ${manifest.packageManager} ${args.join(" ")}`, environmentExit, result.output);
 }
 
 function runQuietly(command, args, env) {

@@ -1,8 +1,9 @@
 // `npm start [-- args]`: installs and builds if needed, then runs `sluice demo` or `sluice <args>`.
 import { join } from "node:path";
-import { become, build, install, root } from "./setup.mjs";
+import { become, bundle, install, root, usersEnvironment } from "./setup.mjs";
 
 const args = process.argv.slice(2);
 const node = install();
-build(node);
-become(node, [join(root, "packages/cli/bin/sluice.js"), ...(args.length === 0 ? ["demo"] : args)]);
+bundle(node);
+const command = [join(root, "packages/cli/bin/sluice.js"), ...(args.length === 0 ? ["demo"] : args)];
+become(node, command, usersEnvironment());

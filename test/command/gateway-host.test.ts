@@ -45,6 +45,14 @@ test("a host gets its configuration in a private folder and the token in a varia
   expect(left()).toEqual([]);
 });
 
+test("a host is started with the workspace as its PWD, because some work there and not in their current folder", async () => {
+  const { start } = withHost(`tr '\\0' '\\n' < /proc/$$/environ | grep '^PWD='; pwd`);
+  const { stdout } = await start().ended;
+  const [, named, current] = /^PWD=(.*)\n(.*)$/m.exec(stdout) ?? [];
+  expect(named).toBe(current);
+  expect(named).not.toBe(process.env.PWD);
+});
+
 test("a version that was not measured starts as advisory, and says so", async () => {
   const { start } = withHost("exit 0", "9.9.9");
   const { stderr } = await start().ended;

@@ -10,7 +10,11 @@ interface Place {
   readonly name: string;
 }
 interface Declaration {
+  /** As the compiler emits it, without the comment before it. */
   readonly text: string;
+  /** The comment before it, as Markdown. */
+  readonly doc: string;
+  readonly isType: boolean;
   /** Every name in it, its own members' included: what is declared nowhere is passed over. */
   readonly uses: ReadonlySet<string>;
 }
@@ -24,8 +28,22 @@ interface Module {
 }
 type ModuleAt = (file: string) => Module;
 
-/** What the entries of a package export, as the compiler emits it, and every type that these need. */
-export function publicTypes(name: string): string {
+/** An entry of a package: what it exports, and the types that these need without being exported. */
+export interface Entry {
+  /** `@sluice/core/host`. */
+  readonly name: string;
+  readonly own: readonly Documented[];
+  readonly needed: readonly Documented[];
+}
+export interface Documented {
+  readonly name: string;
+  readonly doc: string;
+  readonly text: string;
+  readonly isType: boolean;
+}
+
+/** What each entry of a package exports, by its name. */
+export function publicTypes(name: string): readonly Entry[] {
   const folder = join(root, "packages", name);
   const manifest: { readonly exports: Readonly<Record<string, string | { readonly types: string }>> } = JSON.parse(
     readFileSync(join(folder, "package.json"), "utf8"),
@@ -36,17 +54,15 @@ export function publicTypes(name: string): string {
     modules.set(file, module);
     return module;
   };
-  return Object.entries(manifest.exports)
-    .flatMap(([entry, of]) =>
-      typeof of === "string" ? [] : [entryText(`@sluice/${name}${entry.slice(1)}`, join(folder, of.types), moduleAt)],
-    )
-    .join("\n");
+  return Object.entries(manifest.exports).flatMap(([entry, of]) =>
+    typeof of === "string" ? [] : [readEntry(`@sluice/${name}${entry.slice(1)}`, join(folder, of.types), moduleAt)],
+  );
 }
 
-function entryText(title: string, file: string, moduleAt: ModuleAt): string {
+function readEntry(title: string, file: string, moduleAt: ModuleAt): Entry {
   const exported = exportedNames(file, moduleAt);
   const names = new Map([...exported].map(([as, place]) => [keyOf(place), as]));
-  const seen = new Map<string, { readonly name: string; readonly text: string; readonly own: boolean }>();
+  const seen = new Map<string, Documented & { readonly own: boolean }>();
   const queue = [...exported.values()];
   for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
     const key = keyOf(next);
@@ -55,7 +71,9 @@ function entryText(title: string, file: string, moduleAt: ModuleAt): string {
     const name = names.get(key);
     seen.set(key, {
       name: name ?? next.name,
+      doc: declarations.find(({ doc }) => doc !== "")?.doc ?? "",
       text: declarations.map(({ text }) => text).join("\n"),
+      isType: declarations.every(({ isType }) => isType),
       own: name !== undefined,
     });
     for (const { uses } of declarations) {
@@ -66,11 +84,7 @@ function entryText(title: string, file: string, moduleAt: ModuleAt): string {
     }
   }
   const sorted = [...seen.values()].toSorted((a, b) => compare(a.name, b.name) || compare(a.text, b.text));
-  const own = sorted.filter((one) => one.own).map(({ text }) => text);
-  const needed = sorted.filter((one) => !one.own).map(({ text }) => text);
-  return [`// ${title}\n`, ...own, ...(needed.length === 0 ? [] : ["\n// what these need\n", ...needed]), ""].join(
-    "\n",
-  );
+  return { name: title, own: sorted.filter(({ own }) => own), needed: sorted.filter(({ own }) => !own) };
 }
 
 function keyOf({ file, name }: Place): string {
@@ -107,13 +121,19 @@ function find(file: string, name: string, moduleAt: ModuleAt): Place | undefined
 
 function readModule(file: string): Module {
   const text = readFileSync(file, "utf8");
-  const { program, errors } = parseSync(file, text);
+  const { program, errors, comments } = parseSync(file, text);
   if (errors[0] !== undefined) throw new Error(`${file} does not parse: ${errors[0].message}`);
   const module: Module = { declarations: new Map(), imports: new Map(), exports: new Map(), stars: [] };
   const local = (specifier: string): string => resolve(dirname(file), specifier.replace(/\.ts$/, ".d.ts"));
-  const declare = (node: Statement | Directive): readonly string[] => {
+  const declare = (node: Statement | Directive, start: number): readonly string[] => {
     const names = namesOf(node);
-    const declaration = { text: withoutComments(text.slice(node.start, node.end)), uses: usesOf(node) };
+    const above = comments.find(({ type, end }) => type === "Block" && text.slice(end, start).trim() === "");
+    const declaration = {
+      text: text.slice(node.start, node.end).replace(/^declare /, ""),
+      doc: above === undefined ? "" : markdownOf(above.value),
+      isType: node.type === "TSInterfaceDeclaration" || node.type === "TSTypeAliasDeclaration",
+      uses: usesOf(node),
+    };
     for (const name of names) module.declarations.set(name, [...(module.declarations.get(name) ?? []), declaration]);
     return names;
   };
@@ -126,11 +146,12 @@ function readModule(file: string): Module {
       }
     } else if (node.type === "ExportAllDeclaration") module.stars.push(local(node.source.value));
     else if (node.type === "ExportNamedDeclaration") {
-      if (node.declaration !== null) for (const name of declare(node.declaration)) module.exports.set(name, { name });
+      if (node.declaration !== null)
+        for (const name of declare(node.declaration, node.start)) module.exports.set(name, { name });
       const from = node.source === null ? {} : { file: local(node.source.value) };
       for (const { exported, local: inner } of node.specifiers)
         module.exports.set(nameOf(exported), { ...from, name: nameOf(inner) });
-    } else declare(node);
+    } else declare(node, node.start);
   }
   return module;
 }
@@ -158,10 +179,11 @@ function usesOf(node: unknown): ReadonlySet<string> {
   return names;
 }
 
-function withoutComments(text: string): string {
-  const lines = text
-    .replaceAll(/\/\*[\s\S]*?\*\//g, "")
-    .replace(/^declare /, "")
-    .split("\n");
-  return lines.filter((line) => line.trim() !== "").join("\n");
+/** The text of a comment without its frame. */
+function markdownOf(comment: string): string {
+  return comment
+    .split("\n")
+    .map((line) => line.replace(/^\s*\*+ ?/u, "").trimEnd())
+    .join("\n")
+    .trim();
 }

@@ -58,6 +58,7 @@ export function execution(stateId: string, more: Partial<ExecutionView> = {}): E
     startedAt: 0,
     updatedAt: 0,
     sleeps: 0,
+    rests: [],
     restMs: 0,
     items: new ListBuilder<never>().view(),
     ...more,

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { Session } from "node:inspector";
 import { join, relative, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -7,7 +6,7 @@ import { z } from "zod";
 /** The repository. */
 export const root = join(import.meta.dirname, "..", "..");
 
-/** How often each function ran, by its source file, and then by its name and its offset in the built file. */
+/** How often each function ran, by its source file, and then by its name and its offset in the file. */
 export type Counts = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 export interface Counter {
@@ -18,7 +17,7 @@ export interface Counter {
 }
 
 const ROOT_URL = pathToFileURL(root + sep).href;
-const BUILT = /^packages\/([^/]+)\/dist\/(.+)\.js$/;
+const SOURCE = /^packages\/[^/]+\/src\/.+\.tsx?$/;
 
 /** What is read of V8's coverage. The first range of a function holds its calls. */
 const coverageSchema = z.object({
@@ -52,10 +51,10 @@ export function openCounter(): Counter {
   return { start: take, stop: () => callsIn(take()) };
 }
 
-/** The calls of functions in the built packages. The evaluation of a module is no call. */
+/** The calls of functions in the packages. The evaluation of a module is no call. */
 export function callsIn(coverage: unknown): Counts {
   const counts: Record<string, Record<string, number>> = {};
-  for (const { source, functions } of builtIn(coverage)) {
+  for (const { source, functions } of sourcesIn(coverage)) {
     const ran: Record<string, number> = {};
     for (const { functionName, ranges } of functions) {
       const [first] = ranges;
@@ -68,22 +67,15 @@ export function callsIn(coverage: unknown): Counts {
   return counts;
 }
 
-/** How many modules of the built packages were loaded. */
+/** How many modules of the packages were loaded. */
 export function modulesIn(coverage: unknown): number {
-  return builtIn(coverage).length;
+  return sourcesIn(coverage).length;
 }
 
-function builtIn(coverage: unknown) {
+function sourcesIn(coverage: unknown) {
   return coverageSchema.parse(coverage).result.flatMap(({ url, functions }) => {
     if (!url.startsWith(ROOT_URL)) return [];
-    const [, name, file] = BUILT.exec(relative(root, fileURLToPath(url)).split(sep).join("/")) ?? [];
-    return name === undefined || file === undefined ? [] : [{ source: sourceOf(name, file), functions }];
+    const source = relative(root, fileURLToPath(url)).split(sep).join("/");
+    return SOURCE.test(source) ? [{ source, functions }] : [];
   });
-}
-
-function sourceOf(name: string, file: string): string {
-  const path = `packages/${name}/src/${file}`;
-  const found = [`${path}.ts`, `${path}.tsx`].find((source) => existsSync(join(root, source)));
-  if (found === undefined) throw new Error(`there is no source of packages/${name}/dist/${file}.js`);
-  return found;
 }

@@ -1,10 +1,11 @@
-// Counted are calls of functions of the built packages, by V8's precise coverage and in a process of its own for each walk and each
+// Counted are calls of functions of the packages, by V8's precise coverage and in a process of its own for each walk and each
 // baseline, once it is warm; loading a module is no call. A file is part of a walk when at least one of its functions
 // was called more often than in the baseline, and has code of the walk's own when the baseline does not call that function at all.
 import { execFile } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
 import { BUDGETS, type Budget } from "./budgets.ts";
@@ -66,6 +67,11 @@ export interface Measured {
 }
 
 const run = promisify(execFile);
+const FROM_SOURCES = [
+  "--conditions=@sluice/source",
+  "--import",
+  pathToFileURL(join(import.meta.dirname, "load-sources.ts")).href,
+];
 const countsSchema = z.record(z.string(), z.record(z.string(), z.number()));
 const maxBuffer = 16 * 1024 * 1024;
 
@@ -95,7 +101,7 @@ async function countScenario(name: ScenarioName): Promise<Counts> {
   const child = join(import.meta.dirname, "child.ts");
   // What starts this may measure coverage itself, or load the sources of the packages.
   const env = { ...process.env, NODE_OPTIONS: "", NODE_V8_COVERAGE: undefined };
-  const { stdout } = await run(process.execPath, [child, name], { env, maxBuffer });
+  const { stdout } = await run(process.execPath, [...FROM_SOURCES, child, name], { env, maxBuffer });
   return countsSchema.parse(JSON.parse(stdout));
 }
 
@@ -115,7 +121,7 @@ async function countCommand(): Promise<{ readonly all: Counts; readonly modules:
       NODE_V8_COVERAGE: coverage,
     };
     const args = ["run", commandPipeline, "Do it.", "--model", `scripted:${script}`, "--sandbox", "off"];
-    await run(process.execPath, [commandFile(), ...args], { cwd: work, env, maxBuffer });
+    await run(process.execPath, [...FROM_SOURCES, commandFile(), ...args], { cwd: work, env, maxBuffer });
     const [file, ...more] = readdirSync(coverage);
     if (file === undefined || more.length > 0) throw new Error(`${more.length + 1} processes ran, one was expected`);
     const counted: unknown = JSON.parse(readFileSync(join(coverage, file), "utf8"));

@@ -1,4 +1,4 @@
-import { formatIn } from "./output/formats.ts";
+import { debugIn } from "./output/formats.ts";
 import { createTerminal } from "./output/terminal.ts";
 import { runCommand } from "./program.ts";
 
@@ -9,12 +9,14 @@ const CRASHED = 1;
 
 const terminal = createTerminal(process);
 const args = process.argv.slice(2);
+// Before the modules whose stacks it maps are loaded.
+if (debugIn(args, process.env)) process.setSourceMapsEnabled(true);
 const context = { env: process.env, here: process.cwd(), terminal };
 // An uncaught error of project code may quote a key, which Node would print.
 process.on("uncaughtException", (thrown) => {
-  import("./output/failure.ts").then(({ reportFailure }) => {
+  import("./output/failure.ts").then(({ failureOutputIn, reportFailure }) => {
     // After the app has restored the terminal.
-    process.once("exit", () => void reportFailure(thrown, formatIn(args), context));
+    process.once("exit", () => void reportFailure(thrown, failureOutputIn(args, context), context));
     process.exit(CRASHED);
   }, process.abort);
 });

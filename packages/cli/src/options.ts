@@ -1,11 +1,15 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { OUTPUT_FORMATS } from "./output/formats.ts";
 
+/** A file or folder of this package. Bundles of this module lie in `dist`, beside `src`. */
+export function ownFile(path: string): string {
+  return fileURLToPath(new URL(`../${path}`, import.meta.url));
+}
+
 export function ownVersion(): string {
-  const { version }: { readonly version: string } = JSON.parse(
-    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
-  );
+  const { version }: { readonly version: string } = JSON.parse(readFileSync(ownFile("package.json"), "utf8"));
   return version;
 }
 

@@ -1,7 +1,6 @@
 import { Command, CommanderError } from "commander";
 import type { CommandContext, CommandRun } from "./command-context.ts";
 import { EXIT_CODES, examples, ownVersion, withBareOptions } from "./options.ts";
-import { formatIn } from "./output/formats.ts";
 
 interface SubcommandOptions {
   configure(command: Command, context: CommandRun): void;
@@ -53,9 +52,9 @@ export async function runCommand(given: readonly string[], context: CommandConte
     return exitCode;
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
-    const { reportFailure } = await import("./output/failure.ts");
+    const { failureOutputIn, reportFailure } = await import("./output/failure.ts");
     const failure = thrown instanceof CommanderError ? await usageError(thrown, args[0]) : thrown;
-    return reportFailure(failure, formatIn(args), context);
+    return reportFailure(failure, failureOutputIn(args, context), context);
   }
 }
 
@@ -78,6 +77,7 @@ function createProgram(context: CommandRun): Command {
     .version(ownVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
+    .option(...DEBUG)
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
@@ -100,9 +100,18 @@ function createProgram(context: CommandRun): Command {
     .hook("preSubcommand", async (_program, command) => {
       const options = await SUBCOMMANDS[command.name()]?.[1]();
       options?.configure(command, context);
+      withDebug(command);
     });
   for (const [name, [summary]] of Object.entries(SUBCOMMANDS)) program.command(name).summary(summary);
   return program;
+}
+
+const DEBUG = ["--debug", "show the stacks and causes of errors (also: SLUICE_DEBUG=1)"] as const;
+
+/** Errors are reported from raw arguments, so the option only has to be accepted, wherever it stands. */
+function withDebug(command: Command): void {
+  command.option(...DEBUG);
+  for (const inner of command.commands) withDebug(inner);
 }
 
 async function usageError({ message }: CommanderError, word: string | undefined): Promise<Error> {

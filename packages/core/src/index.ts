@@ -8,6 +8,7 @@ export {
   type TextPlace,
 } from "./base/errors.ts";
 export { field, isJson, isJsonObject, type Json, type JsonObject, type ParsedJson, parseJson } from "./base/json.ts";
+export type { SourcePlace } from "./base/source-place.ts";
 export { stage } from "./definition/agents/stage.ts";
 export { checkPipeline } from "./definition/check/check.ts";
 export {
@@ -90,6 +91,8 @@ export type {
   GuardedCall,
   GuardHook,
   PreconditionAnswer,
+  ProviderFaultOptions,
+  ProviderRetry,
   RetryPolicy,
   RunLimits,
   StateEnvironment,
@@ -107,6 +110,7 @@ export type {
   Exact,
   In,
   Interrupt,
+  ModelSettings,
   NextMap,
   OrchestratorOptions,
   Out,
@@ -114,6 +118,7 @@ export type {
   Pipeline,
   PipelineCommon,
   Reads,
+  ReasoningEffort,
   Row,
   Stage,
   StageOptions,
@@ -121,6 +126,7 @@ export type {
   StateCommon,
   StateOptions,
   TargetsWithin,
+  ToolChoice,
   Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";
@@ -147,8 +153,12 @@ export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
 export { memoryHost } from "./journal/host/host.ts";
 export type {
+  AwaitResumeEnd,
+  AwaitResumeOptions,
   ChildRun,
   EventQuery,
+  ExecutionFault,
+  FaultReason,
   JournalRecord,
   LiveChunk,
   NewRun,
@@ -164,6 +174,7 @@ export type {
   RunChildrenOptions,
   RunCopy,
   RunEnd,
+  RunFault,
   RunHost,
   RunJournal,
   RunProgram,
@@ -204,5 +215,6 @@ export type {
   StateExecutor,
   StatePlace,
 } from "./run/executor.ts";
+export type { ProviderFaultPolicy } from "./run/limits/provider-faults.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

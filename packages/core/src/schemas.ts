@@ -101,6 +101,14 @@ const outsideAgent = z.looseObject({
   class: z.enum(["hard", "guarded", "advisory"]),
 });
 const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
+/** Why part of a run cannot continue now; `retryAt` is when it may be able to. */
+const fault = {
+  reason: z.enum(["provider"]),
+  code: z.string(),
+  message: z.string(),
+  detail: z.unknown().optional(),
+  retryAt: z.number().optional(),
+};
 
 const data = {
   "run.started": z.looseObject({
@@ -160,8 +168,10 @@ const data = {
     changed: changedPipeline.optional(),
   }),
   "run.suspended": z.looseObject({
-    reason: z.enum(["sleeping", "waiting", "interrupted"]),
+    reason: z.enum(["sleeping", "waiting", "interrupted", "provider"]),
     wakeAt: z.number().optional(),
+    /** Why parts of the run could not continue. */
+    faults: z.array(z.looseObject({ runId: z.string(), executionId: z.string(), ...fault })).optional(),
   }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
@@ -176,7 +186,8 @@ const data = {
     denied: z.int().optional(),
     /** The final state that ended the run. */
     state: z.string().optional(),
-    error: z.object({ code: z.string(), message: z.string() }).optional(),
+    /** `at` is where code of the pipeline threw: `src/pipeline.ts:41:9`. */
+    error: z.object({ code: z.string(), message: z.string(), at: z.string().optional() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
     /** What the orchestrator said at the end, and the input of the run that it asks for. */
@@ -190,13 +201,19 @@ const data = {
   "stage.act": phase,
   "stage.assert": phase,
   /** With the usage if calls ended without reporting theirs. */
-  "stage.exit": z.looseObject({ phase: z.enum(["entered", "left"]), usage: usage.optional() }),
+  "stage.exit": z.looseObject({
+    phase: z.enum(["entered", "left"]),
+    usage: usage.optional(),
+    at: z.string().optional(),
+  }),
   "stage.next": phase,
   "attempt.started": z.looseObject({ attempt: z.int(), visit: z.int(), feedback: z.string().optional() }),
   "attempt.finished": z.looseObject({
     outcome: z.enum(["completed", "failed", "skipped", "paused", "cancelled", "retry"]),
     code: z.string().optional(),
     feedback: z.string().optional(),
+    /** Where a hook threw. */
+    at: z.string().optional(),
   }),
   "turn.started": z.looseObject({ turn: z.int(), try: z.int(), model: z.string(), elapsedMs: z.number() }),
   "turn.finished": z.looseObject({ turn: z.int(), finishReason: z.string(), calls: z.int(), usage }),
@@ -207,6 +224,17 @@ const data = {
     message: z.string(),
     waitMs: z.number(),
   }),
+  /** The turn continues with another model of the stage. */
+  "model.fallback": z.looseObject({
+    turn: z.int(),
+    try: z.int(),
+    from: z.string(),
+    to: z.string(),
+    code: z.string(),
+    message: z.string(),
+  }),
+  /** What the provider did not do as requested, each warning once per state of a run. */
+  "model.warned": z.looseObject({ turn: z.int(), model: z.string(), warnings: z.array(z.string()) }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
   "message.received": z.looseObject({
     turn: z.int(),
@@ -233,6 +261,8 @@ const data = {
     outcome: z.enum(["ok", "error", "abandoned", "outcome_unknown", "recovered"]),
     ms: z.number(),
     facts: z.record(z.string(), z.unknown()).optional(),
+    /** Where the tool threw. */
+    at: z.string().optional(),
   }),
   "grant.requested": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
   "grant.answered": z.looseObject({
@@ -290,6 +320,9 @@ const data = {
   /** The execution waits while `to` handles the changed files. */
   /** A person interrupted the execution, which then ends as cancelled. `count` is how often the run was interrupted so far. */
   "execution.interrupted": z.looseObject({ by: z.string(), reason: z.string().optional(), count: z.int() }),
+  /** The execution waits until the run is resumed, or until `retryAt`. */
+  "execution.suspended": z.looseObject(fault),
+  "execution.continued": z.looseObject({ by: z.enum(["resume", "time", "cancelled"]) }),
   "interrupt.started": z.looseObject({ interrupt: z.string(), files: z.array(z.string()), to: z.string() }),
   /** The execution continues; `by` is the one that handled the interrupt. */
   /** The state is about to start a command that belongs in a sandbox; `wall` names that sandbox, or is `none`. */

@@ -60,6 +60,7 @@ export {
 export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.ts";
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
+export { providerOptionProblems } from "./models/provider-options.ts";
 export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";

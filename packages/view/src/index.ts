@@ -28,6 +28,7 @@ export type {
   RunView,
   TranscriptItem,
 } from "./projection/run-view.ts";
+export { type IdleTimes, idleOf } from "./projection/time/idle.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export { COMMAND_SYMBOLS, commandLineOf, exitText, polledText } from "./words/command-words.ts";
 export { childrenText, type Hop, type RouteView, routeLines } from "./words/route-lines.ts";
@@ -43,4 +44,5 @@ export {
   timeLeft,
   tokensOf,
   workedMs,
+  workedTogetherMs,
 } from "./words/symbols.ts";

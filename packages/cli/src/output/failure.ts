@@ -1,22 +1,60 @@
-import { isSluiceError } from "@sluice/core";
-import { visible } from "@sluice/core/runtime";
-import { secretMask } from "@sluice/tui/user";
+import { resolve } from "node:path";
+import { isSluiceError, type SourcePlace } from "@sluice/core";
+import { placeOf, placeText, visible } from "@sluice/core/runtime";
+import { type Cleaner, secretMask, sourceFrame } from "@sluice/tui/user";
+import { indented } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import { exitCodeOfError } from "./exit-codes.ts";
-import type { OutputFormat } from "./formats.ts";
+import { cwdIn, debugIn, formatIn, type OutputFormat } from "./formats.ts";
 import { writeReport } from "./reporter.ts";
 import { reportOfError } from "./run-report.ts";
 
-/** Reports an error in the requested format. Returns the exit code. */
-export function reportFailure(thrown: unknown, format: OutputFormat, { env, terminal }: CommandContext): number {
+/** How an error is reported. */
+export interface FailureOutput {
+  readonly format: OutputFormat;
+  /** The folder that places in files are relative to, and whose files may be shown. */
+  readonly workspace: string;
+  /** Whether stacks and causes are shown. */
+  readonly debug: boolean;
+}
+
+/** How the errors of a command line are reported. */
+export function failureOutputIn(args: readonly string[], { env, here }: CommandContext): FailureOutput {
+  return { format: formatIn(args), workspace: resolve(here, cwdIn(args) ?? "."), debug: debugIn(args, env) };
+}
+
+/** Reports an error in the requested format: one message with the place and the fix. Returns the exit code. */
+export function reportFailure(thrown: unknown, output: FailureOutput, { env, terminal }: CommandContext): number {
+  const { format, workspace, debug } = output;
   // Errors of project files and providers have not passed the secret filter of a run.
   const clean = secretMask(env);
-  const report = reportOfError(thrown, clean);
+  const place = placeOf(thrown);
+  const at = place === undefined ? undefined : clean.text(shownPlace(place, workspace));
+  const report = reportOfError(thrown, clean, at);
   terminal.err(`${terminal.paint("err", "bad", "sluice:")} ${visible(report.error?.message ?? "")}\n`);
-  // An unexpected error is a bug in Sluice or in user code: show where.
-  if (!isSluiceError(thrown) && thrown instanceof Error && thrown.stack !== undefined) {
-    terminal.err(`${visible(clean.text(thrown.stack))}\n`);
+  if (place !== undefined && at !== undefined) {
+    terminal.err(`${visible(`  at ${at}`)}\n`);
+    const frame = sourceFrame(place, [workspace], clean.text);
+    if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
   }
+  // Sluice throws only errors of its own: another one without a place in the user's code is a bug in Sluice.
+  if (debug || (!isSluiceError(thrown) && place === undefined)) terminal.err(stackText(thrown, clean));
   if (format !== "text") writeReport(format, terminal, report);
   return exitCodeOfError(isSluiceError(thrown) ? thrown.class : undefined);
+}
+
+/** Outside of the workspace the whole path: this person has named the file, or its code imports it. */
+function shownPlace(place: SourcePlace, workspace: string): string {
+  const text = placeText(place, workspace);
+  return text.startsWith("…") ? `${place.file}:${place.line}:${place.column}` : text;
+}
+
+const MOST_CAUSES = 5;
+
+/** The stacks of an error and its causes. */
+function stackText(thrown: unknown, clean: Cleaner): string {
+  const stacks: string[] = [];
+  for (let error = thrown; error instanceof Error && stacks.length < MOST_CAUSES; error = error.cause)
+    stacks.push(`${stacks.length === 0 ? "" : "caused by "}${error.stack ?? error.message}`);
+  return visible(clean.text(stacks.map((stack) => `${stack}\n`).join("")));
 }

@@ -1,4 +1,12 @@
-import { isJson, isSluiceError, type Json, type JsonObject, type OpenRequest, type Usage } from "@sluice/core";
+import {
+  isJson,
+  isSluiceError,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  type StageResult,
+  type Usage,
+} from "@sluice/core";
 import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
@@ -29,6 +37,8 @@ export type RunReport = {
 export type ReportedError = {
   readonly code: string;
   readonly message: string;
+  /** Where the user's code threw: `src/pipeline.ts:41:9`. */
+  readonly at?: string;
   readonly class?: string;
   readonly detail?: Json;
 };
@@ -40,7 +50,7 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
   const { runId, status } = result;
   const rest =
     result.stages.length > 0
-      ? { stages: result.stages.map(asShown), denied: result.denied.map(asShown), usage: { ...result.usage } }
+      ? { stages: withWorkedMs(result.stages, totals), denied: result.denied.map(asShown), usage: { ...result.usage } }
       : withoutRunIds(totals);
   switch (status) {
     case "completed":
@@ -57,6 +67,17 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
   }
 }
 
+/** Results of stages with the time that they worked; a result itself counts its sleeps and the times without a process. */
+function withWorkedMs(results: readonly StageResult<unknown>[], { stages }: RunTotals): readonly Json[] {
+  // Executions of children may share a name; both lists have them in the declared order of the children.
+  const nameOf = (executionId: string, key = ""): string => JSON.stringify([executionId, key]);
+  const left = Map.groupBy(stages, ({ executionId, key }) => nameOf(executionId, key));
+  return results.map((result) => {
+    const ms = left.get(nameOf(result.executionId, result.key))?.shift()?.ms ?? result.ms;
+    return asShown({ ...result, ms });
+  });
+}
+
 /** The recorded name of any agent that `sluice gateway` serves. */
 const MCP_AGENT = "mcp";
 
@@ -68,8 +89,9 @@ export function resumeWords(runId: string, isOpen: boolean, agent = ""): readonl
 }
 
 /** An error before a run began. */
-export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
-  return { runId: null, status: "failed", ...NOTHING, error: errorOf(thrown, clean) };
+export function reportOfError(thrown: unknown, clean: Cleaner, at?: string): RunReport {
+  const place = at === undefined ? {} : { at };
+  return { runId: null, status: "failed", ...NOTHING, error: { ...errorOf(thrown, clean), ...place } };
 }
 
 /** A run whose journal failed: it is suspended and can be resumed. */
@@ -99,8 +121,8 @@ function errorOf(thrown: unknown, clean: Cleaner): ReportedError {
 }
 
 /** An error as a run recorded it. */
-export function shownError({ code, message }: ReportedError): { readonly code: string; readonly message: string } {
-  return { code, message: redactText(message) };
+export function shownError({ code, message, at }: ReportedError): Pick<ReportedError, "code" | "message" | "at"> {
+  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
 }
 
 /** A request redacted like the events, since output ends in logs. */

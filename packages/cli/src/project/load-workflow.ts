@@ -2,7 +2,7 @@ import { realpathSync } from "node:fs";
 import { SluiceError } from "@sluice/core";
 import { sha256 } from "@sluice/core/runtime";
 import { diskFiles, type LoadedWorkflow, loadWorkflow, renderText } from "@sluice/workflows";
-import { isPipeline, type LoadedFile } from "./load.ts";
+import { isPipeline, type LoadedFile } from "./load/load.ts";
 import type { Admit } from "./modules.ts";
 
 /** What a workflow may name outside of its files. */

@@ -1,5 +1,6 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
+import { frameAt, secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
@@ -26,6 +27,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const isInteractive = terminal.interactive && flags.headless !== true;
   const interactors = [...(answered === undefined ? [] : [answered.by])];
   if (isInteractive) interactors.push(await userAt(terminal, answered?.request));
+  const asked = answered === undefined ? {} : { asked: await exceptFor(answered.request) };
   const wait = flags.wait ?? plan.wait ?? false;
   const waits = wait !== false && !isInteractive;
   const store = host ?? (await storeOpener(place, flags.adoptStore));
@@ -39,17 +41,28 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   };
   const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
   const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
-  const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
+  const { session, traffic } = openSession({ plan, place, flags, store, people, ...asked }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };
     const options = { ...execution, extraJson: { ...chosen, ...extraJson } };
-    const followed = await followRun(plan.begin(session), options, { terminal, waits, line });
+    const followed = await followRun(plan.begin(session), options, {
+      terminal,
+      waits,
+      line,
+      frameAt: (at) => frameAt(at, place.cwd, secretMask(env).text),
+    });
     for (const notice of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(notice)}\n`);
     return followed;
   } finally {
     await session.close();
     codes?.close();
   }
+}
+
+/** Keeps interactors from being asked for what is answered. */
+async function exceptFor(answered: OpenRequest): Promise<(interactor: Interactor) => Interactor> {
+  const { except } = await import("./line-interactor.ts");
+  return (interactor) => except(interactor, answered);
 }
 
 /** The user at the terminal, who is not asked again for what is answered. Loaded only where one is. */

@@ -3,6 +3,7 @@ import { messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
+import { indented } from "@sluice/view/words";
 import { timeWithCountdown } from "../output/countdown.ts";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, writeEvent, writeReport } from "../output/reporter.ts";
@@ -25,6 +26,8 @@ interface FollowContext {
   readonly terminal: Terminal;
   /** Whether requests stay open for other processes; then each is announced with the command that answers it. */
   readonly waits: boolean;
+  /** The lines around a recorded place in the workspace's code. */
+  frameAt(at: string): string | undefined;
   /** A command line of this run's project. */
   line(words: readonly string[]): string;
 }
@@ -42,7 +45,7 @@ export async function followRun(
   options: FollowOptions,
   around: FollowContext,
 ): Promise<FollowedRun> {
-  const { terminal } = around;
+  const { terminal, frameAt } = around;
   const { outputFormat, failOnDenied } = options.flags;
   let stoppedBy: StopSignal | undefined;
   const ignoreSignals = onStopSignal((signal) => {
@@ -62,6 +65,8 @@ export async function followRun(
         ? reportOfFault(shown.thrown, handle.runId, totals, resume)
         : reportOf(shown.result, totals, resume);
     writeReport(outputFormat, terminal, { ...report, ...options.extraJson });
+    const frame = report.error?.at === undefined ? undefined : frameAt(report.error.at);
+    if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
     const denied = deniedLine(report);
     if (denied !== "") terminal.err(`sluice: ${denied}\n`);
     if (report.suspended !== undefined) terminal.err(`sluice: ${visible(suspendedText(report.suspended, around))}\n`);

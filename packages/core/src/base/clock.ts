@@ -9,6 +9,7 @@ export interface Clock {
 /** Above 2^31-1 ms setTimeout overflows and fires at once, so longer waits are split. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
+/** The clock of the process. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after: (ms, fn) => {

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from "./json.ts";
+import type { SourcePlace } from "./source-place.ts";
 
 /** Who can act on an error. Match on it together with `code`, never on the message. */
 export type ErrorClass =
@@ -21,6 +22,8 @@ export interface SluiceErrorOptions {
   /** Machine-readable facts about the error, shown to callers and recorded in events. */
   readonly detail?: JsonObject;
   readonly cause?: unknown;
+  /** Where in the user's code, if it is known. */
+  readonly at?: SourcePlace;
 }
 
 /** The error type of Sluice. `message` says what is wrong, where, and how to fix it. */
@@ -30,12 +33,15 @@ export class SluiceError extends Error {
   /** Stable, snake_case; listed in docs/errors.md. */
   readonly code: string;
   readonly detail: JsonObject | undefined;
+  /** The place in the user's code that it is about; never recorded as it is. */
+  readonly at: SourcePlace | undefined;
 
   constructor(errorClass: ErrorClass, code: string, message: string, options: SluiceErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.class = errorClass;
     this.code = code;
     this.detail = options.detail;
+    this.at = options.at;
   }
 }
 

@@ -18,7 +18,7 @@ import type {
   StateSpec,
 } from "./spec.ts";
 import { schemaAt } from "./state.ts";
-import { checkLimits } from "./state-rules.ts";
+import { checkLimits, checkProviderFaults } from "./state-rules.ts";
 import type { AnyPipeline, AnyState, AnyStates, OrchestratorOptions, PipelineCommon } from "./types.ts";
 
 /** A route with erased types. A method type, so that routes with narrower parameters fit. */
@@ -52,6 +52,8 @@ const PIPELINE_KEYS = [
   "orchestrator",
   "context",
   "limits",
+  "retry",
+  "onProviderFault",
   "onCall",
   "interrupts",
   "pipelines",
@@ -70,7 +72,7 @@ export function readDefinition(definition: PipelineDefinition): {
 } {
   const report = createReport();
   report.unknownKeys("", definition, PIPELINE_KEYS);
-  const { id, limits = {}, onCall } = definition;
+  const { id, limits = {}, retry, onProviderFault, onCall } = definition;
   const fault = idFault(id);
   if (fault !== undefined) report.add("id", fault);
   const named = readStates(report, definition.stages);
@@ -87,6 +89,8 @@ export function readDefinition(definition: PipelineDefinition): {
     routes: readRoutes(report, definition, states),
     context: readContext(report, definition.context),
     limits,
+    ...(retry === undefined ? {} : { retry: structuredClone(retry) }),
+    ...(onProviderFault === undefined ? {} : { onProviderFault }),
     ...(onCall === undefined ? {} : { onCall }),
     ...(orchestrator === undefined ? {} : { orchestrator: ORCHESTRATOR }),
     interrupts: readInterrupts(report, definition.interrupts),
@@ -94,6 +98,7 @@ export function readDefinition(definition: PipelineDefinition): {
     ...(meta === undefined ? {} : { meta }),
   };
   checkLimits(report, "limits", definition.limits, "run");
+  checkProviderFaults(report, { retry, onProviderFault });
   if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
   const isValid = report.problems.length === 0 && [...states.values()].every((state) => state.problems === undefined);
   const digest = isValid ? fingerprintOf(report, facts) : "";

@@ -9,6 +9,7 @@ import type {
   AssertAnswer,
   GuardHook,
   PreconditionAnswer,
+  ProviderFaultOptions,
   RetryPolicy,
   RunLimits,
   StateEnvironment,
@@ -91,7 +92,7 @@ export type Part = string | number | { readonly data: Json } | CompiledSchema<un
 export type FinalOutcome = "completed" | "failed" | "cancelled";
 
 /** A state of any kind. */
-export interface StateSpec extends KindFacts {
+export interface StateSpec extends KindFacts, ProviderFaultOptions {
   readonly kind: string;
   /** Of a final state, whose kind is `final`: entering it ends the run, and it has no body. */
   readonly final?: { readonly outcome: FinalOutcome };
@@ -125,7 +126,7 @@ export interface PipelineMeta {
   readonly onFinal?: "release";
 }
 
-export interface PipelineSpec {
+export interface PipelineSpec extends ProviderFaultOptions {
   readonly id: string;
   readonly input: CompiledSchema<unknown>;
   readonly states: ReadonlyMap<string, StateSpec>;

@@ -10,6 +10,27 @@ export interface RetryPolicy {
   readonly maxAttempts: number;
 }
 
+/** Retries of one call to a provider, such as a model call, while its fault may pass by itself. */
+export interface ProviderRetry {
+  /** Total attempts, from 1. Default: as many as fit into the time. */
+  readonly maxAttempts?: number;
+  /** How long to retry, in milliseconds from the first fault; 0 for no retry. Default: 300,000. */
+  readonly maxElapsedMs?: number;
+  /** The wait before the second attempt, in milliseconds. Default: 1,000. */
+  readonly initialMs?: number;
+  /** By how much each wait is longer than the one before, from 1. Default: 2. No wait is longer than a minute, unless the provider asks for it. */
+  readonly factor?: number;
+}
+/** What happens when a provider fails. A state's settings win over those of its pipeline, and these over the session's. */
+export interface ProviderFaultOptions {
+  readonly retry?: ProviderRetry;
+  /**
+   * What follows a fault of a provider that outlasts its retries or cannot pass by itself: `suspend` suspends the run, which continues
+   * in the middle of the state when it is resumed; `fail` fails the state. Default: `suspend` if the run's journal is on disk.
+   */
+  readonly onProviderFault?: "suspend" | "fail";
+}
+
 /** Caps of one state or one run. Reaching one is a failure, never a silent success. */
 export interface Caps {
   /** Input plus output tokens. Failure code `budget`. */
@@ -97,6 +118,34 @@ export function checkLimits(report: Report, path: string, limits: unknown, of: "
     const fits = name === "maxCostUsd" ? isAmount(value) : isCount(value);
     if (!fits) report.add(`${path}.${name}`, wanted, "omit it for no limit");
   }
+}
+
+const RETRY = ["maxAttempts", "maxElapsedMs", "initialMs", "factor"];
+
+/** Checks what a state, a pipeline or a session does about faults of a provider. */
+export function checkProviderFaults(
+  report: Report,
+  { retry, onProviderFault }: { readonly retry?: unknown; readonly onProviderFault?: unknown },
+): void {
+  if (onProviderFault !== undefined && onProviderFault !== "suspend" && onProviderFault !== "fail")
+    report.add("onProviderFault", 'is "suspend" or "fail"');
+  if (retry === undefined) return;
+  if (typeof retry !== "object" || retry === null) {
+    report.add("retry", "is an object: { maxElapsedMs: 300_000 }");
+    return;
+  }
+  report.unknownKeys("retry", retry, RETRY);
+  for (const [name, value] of Object.entries(retry)) {
+    if (value === undefined) continue;
+    if (name === "maxAttempts" && !isCount(value)) report.add("retry.maxAttempts", "is a whole number from 1");
+    if (name === "factor" && !isNumberFrom(1, value)) report.add("retry.factor", "is a number from 1");
+    if ((name === "maxElapsedMs" || name === "initialMs") && !isNumberFrom(0, value))
+      report.add(`retry.${name}`, "is a number of milliseconds from 0");
+  }
+}
+
+function isNumberFrom(least: number, value: unknown): boolean {
+  return typeof value === "number" && Number.isFinite(value) && value >= least;
 }
 
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;

@@ -5,7 +5,7 @@ import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
 import { readPattern, type ToolPattern } from "./patterns/tool-pattern.ts";
 import type { FinalOutcome, KindFacts, StateSpec } from "./spec.ts";
-import { type AllowedTool, checkLimits, isCount, readEnvironment } from "./state-rules.ts";
+import { type AllowedTool, checkLimits, checkProviderFaults, isCount, readEnvironment } from "./state-rules.ts";
 import type { AnyState, AnyStates, State, StateOptions } from "./types.ts";
 
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "exit">;
@@ -13,7 +13,7 @@ type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "e
 /** StateCommon with erased types. */
 export interface CommonOptions
   extends Hooks,
-    Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox" | "env"> {
+    Pick<StateSpec, "allowedTools" | "retryPolicy" | "retry" | "onProviderFault" | "limits" | "sandbox" | "env"> {
   readonly inputSchema?: Schema<unknown>;
 }
 /** What a kind gives for its own options. */
@@ -24,7 +24,17 @@ export interface KindDefinition extends KindFacts {
 }
 
 const HOOKS = ["setup", "precondition", "assert", "exit", "onCall"] as const;
-const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", "env", ...HOOKS];
+const COMMON_KEYS = [
+  "inputSchema",
+  "allowedTools",
+  "retryPolicy",
+  "retry",
+  "onProviderFault",
+  "limits",
+  "sandbox",
+  "env",
+  ...HOOKS,
+];
 
 /**
  * Makes a state of a kind from the options that all kinds share and what the kind gives for its own. Never throws: `pipeline()`
@@ -39,11 +49,12 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
   const isData = own.parts === undefined && own.options !== undefined;
   const dataFault = isData ? jsonFault(own.options, "options") : undefined;
   if (dataFault !== undefined) report.add("options", `is not JSON: ${dataFault}`, "put functions into the executor");
-  const { inputSchema, allowedTools, retryPolicy, limits, sandbox, env, ...hooks } = common;
+  const { inputSchema, allowedTools, retryPolicy, retry, onProviderFault, limits, sandbox, env, ...hooks } = common;
   report.unknownKeys("", common, [...COMMON_KEYS, ...keys]);
   const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
   const patterns = readEnvelope(report, allowedTools);
   checkRetryPolicy(report, retryPolicy);
+  checkProviderFaults(report, { retry, onProviderFault });
   checkLimits(report, "limits", limits, "state");
   checkSandbox(report, sandbox);
   const environment = readEnvironment(report, "env", env);
@@ -59,6 +70,8 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
     // Copies: what was checked must not change under the gate.
     ...(allowedTools === undefined ? {} : { allowedTools: structuredClone(allowedTools), patterns }),
     ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
+    ...(retry === undefined ? {} : { retry: structuredClone(retry) }),
+    ...(onProviderFault === undefined ? {} : { onProviderFault }),
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
     ...(environment === undefined ? {} : { env: environment }),

@@ -13,6 +13,28 @@ export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`);
 }
 
+/** Characters of a source line that are shown. */
+const WIDTH = 160;
+
+/** The part of a source line around a column, counted from 0, and the carets under what is meant. Safe to show. */
+export function excerptOf(
+  source: string,
+  at: number,
+  length: number,
+): { readonly shown: string; readonly caret: string } {
+  const from = at < WIDTH - 20 ? 0 : at - 40;
+  const before = source.slice(from, at);
+  const meant = source.slice(at, Math.min(at + length, from + WIDTH));
+  const after = source.slice(at + meant.length, from + WIDTH);
+  const cutBefore = from === 0 ? "" : "…";
+  const cutAfter = source.length > from + WIDTH ? "…" : "";
+  const clean = (text: string): string => visible(text.replaceAll("\t", " "));
+  return {
+    shown: `${cutBefore}${clean(before)}${clean(meant)}${clean(after)}${cutAfter}`,
+    caret: `${" ".repeat(cutBefore.length + clean(before).length)}${"^".repeat(Math.max(1, clean(meant).length))}`,
+  };
+}
+
 /** Like `visible`, with a custom replacement for each character. `at` is its index in UTF-16 units. */
 export function replaceUnseen(text: string, written: (character: string, at: number) => string): string {
   return text.replaceAll(UNSEEN, (character, at: number) => written(character, at));

@@ -121,6 +121,12 @@ export interface StepRunner {
    * cancelled, and when there is a signal of `signal` that no step took.
    */
   sleep(stepId: string, epochMs: number, options: SleepOptions): Promise<SleepEnd>;
+  /**
+   * Waits for the run to be resumed after a fault that only time or a person can end. The run is suspended with it once nothing else
+   * in its tree can work. Returns in the process that resumes the run, at `retryAt` if the run still works in this one then, and
+   * early when the run is cancelled or a person interrupts it.
+   */
+  awaitResume(stepId: string, options: AwaitResumeOptions): Promise<AwaitResumeEnd>;
   /** Waits for a signal of this name, including one received earlier. Undefined after the timeout or when the run is cancelled. */
   waitForSignal(name: string, options?: WaitOptions): Promise<ReceivedSignal | undefined>;
   /** The signals of this name that were received and not yet taken, without waiting. */
@@ -158,6 +164,30 @@ export interface SleepOptions {
 /** What ended a sleep. */
 export type SleepEnd = "time" | "signal" | "cancelled";
 
+/**
+ * Why part of a run cannot continue now, such as a provider that does not answer. A type, since it is recorded. `reason` says whose
+ * fault it is, `code` is stable, and `message` is for people.
+ */
+export type RunFault = {
+  readonly reason: FaultReason;
+  readonly code: string;
+  readonly message: string;
+  readonly detail?: Json;
+  /** When it may have ended, in epoch milliseconds, where that is known. */
+  readonly retryAt?: number;
+};
+export type FaultReason = "provider";
+/** A fault of a suspended run, and the execution that waits because of it. */
+export type ExecutionFault = RunFault & { readonly runId: string; readonly executionId: string };
+export interface AwaitResumeOptions {
+  readonly fault: ExecutionFault;
+  /** Events of the record that opens the wait, and of the one that ends it. */
+  readonly open: { readonly events: readonly EventDraft[] };
+  readonly ended: (by: AwaitResumeEnd) => readonly EventDraft[];
+}
+/** What ended the wait. */
+export type AwaitResumeEnd = "resume" | "time" | "cancelled";
+
 export interface WaitOptions {
   /** Milliseconds from when the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
@@ -194,7 +224,13 @@ export interface RunTask {
   readonly runId: string;
   /** The run's end, or why it was suspended here. Rejects with a Host error if the journal failed; the run can then be resumed. */
   readonly settled: Promise<
-    { readonly end: RunEnd } | { readonly suspended: SuspendReason; readonly wakeAt?: number | undefined }
+    | { readonly end: RunEnd }
+    | {
+        readonly suspended: SuspendReason;
+        readonly wakeAt?: number | undefined;
+        /** What parts of the run wait for, besides people and time. */
+        readonly faults?: readonly ExecutionFault[];
+      }
   >;
   /**
    * Stops the run here without running more of its code; it can be resumed. Waits for steps within their grace period.
@@ -219,8 +255,11 @@ export interface Asleep {
   /** How many of its steps wait for a signal, such as an answer. */
   readonly waiting: number;
 }
-/** `sleeping`: until a time. `waiting`: for an answer. `interrupted`: something stopped it. */
-export type SuspendReason = "sleeping" | "waiting" | "interrupted";
+/**
+ * `sleeping`: until a time. `waiting`: for an answer. `interrupted`: something stopped it. `provider`: a provider failed, and nothing
+ * else of the run can work.
+ */
+export type SuspendReason = "sleeping" | "waiting" | "interrupted" | FaultReason;
 
 /** An open request, as every process sees it. */
 export interface OpenRequest {
@@ -256,6 +295,8 @@ export interface RunSummary {
   readonly status: RunEnd["status"] | "running" | "suspended";
   /** Why it is suspended. */
   readonly suspended?: SuspendReason;
+  /** The faults that it was suspended with. */
+  readonly faults?: readonly ExecutionFault[];
   /** When a run that sleeps continues, in epoch milliseconds. */
   readonly wakeAt?: number;
   readonly createdAt: number;

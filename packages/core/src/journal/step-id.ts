@@ -11,7 +11,7 @@ import type { ChildRun, JournalRecord, RecordPhase, RunEnd } from "./seam.ts";
 //   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
 //             | "turn/" turn "/" group "/" ( "verdicts" | "approvals" | "call" | "question" | "answer" )
 //             | "turn/" turn "/accept/" number [ "/answer" ] | "approval" [ "/answer" ]
-//             | "ask/" key [ "/answer" ] | "interrupt/" number
+//             | "ask/" key [ "/answer" ] | "interrupt/" number | "suspension/" number
 //             | a name that the state's executor chose
 
 export const stepIds = {
@@ -54,6 +54,8 @@ export const stepNames = {
   ask: (name: string, part: RequestStepPart = "open"): string => `ask/${encodeKey(name)}${ENDING[part]}`,
   /** An interrupt of the attempt, from 0. */
   interrupt: (number: number): string => `interrupt/${number}`,
+  /** A fault because of which the run may be suspended; `number` counts those of the attempt, from 1. */
+  suspension: (number: number): string => `suspension/${number}`,
 } as const;
 
 /** Opens a request, or records its answer. */
@@ -85,7 +87,7 @@ type StepNameRef =
   | { readonly kind: "accept"; readonly turn: number; readonly number: number; readonly part: RequestStepPart }
   | { readonly kind: "approval"; readonly part: RequestStepPart }
   | { readonly kind: "ask"; readonly name: string; readonly part: RequestStepPart }
-  | { readonly kind: "interrupt"; readonly number: number }
+  | { readonly kind: "interrupt" | "suspension"; readonly number: number }
   /** A step of the state's executor, by its name in the attempt. */
   | { readonly kind: "custom"; readonly name: string };
 
@@ -146,6 +148,10 @@ function parseStepName(name: string): StepNameRef {
       const [, number] = INTERRUPT.exec(name) ?? [];
       return number === undefined ? { kind: "custom", name } : { kind: "interrupt", number: Number(number) };
     }
+    case "suspension": {
+      const [, number] = SUSPENSION.exec(name) ?? [];
+      return number === undefined ? { kind: "custom", name } : { kind: "suspension", number: Number(number) };
+    }
     case "approval": {
       const part = (["open", "answer"] as const).find((known) => stepNames.approval(known) === name);
       return part === undefined ? { kind: "custom", name } : { kind: "approval", part };
@@ -186,6 +192,7 @@ const PRECONDITION = /^precondition\/(\d+)(?:\/now|\/sleep)?$/;
 const IN_TURN = /^turn\/(\d+)\/(?:(\d+)\/(\w+)|accept\/(\d+)(\/answer)?)$/;
 const ASK = /^ask\/([^/]+)(\/answer)?$/;
 const INTERRUPT = /^interrupt\/(\d+)$/;
+const SUSPENSION = /^suspension\/(\d+)$/;
 const CALL_PARTS: readonly CallStepPart[] = ["verdicts", "approvals", "call", "question", "answer"];
 
 /** The call that a request is about. Its id is `<execution>/a<attempt>/<call>`, followed by `/question` for a question. */

@@ -1,5 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
+import { thrownAt } from "../base/source-place.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
@@ -39,6 +40,8 @@ export type NextDecision = {
   readonly moreRejectedRows?: number;
   /** Why the route's return value is invalid; the choice is then to fail. */
   readonly rejected?: string;
+  /** Where the route threw: `src/pipeline.ts:41:9`. */
+  readonly at?: string;
   readonly choice: ResolvedChoice;
 };
 export type RejectedRow = {
@@ -46,7 +49,10 @@ export type RejectedRow = {
   /** The row's own name. */
   readonly label?: string;
   readonly why: string;
+  /** Where its condition threw: `src/pipeline.ts:41:9`. */
+  readonly at?: string;
 };
+type Refusal = Pick<RejectedRow, "why" | "at">;
 
 const TRIGGERS = { completed: "success", failed: "failure", skipped: "skipped", paused: "pause" } as const;
 
@@ -64,7 +70,7 @@ export async function decideNext(
 ): Promise<NextDecision> {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
   const { routes, orchestrator } = spec;
-  const question: Question = { spec, state, result, mayReturn };
+  const question: Question = { spec, state, result, mayReturn, workspace: ctx.workspace };
   const chosen = choosing === undefined ? undefined : await byItself(question, choosing);
   if (chosen !== undefined) return chosen;
   if (orchestrator !== undefined && state !== orchestrator)
@@ -84,6 +90,8 @@ interface Question extends LedBy {
   readonly state: string;
   readonly result: Routable;
   readonly mayReturn: boolean;
+  /** The run's folder, to which places in the pipeline's code are relative. */
+  readonly workspace: string;
 }
 interface Route {
   readonly name: string;
@@ -209,7 +217,9 @@ export async function decideEvent(
     ...(Object.keys(patch.value).length === 0 ? {} : { context: patch.value }),
     ...found.trace,
   } as const;
-  const decision = await byRow({ spec, state, result, mayReturn, ...(isNamed ? { event } : {}) }, trace, found, ctx);
+  const { workspace } = ctx;
+  const question = { spec, state, result, mayReturn, workspace, ...(isNamed ? { event } : {}) };
+  const decision = await byRow(question, trace, found, ctx);
   const { choice, rejected } = decision;
   return choice.kind === "fail" && rejected === NOTHING_SUSPENDED ? refused(rejected, found.trace) : decision;
 }
@@ -260,12 +270,13 @@ async function firstRow(
   for (let row = 0; row < rows.length; row += 1) {
     const rule = rows[row];
     if (rule === undefined || !isRowOf(rule, state) || !includes(rule)) continue;
-    const reason = wrong(rule) ?? whyNot(rule, scope);
+    const other = wrong(rule);
+    const reason = other === undefined ? whyNot(rule, scope) : { why: other };
     // Most conditions are not asynchronous, and an await costs more than one of them.
-    const why = reason instanceof Promise ? await reason : reason;
-    if (why === undefined) return { rule, row, trace: trace() };
+    const refusal = reason instanceof Promise ? await reason : reason;
+    if (refusal === undefined) return { rule, row, trace: trace() };
     const label = rule.label === undefined ? {} : { label: rule.label };
-    if (rejectedRows.length < MOST_ROWS) rejectedRows.push({ row, ...label, why });
+    if (rejectedRows.length < MOST_ROWS) rejectedRows.push({ row, ...label, ...refusal });
     else more += 1;
   }
   return { trace: trace() };
@@ -280,22 +291,23 @@ function rejectedText({ row, label, why }: RejectedRow): string {
 }
 
 /** Why the condition of a row does not hold; undefined if it does. */
-function whyNot({ when }: RowSpec, scope: GuardScope): string | undefined | Promise<string | undefined> {
+function whyNot({ when }: RowSpec, scope: GuardScope): Refusal | undefined | Promise<Refusal | undefined> {
   if (when === undefined) return undefined;
+  const failed = (thrown: unknown): Refusal => whyFailed(thrown, scope.ctx.workspace);
   try {
     const verdict = when.evaluate(scope);
-    return "then" in verdict ? Promise.resolve(verdict).then(whyOf).catch(whyFailed) : whyOf(verdict);
+    return "then" in verdict ? Promise.resolve(verdict).then(whyOf).catch(failed) : whyOf(verdict);
   } catch (thrown) {
-    return whyFailed(thrown);
+    return failed(thrown);
   }
 }
 
-function whyOf({ fires, why }: GuardVerdict): string | undefined {
-  return fires === true ? undefined : why;
+function whyOf({ fires, why }: GuardVerdict): Refusal | undefined {
+  return fires === true ? undefined : { why };
 }
 
-function whyFailed(thrown: unknown): string {
-  return `its condition failed: ${messageOf(thrown)}`;
+function whyFailed(thrown: unknown, workspace: string): Refusal {
+  return { why: `its condition failed: ${messageOf(thrown)}`, ...thrownAt(thrown, workspace) };
 }
 
 type Trace = Omit<NextDecision, "choice">;
@@ -320,13 +332,13 @@ function byRow(
 
 /** Asks a route and validates its choice. */
 async function decisionOf(question: Question, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
-  const { spec, state, result, mayReturn } = question;
+  const { spec, state, result, mayReturn, workspace } = question;
   const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
   let value: unknown;
   try {
     value = await ask();
   } catch (thrown) {
-    return rejected(`${name} of ${state} threw: ${messageOf(thrown)}`);
+    return { ...rejected(`${name} of ${state} threw: ${messageOf(thrown)}`), ...thrownAt(thrown, workspace) };
   }
   const output: unknown = result.status === "completed" ? result.output : null;
   const reading = await resolveChoice(value, spec, isJson(output) ? output : null, question);

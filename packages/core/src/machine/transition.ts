@@ -1,4 +1,4 @@
-import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, type Json, type JsonObject, textField } from "../base/json.ts";
 import type { Arrival, Cancelled, Failed, SiblingOutcome, StageContext, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
 import type { Choosing } from "./chosen-route.ts";
@@ -81,7 +81,13 @@ export const MESSAGE = "message";
 export type ChildEnd = { readonly key: string; readonly turns: number } & (
   | { readonly status: "completed"; readonly output: Json }
   | { readonly status: "skipped" }
-  | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string }
+  | {
+      readonly status: "failed" | "cancelled";
+      readonly code: string;
+      readonly message: string;
+      /** Where code of the pipeline threw. */
+      readonly at?: string;
+    }
 );
 
 /** What a run does next. */
@@ -156,6 +162,8 @@ export type MachineEnd =
       readonly status: "failed";
       readonly code: string;
       readonly message: string;
+      /** Where code of the pipeline threw: `src/pipeline.ts:41:9`. */
+      readonly at?: string;
       /** The cap of the run that was reached. */
       readonly limit?: MachineLimit;
       readonly state?: string;
@@ -261,8 +269,9 @@ export function follow(
     case "done":
     case "fail":
     case "cancel": {
-      const code = input.kind === "start" ? "input_invalid" : codeOf(trace, resultOf(view, input));
-      return ending(view, move, endOf(view, choice, code));
+      const result = resultOf(view, input);
+      const code = input.kind === "start" ? "input_invalid" : codeOf(trace, result);
+      return ending(view, move, endOf(view, choice, { code, ...failedAt(trace, result) }));
     }
   }
 }
@@ -555,8 +564,14 @@ export function fanOutFailure(view: MachineView, ended: readonly ChildEnd[]): Fa
     status: "failed",
     code: "fan_out",
     message: `${failedText(choice)}: ${reasons.join("; ")}${more === 0 ? "" : `; and ${more} more`}`,
-    detail: { fanOut: id, failed: failed.map(({ key }) => key) },
+    detail: { fanOut: id, failed: failed.map(({ key }) => key), ...placeOfFirst(failed) },
   });
+}
+
+/** Where the first of the failed children threw that says so. */
+function placeOfFirst(failed: readonly { readonly at?: string }[]): { readonly at?: string } {
+  const at = failed.find((end) => end.at !== undefined)?.at;
+  return at === undefined ? {} : { at };
 }
 
 function failedText({ siblings: [first] }: FanOutChoice): string {
@@ -718,16 +733,28 @@ function codeOf({ by, code }: NextDecision, result: StageResult<Json> | undefine
   return code ?? (by === "default" && result?.status === "failed" ? result.code : "failed");
 }
 
+/** Where the code threw that a failed run is due to: a route, or a hook of a state whose failure nothing handles. */
+function failedAt({ by, at }: NextDecision, result: StageResult<Json> | undefined): { readonly at?: string } {
+  if (at !== undefined) return { at };
+  return by === "default" && result?.status === "failed" ? placeIn(result.detail) : {};
+}
+
+/** What `detail.at` of a failed result says. */
+export function placeIn(detail: Json | undefined): { readonly at?: string } {
+  const at = textField(detail, "at");
+  return at === undefined ? {} : { at };
+}
+
 function endOf(
   view: MachineView,
   choice: Extract<ResolvedChoice, { readonly kind: "done" | "fail" | "cancel" }>,
-  code: string,
+  failure: { readonly code: string; readonly at?: string },
 ): MachineEnd {
   switch (choice.kind) {
     case "done":
       return completedEnd(view, choice.output, "with done()");
     case "fail":
-      return { status: "failed", code, message: choice.reason };
+      return { status: "failed", ...failure, message: choice.reason };
     case "cancel":
       return { status: "cancelled", reason: choice.reason };
   }

@@ -2,7 +2,15 @@ import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
 import { type CallUsage, NO_CALLS } from "../gate/usage.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
-import type { SleepEnd, StepCall, StepCost, StepOptions, StepRunner } from "../journal/seam.ts";
+import type {
+  AwaitResumeEnd,
+  RunFault,
+  SleepEnd,
+  StepCall,
+  StepCost,
+  StepOptions,
+  StepRunner,
+} from "../journal/seam.ts";
 import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import { contextOf, type MachineView } from "../machine/machine-state.ts";
@@ -176,6 +184,18 @@ export class AttemptJournal implements ScopedSteps {
       ...(signal === undefined ? {} : { signal }),
       open: { events: [...pending, started] },
       ended: (by) => [this.event("sleep.ended", { by: by === "signal" ? "message" : by })],
+    });
+  }
+
+  /** Waits for the run to be resumed after a fault. */
+  awaitResume(stepId: string, fault: RunFault): Promise<AwaitResumeEnd> {
+    const suspended = this.event("execution.suspended", fault);
+    const pending = this.#pendingEvents;
+    this.#pendingEvents = [];
+    return this.#steps.awaitResume(this.#id(stepId), {
+      fault: { runId: this.#steps.runId, executionId: this.#executionId, ...fault },
+      open: { events: [...pending, suspended] },
+      ended: (by) => [this.event("execution.continued", { by })],
     });
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { ProjectFacts } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { GuardHook } from "../definition/state-rules.ts";
+import type { GuardHook, ProviderFaultOptions } from "../definition/state-rules.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/subjects.ts";
@@ -27,6 +27,8 @@ export interface RunDeps {
   /** The session's guard hook, called before those of the pipeline and the state. */
   readonly onCall?: GuardHook;
   readonly workspace: Workspace;
+  /** What states do about faults of a provider, where neither they nor their pipelines say it. */
+  readonly providerFaults?: ProviderFaultOptions;
   /** Prepares a pipeline that was made during the run. Throws Validation `session_invalid` if it cannot run here. */
   admit?(spec: PipelineSpec): Promise<void>;
   /** Where the run starts, if not in the initial state. Not for its children. */

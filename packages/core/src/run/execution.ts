@@ -1,6 +1,7 @@
 import { type Json, type JsonObject, numberField, textField } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
+import type { ProviderFaultOptions } from "../definition/state-rules.ts";
 import type { DenialCause } from "../gate/denial.ts";
 import type { WatchedFiles } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
@@ -20,6 +21,8 @@ export interface PipelineInRun {
   readonly spec: PipelineSpec;
   readonly deps: RunDeps;
   readonly meter: RunMeter;
+  /** Of the pipeline, of those around it, and of the session. */
+  readonly providerFaults: ProviderFaultOptions;
   readonly states: PreparedStates;
   readonly interrupts: readonly Interrupt[];
   /** The states of another pipeline, prepared once. */
@@ -73,6 +76,7 @@ export interface Execution extends PreparedState {
   /** The variables of the processes that its calls start. */
   readonly env: RunDeps["env"];
   readonly meter: RunMeter;
+  readonly providerFaults: ProviderFaultOptions;
   readonly kept: object;
   /** An orchestrator answers a message while another execution sleeps. */
   readonly returns?: true;

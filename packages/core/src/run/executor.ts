@@ -7,10 +7,11 @@ import type { ToolEffect } from "../gate/subjects.ts";
 import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
-import type { StepCall, StepOptions } from "../journal/seam.ts";
+import type { RunFault, StepCall, StepOptions } from "../journal/seam.ts";
 import type { LegalEvent } from "../machine/legal-events.ts";
 import type { RefusedTarget, RouteTarget } from "../machine/route-targets.ts";
 import type { Budget, Deadline } from "./limits/limits.ts";
+import type { ProviderFaultPolicy } from "./limits/provider-faults.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
 export interface StateExecutor {
@@ -204,6 +205,15 @@ export interface ActScope extends StatePlace {
    * events say of it besides `until` and `sleeps`, the number of the execution's sleeps so far.
    */
   sleep(name: string, until: number, data?: JsonObject): Promise<void>;
+  /** What the state does about faults of a provider: its own settings, those of its pipeline, and those of the session. */
+  providerFaults(): ProviderFaultPolicy;
+  /**
+   * Waits, because of a fault that only time or a person can end, until the run is resumed. The run is suspended once nothing else
+   * of it can work; the process may end meanwhile. Returns in the process that resumes the run, at `retryAt` if other parts of the
+   * run still work in this one then, and early when the run is cancelled: look at `signal`, and try again. Holds no concurrency slot
+   * and is outside every timeout. Rejects when the run stops here.
+   */
+  suspend(fault: RunFault): Promise<void>;
   /**
    * The same object for all executions of a run in this process: a key for what a kind keeps of the run. A resumed run executes
    * every act again over its recorded steps, so a kind builds the same again.

@@ -11,6 +11,7 @@ import { decide, type MachineEnd, type MachineInput } from "../machine/transitio
 import type { ProjectReader, RunDeps } from "./deps.ts";
 import type { Decided, PipelineInRun, StartedChild } from "./execution.ts";
 import { cancelReason, childMeter, type RunMeter, raceAbort } from "./limits/limits.ts";
+import { mergedFaults } from "./limits/provider-faults.ts";
 import { type PreparedStates, prepareStates } from "./prepared-states.ts";
 import { newAccount, runEndOf, siblingEndOf } from "./run-result.ts";
 import { decideInRun } from "./stage/decide-route.ts";
@@ -35,7 +36,7 @@ export function pipelineProgram(
     return known;
   };
   const running: PipelineInRun["running"] = new Map();
-  const root = inRun(spec, { deps, meter, running, prepare });
+  const root = inRun(spec, { deps, meter, providerFaults: deps.providerFaults ?? {}, running, prepare });
   return (steps, input) => {
     const { runId } = steps;
     if (!runId.includes("/")) return runRoot(root, steps, input);
@@ -54,6 +55,7 @@ function inRun(
   const own: PipelineInRun = {
     ...shared,
     spec,
+    providerFaults: mergedFaults(spec, shared.providerFaults),
     states: shared.prepare(spec),
     interrupts: spec.interrupts.length === 0 ? [] : interruptsOf(spec),
     runChild: (child) => runChild(own, child),
@@ -135,7 +137,7 @@ function branchEnd({ steps, state: { terminal = "" } }: Walk, end: MachineEnd): 
 /** Runs another pipeline, with its own context, limits and states. */
 async function runOther(parent: PipelineInRun, child: StartedChild): Promise<ProgramEnd> {
   const { steps, input } = child;
-  const { deps, running, prepare } = parent;
+  const { deps, providerFaults, running, prepare } = parent;
   const name = textField(input, "pipeline") ?? "";
   const spec = child.given ?? parent.spec.pipelines.get(name);
   if (spec === undefined) {
@@ -148,7 +150,7 @@ async function runOther(parent: PipelineInRun, child: StartedChild): Promise<Pro
     throw new SluiceError("Validation", "pipeline_changed", message);
   }
   const meter = childMeter(parent.meter, spec.limits, deps.clock, steps.runId);
-  const own = inRun(spec, { deps, meter, running, prepare });
+  const own = inRun(spec, { deps, meter, providerFaults, running, prepare });
   const { run, context } = startOfOther(child);
   const { state, start } = await checkedStart(own, child, run);
   apply(state, { context });

@@ -14,11 +14,19 @@ export interface RunAccount {
   usage: Usage;
 }
 
+/** Why a run failed. A type, since it is recorded. */
+export type RunError = {
+  readonly code: string;
+  readonly message: string;
+  /** Where code of the pipeline threw, relative to the workspace: `src/pipeline.ts:41:9`. */
+  readonly at?: string;
+};
+
 /** The end of a run, as recorded in the journal and returned in `RunResult`. */
 export type RunOutcome = {
   readonly status: RunEnd["status"];
   readonly output?: Json;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: RunError;
   /** The final state that ended it, if one did. */
   readonly state?: string;
   /** Of an orchestrated run: what its orchestrator said at the end. */
@@ -129,12 +137,12 @@ export function runEndOf(
   return { status, value: outcome, events: [...reached, { type: "run.finished", data }] };
 }
 
-function errorOf(end: MachineEnd): { readonly code: string; readonly message: string } | undefined {
+function errorOf(end: MachineEnd): RunError | undefined {
   switch (end.status) {
     case "completed":
       return undefined;
     case "failed":
-      return { code: end.code, message: end.message };
+      return { code: end.code, message: end.message, ...(end.at === undefined ? {} : { at: end.at }) };
     case "cancelled":
       return { code: "cancelled", message: end.reason };
   }

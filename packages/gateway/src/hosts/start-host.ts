@@ -47,8 +47,9 @@ export function writePlan({ files, links }: Pick<LaunchPlan, "files" | "links">)
 const INSIDE_RUN = { SLUICE_RUN: "gateway" } as const;
 
 /** The environment of a host: the given one with the plan's variables. */
-export function hostEnvironment(plan: Pick<LaunchPlan, "env">, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const all = { ...env, ...plan.env, ...INSIDE_RUN };
+export function hostEnvironment(plan: Pick<LaunchPlan, "env" | "cwd">, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  // Some hosts work in the folder that PWD names, wherever they were started.
+  const all = { ...env, PWD: plan.cwd, ...plan.env, ...INSIDE_RUN };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 

@@ -12,9 +12,6 @@ import {
   type Usage,
 } from "@sluice/core";
 import { addUsage } from "@sluice/core/runtime";
-import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/pricing/price-table.ts";
-import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { type AgentSpec, readAgent, shownTools } from "./agent-spec.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
@@ -33,7 +30,7 @@ import {
 } from "./completion/completion.ts";
 import { withSkills } from "./completion/skills.ts";
 import { callModel, type ModelCaller } from "./model-call.ts";
-import { modelTurn, type TurnAnswer } from "./model-turn.ts";
+import { type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
 import { type CallAnswer, callId, Transcript } from "./transcript.ts";
@@ -43,18 +40,11 @@ import { type CallAnswer, callId, Transcript } from "./transcript.ts";
  * replaces `callModel`, for telemetry and other clocks.
  */
 export function agentExecutor(
-  modelOf: (agent: AgentSpec) => ResolvedModel,
-  factsOf: (modelId: string) => ModelFacts = modelFacts(),
+  modelsOf: (agent: AgentSpec) => StageModels,
   caller: ModelCaller = (request) => callModel(request),
   kind: "agent" | "router" = "agent",
 ): StateExecutor {
-  const stageModels = new WeakMap<ResolvedModel, StageModel>();
-  const stageModelOf = (agent: AgentSpec): StageModel => {
-    const model = modelOf(agent);
-    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller };
-    stageModels.set(model, known);
-    return known;
-  };
+  const warned: Warned = new WeakMap();
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools, place: StatePlace): PreparedStage => {
     const known = prepared.get(offer);
@@ -83,7 +73,7 @@ export function agentExecutor(
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
-      return act(init, scope, stage, stageModelOf(stage.agent));
+      return act(init, scope, stage, { models: { all: modelsOf(stage.agent), index: 0 }, caller, warned });
     },
   };
 }
@@ -107,18 +97,23 @@ interface PreparedStage {
   readonly toolsSize: number;
 }
 
-interface StageModel {
-  readonly model: ResolvedModel;
-  readonly facts: ModelFacts;
+/** What an attempt calls. */
+interface ModelCalls {
+  readonly models: ModelsInUse;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
 }
+
+/** The warnings that the states of each run have reported, by `kept` of their scopes. */
+export type Warned = WeakMap<object, Set<string>>;
 
 /** The state of an attempt between turns. */
 interface AgentState {
   readonly scope: ActScope;
   readonly agent: AgentSpec;
   readonly completion: Completion;
-  readonly facts: ModelFacts;
+  readonly models: ModelsInUse;
+  readonly warned: Warned;
   readonly transcript: Transcript;
   usage: Usage;
   /** Whether `limit.near` was reported for the context window. */
@@ -133,9 +128,9 @@ interface AgentState {
   said: string;
 }
 
-async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
+async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: ModelCalls): Promise<ActOutcome> {
   const { agent, completion } = prepared;
-  const { facts } = stageModel;
+  const { models, warned } = calls;
   // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
@@ -143,7 +138,8 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
     scope,
     agent,
     completion,
-    facts,
+    models,
+    warned,
     transcript,
     usage: NO_USAGE,
     nearReported: false,
@@ -154,14 +150,14 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
   };
   let outcome: ActOutcome;
   try {
-    outcome = await turns(state, prepared, stageModel);
+    outcome = await turns(state, prepared, calls);
   } finally {
-    await stageModel.model.ended?.({ stage: scope.stateId, runId: scope.ctx.runId });
+    for (const { model } of models.all) await model.ended?.({ stage: scope.stateId, runId: scope.ctx.runId });
   }
   return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
 }
 
-async function turns(state: AgentState, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
+async function turns(state: AgentState, prepared: PreparedStage, calls: ModelCalls): Promise<ActOutcome> {
   const { scope, agent, completion, transcript } = state;
   if (completion.hopeless !== undefined) return { status: "failed", ...completion.hopeless, turns: 0, usage: NO_USAGE };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
@@ -170,7 +166,7 @@ async function turns(state: AgentState, prepared: PreparedStage, stageModel: Sta
     if (isOutOfCalls && state.decidingTurns === DECIDING_TURNS) return undecided(state, turn - 1);
     if (isOutOfCalls) announceDeciding(state);
     const tools = isOutOfCalls || turn === agent.turnCap ? [completion.tool] : prepared.tools;
-    const answer = await modelTurn(scope, { turn, agent, completion, ...stageModel, transcript, tools });
+    const answer = await modelTurn(scope, { turn, agent, completion, ...calls, transcript, tools });
     const outcome = await handleAnswer(state, turn, answer);
     if (outcome !== undefined) return outcome;
   }
@@ -186,6 +182,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { reply } = answer;
   transcript.assistant(reply);
   state.said = textOf(reply) || state.said;
+  noteWarnings(state, turn, reply);
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
@@ -311,10 +308,25 @@ function undecided({ scope, completion, rejected, usage }: AgentState, turns: nu
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }
 
+/** Reports what the provider did not do as requested, each warning once per state of a run. */
+export function noteWarnings(
+  { scope, models, warned }: { readonly scope: ActScope; readonly models: ModelsInUse; readonly warned: Warned },
+  turn: number,
+  { warnings }: Pick<Reply, "warnings">,
+): void {
+  if (warnings.length === 0) return;
+  const reported = warned.get(scope.kept) ?? new Set();
+  warned.set(scope.kept, reported);
+  const fresh = [...new Set(warnings)].filter((warning) => !reported.has(`${scope.stateId} ${warning}`));
+  for (const warning of fresh) reported.add(`${scope.stateId} ${warning}`);
+  if (fresh.length > 0)
+    scope.note({ type: "model.warned", data: { turn, model: modelInUse(models).model.id, warnings: fresh } });
+}
+
 /** Reports once per attempt that the transcript is close to filling the model's context window. */
 function reportNearWindow(state: AgentState): void {
   if (state.nearReported) return;
-  const data = nearWindow(state.transcript.promptTokens(), state.facts.contextWindow);
+  const data = nearWindow(state.transcript.promptTokens(), modelInUse(state.models).facts.contextWindow);
   if (data === undefined) return;
   state.nearReported = true;
   state.scope.note({ type: "limit.near", data });

@@ -8,6 +8,7 @@ import {
   type Usage,
 } from "@sluice/core";
 import { decodeValue, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
+import type { AfterFailure } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { type CallUsage, readReservation, usageOfCall } from "./budget.ts";
 import type { CheckScope, Completion } from "./completion/completion.ts";
@@ -23,8 +24,17 @@ export type ModelStepRecord = CallUsage & {
   readonly messages?: readonly Message[];
 } & (
     | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheckRecord[] }
-    /** `partial` is the text of a reply that was interrupted. */
-    | { readonly kind: "failed"; readonly error: ModelFailure; readonly partial?: string }
+    /**
+     * `partial` is the text of a reply that was interrupted. Earlier versions did not record when the call failed, in epoch
+     * milliseconds, and what followed.
+     */
+    | {
+        readonly kind: "failed";
+        readonly error: ModelFailure;
+        readonly partial?: string;
+        readonly at?: number;
+        readonly then?: AfterFailure;
+      }
     | { readonly kind: "limit"; readonly hit: LimitHit }
     | { readonly kind: "lost" }
   );
@@ -84,11 +94,25 @@ function isModelStep(value: Json): value is ModelStepRecord {
     case "reply":
       return isReplyRecord(field(value, "reply")) && isListOf(field(value, "completions"), isCheckRecord);
     case "failed":
-      return hasTexts(field(value, "error"), "kind", "code", "message");
+      return hasTexts(field(value, "error"), "kind", "code", "message") && isAfterFailure(field(value, "then"));
     case "limit":
       return hasTexts(field(value, "hit"), "code", "limit", "message");
     default:
       return field(value, "kind") === "lost";
+  }
+}
+
+function isAfterFailure(then: Json | undefined): boolean {
+  switch (field(then, "kind")) {
+    case "retry":
+      return hasNumbers(then, "until");
+    case "suspend":
+      return field(then, "retryAt") === undefined || hasNumbers(then, "retryAt");
+    case "fallback":
+    case "fail":
+      return true;
+    default:
+      return then === undefined;
   }
 }
 

@@ -1,9 +1,10 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, StepCall, Usage } from "@sluice/core";
+import type { ActScope, RunFault, StepCall, Usage } from "@sluice/core";
 import { addUsage, itemKeyOf, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { mostOf } from "../models/pricing/prices.ts";
+import { type AfterFailure, afterFailure, type FailedCalls, mayRetry } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { cutText, LiveText } from "../secrets/live-text.ts";
 import type { AgentSpec } from "./agent-spec.ts";
@@ -31,17 +32,39 @@ import {
 import { backoffStepNames, modelStepName } from "./step-names.ts";
 import type { Transcript } from "./transcript.ts";
 
-const MAX_ATTEMPTS = 4;
-const FIRST_BACKOFF_MS = 1_000;
-const LONGEST_RETRY_AFTER_MS = 60_000;
+// Until Sluice 0.1, a turn retried by these rules, and recorded only when a call had failed.
+const EARLIER_ATTEMPTS = 4;
+const EARLIER_BACKOFF_MS = 1_000;
+const EARLIER_RETRY_AFTER_MS = 60_000;
+
+/** A model of a state, with what is known about it. */
+export interface StageModel {
+  readonly model: ResolvedModel;
+  readonly facts: ModelFacts;
+}
+/** The models of a state in the order in which they are tried. */
+export type StageModels = readonly [StageModel, ...StageModel[]];
+/** The models of an attempt, and the index of the one that it uses. */
+export interface ModelsInUse {
+  readonly all: StageModels;
+  index: number;
+}
+
+export function modelInUse({ all, index }: ModelsInUse): StageModel {
+  return all[index] ?? all[0];
+}
+
+/** The failed calls of the model in use. */
+type Failures = Omit<FailedCalls, "since"> & { readonly since: number | undefined };
+const NO_FAILURES: Failures = { count: 0, since: undefined };
 
 /** What a turn needs to call its model. */
 interface TurnRequest {
   readonly turn: number;
   readonly agent: AgentSpec;
   readonly completion: Completion;
-  readonly model: ResolvedModel;
-  readonly facts: ModelFacts;
+  /** A model that fails for long is replaced by the next one, also for the turns that follow. */
+  readonly models: ModelsInUse;
   readonly transcript: Transcript;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** `callModel`, or what observes it for telemetry. */
@@ -59,17 +82,24 @@ export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "cancelled"; readonly partial: string }
 );
 
-/** One turn of a model. Each attempt is one step; waits between attempts survive a restart. */
+/**
+ * One turn of a model. Each attempt is one step, whose record says what follows a failure; waits between attempts survive a restart,
+ * and so does a suspension, after which the turn starts over with the first model.
+ */
 export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
-  const { turn, transcript } = request;
+  const { turn, transcript, models } = request;
   let usage = NO_USAGE;
   let failures = 0;
+  let ofModel = NO_FAILURES;
   for (let step = 1; ; step += 1) {
+    const used = modelInUse(models);
     const recorded = await modelStep(scope, modelStepName(turn, step), {
       request,
-      reserve: reservationOf(scope, request),
+      used,
+      reserve: reservationOf(scope, request, used),
       step,
-      number: failures + 1,
+      failures,
+      ofModel,
       messages: NO_MESSAGES,
     });
     for (const text of messagesAsPrompt(recorded.messages ?? NO_MESSAGES)) transcript.user(text);
@@ -83,19 +113,54 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
     if (recorded.kind === "lost") continue;
     const { error } = recorded;
     failures += 1;
+    ofModel = { count: ofModel.count + 1, since: ofModel.since ?? recorded.at };
     if (error.kind === "aborted") return { kind: "cancelled", usage, partial: recorded.partial ?? "" };
-    if (!mayRetry(error) || failures >= MAX_ATTEMPTS) return { kind: "failed", error, tries: failures, usage };
-    const { failedAt, backoff } = backoffStepNames(turn, step);
-    const now = await scope.steps.now(failedAt);
-    await scope.wait(backoff, now + backoffMs(error, failures));
+    const then = recorded.then ?? (await thenOfEarlier(scope, turn, step, error, failures));
+    switch (then.kind) {
+      case "fail":
+        return { kind: "failed", error, tries: failures, usage };
+      case "retry":
+        await scope.wait(backoffStepNames(turn, step).backoff, then.until);
+        break;
+      case "fallback":
+        models.index = Math.min(models.index + 1, models.all.length - 1);
+        ofModel = NO_FAILURES;
+        break;
+      case "suspend":
+        await scope.suspend(faultOf(error, used, failures, then.retryAt));
+        models.index = 0;
+        ofModel = NO_FAILURES;
+    }
     if (scope.signal.aborted) return { kind: "cancelled", usage, partial: "" };
   }
+}
+
+/** What followed a failed call of an earlier version, whose record does not say it. */
+async function thenOfEarlier(
+  scope: ActScope,
+  turn: number,
+  step: number,
+  error: ModelFailure,
+  failures: number,
+): Promise<AfterFailure> {
+  if (!mayRetry(error) || failures >= EARLIER_ATTEMPTS) return { kind: "fail" };
+  const failedAt = await scope.steps.now(backoffStepNames(turn, step).failedAt);
+  const doubling = EARLIER_BACKOFF_MS * 2 ** (failures - 1);
+  const waitMs = error.retryAfterMs === undefined ? doubling : Math.min(error.retryAfterMs, EARLIER_RETRY_AFTER_MS);
+  return { kind: "retry", until: failedAt + waitMs };
+}
+
+function faultOf(error: ModelFailure, { model }: StageModel, tries: number, retryAt: number | undefined): RunFault {
+  const { code, message, status } = error;
+  const detail = { model: model.id, tries, ...(status === undefined ? {} : { status }) };
+  return { reason: "provider", code, message, detail, ...(retryAt === undefined ? {} : { retryAt }) };
 }
 
 /** The most that this turn can use; undefined without a cap. */
 function reservationOf(
   { budget }: ActScope,
-  { agent, facts, transcript }: TurnRequest,
+  { agent, transcript }: TurnRequest,
+  { facts }: StageModel,
   more: readonly string[] = [],
 ): Usage | undefined {
   if (!budget.capped) return undefined;
@@ -104,19 +169,22 @@ function reservationOf(
 
 interface ModelAttempt {
   readonly request: TurnRequest;
+  readonly used: StageModel;
   readonly reserve: Usage | undefined;
   /** From 1, over all model steps of the turn. */
   readonly step: number;
-  /** From 1, without steps that were lost with their process. */
-  readonly number: number;
+  /** How many steps of the turn have failed before, without those that were lost with their process. */
+  readonly failures: number;
+  /** The last of these, of the model in use. */
+  readonly ofModel: Failures;
   /** Messages received since the previous call. */
   readonly messages: readonly Message[];
 }
 
 function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promise<ModelStepRecord> {
-  const { request, reserve, step } = trial;
+  const { request, used, reserve, step } = trial;
   const { executionId, ctx, deadline, steps } = scope;
-  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: deadline.runMs() };
+  const data = { turn: request.turn, try: step, model: used.model.id, elapsedMs: deadline.runMs() };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, cost: reserve };
   const ask = (call: StepCall): Promise<ModelStepRecord> =>
@@ -132,7 +200,7 @@ async function withMessages(scope: ActScope, trial: ModelAttempt, call: StepCall
   const taken = takesMessages(scope.ctx.attempt, trial.request.turn);
   const messages = await readMessages(call, taken, scope.secrets);
   if (messages.length === 0) return trial;
-  return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
+  return { ...trial, messages, reserve: reservationOf(scope, trial.request, trial.used, messagesAsPrompt(messages)) };
 }
 
 async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
@@ -171,7 +239,7 @@ function noteMessages({ executionId, ctx }: ActScope, { request, messages }: Mod
 
 function modelPlace(
   { executionId, ctx, secrets }: ActScope,
-  { request: { turn, model }, step }: ModelAttempt,
+  { request: { turn }, used: { model }, step }: ModelAttempt,
 ): ModelPlace {
   const { runId, attempt } = ctx;
   return { runId, executionId, attempt, turn, try: step, model: model.id, clean: secrets.text };
@@ -227,12 +295,13 @@ class LiveReply {
 
 function modelRequest(
   scope: ActScope,
-  { request, number, messages }: ModelAttempt,
+  { request, used, failures, messages }: ModelAttempt,
   signal: AbortSignal,
   live: LiveReply,
 ): ModelRequest {
-  const { agent, model, facts, transcript, tools, completion } = request;
-  const { temperature } = agent;
+  const { agent, transcript, tools, completion } = request;
+  const { model, facts } = used;
+  const { temperature, reasoning, providerOptions } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
@@ -240,13 +309,16 @@ function modelRequest(
     model: model.at({
       stage: scope.stateId,
       turn,
-      attempt: number,
+      attempt: failures + 1,
       runId: scope.ctx.runId,
       ...(key === undefined ? {} : { key }),
+      ...(agent.cache === false ? { cache: false } : {}),
     }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
-    ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
+    ...(completion.forced === true || agent.toolChoice === "required"
+      ? { toolChoice: { type: "required" } as const }
+      : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     ...(model.agent === undefined ? {} : { patient: true }),
@@ -254,10 +326,12 @@ function modelRequest(
     onText: (delta, kind) => live.push(delta, kind),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(providerOptions === undefined ? {} : { providerOptions: { ...providerOptions } }),
   };
 }
 
-function spentBy(outcome: ModelOutcome, { request: { facts, model }, reserve }: ModelAttempt): CallUsage {
+function spentBy(outcome: ModelOutcome, { used: { facts, model }, reserve }: ModelAttempt): CallUsage {
   // Its own program counts what it spends.
   if (model.agent !== undefined) return { costUsd: 0 };
   if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
@@ -287,17 +361,48 @@ function failureRecord(
   outcome: Extract<ModelOutcome, { readonly ok: false }>,
   call: StepCall,
 ): ModelStepRecord {
-  const { executionId, ctx, deadline, secrets } = scope;
+  const { deadline, secrets } = scope;
   const spent = spentBy(outcome, trial);
   const late = outcome.error.kind === "aborted" ? deadline.exceeded() : undefined;
   if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
   const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
-  if (mayRetry(error) && trial.number < MAX_ATTEMPTS) {
-    const waitMs = backoffMs(error, trial.number);
-    const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
+  const at = deadline.now();
+  const then = thenAfter(scope, trial, error, at);
+  noteThen(scope, trial, error, then, at, call);
+  return { kind: "failed", error, at, then, ...spent };
+}
+
+function thenAfter(
+  scope: ActScope,
+  { request: { models }, ofModel }: ModelAttempt,
+  error: ModelFailure,
+  now: number,
+): AfterFailure {
+  const policy = scope.providerFaults();
+  // A run that has ended is not suspended because its last words are missing.
+  const onProviderFault = scope.closing === true ? "fail" : policy.onProviderFault;
+  const failed = { count: ofModel.count + 1, since: ofModel.since ?? now };
+  const hasFallback = models.index + 1 < models.all.length;
+  return afterFailure(error, failed, { ...policy, onProviderFault }, { now, hasFallback });
+}
+
+function noteThen(
+  { executionId, ctx }: ActScope,
+  { request: { turn, models }, used, step }: ModelAttempt,
+  { code, message }: ModelFailure,
+  then: AfterFailure,
+  at: number,
+  call: StepCall,
+): void {
+  const failed = { turn, try: step, code, message };
+  const next = models.all[models.index + 1];
+  if (then.kind === "retry") {
+    const data = { ...failed, waitMs: then.until - at };
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
+  } else if (then.kind === "fallback" && next !== undefined) {
+    const data = { ...failed, from: used.model.id, to: next.model.id };
+    call.event({ type: "model.fallback", executionId, attempt: ctx.attempt, data });
   }
-  return { kind: "failed", error, ...spent };
 }
 
 const LOST: ModelFailure = { kind: "permanent", code: "lost", message: "the process that made this call has ended" };
@@ -325,14 +430,4 @@ function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepR
   });
   const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
   return { kind: "limit", hit: kept };
-}
-
-function mayRetry(error: ModelFailure): boolean {
-  return error.kind === "transient" || error.kind === "cut_stream";
-}
-
-/** The delay before the next attempt, in milliseconds; `attempt` is counted from 1. */
-function backoffMs(error: ModelFailure, attempt: number): number {
-  const doubling = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
-  return error.retryAfterMs === undefined ? doubling : Math.min(error.retryAfterMs, LONGEST_RETRY_AFTER_MS);
 }

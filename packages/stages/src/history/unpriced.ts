@@ -8,10 +8,10 @@ import type { ModelFacts } from "../models/pricing/price-table.ts";
 export function refuseUnpriced(
   { id }: PipelineSpec,
   agents: readonly AgentSpec[],
-  modelOf: (agent: AgentSpec) => string | undefined,
+  modelsOf: (agent: AgentSpec) => readonly string[],
   factsOf: (modelId: string) => ModelFacts,
 ): void {
-  const models = agents.flatMap((agent) => modelOf(agent) ?? []);
+  const models = agents.flatMap(modelsOf);
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
   if (unpriced.length === 0) return;
   const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");

@@ -12,6 +12,8 @@ export interface TurnPosition {
   readonly attempt: number;
   /** Masked in cassettes. */
   readonly runId?: string;
+  /** False if the state does not want the provider to cache its prompt. */
+  readonly cache?: false;
 }
 
 /** An agent of another program that makes the tool calls of a run, in place of a model. */
@@ -40,6 +42,9 @@ export interface ResolvedModel {
   /** An attempt of a state is over, which waits until the model has released what it holds for it. Never rejects. */
   ended?(position: Pick<TurnPosition, "stage" | "runId">): Promise<void>;
 }
+
+/** The models of a state in the order in which they are tried. */
+export type ResolvedModels = readonly [ResolvedModel, ...ResolvedModel[]];
 
 /** The same model with other calls. */
 export function withCalls(

@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { isJson, type Json, parseJson, SluiceError } from "@sluice/core";
-import { messageOf, problemsError } from "@sluice/core/runtime";
-import { z } from "zod";
+import { messageOf, problemsError, shape } from "@sluice/core/runtime";
 
 /** A scripted failure: an HTTP status, or a response that ends in the middle. */
 export type ScriptedError =
@@ -40,44 +39,45 @@ export interface Script {
   readonly items?: Readonly<Record<string, ScriptedStages>>;
 }
 
-const errorSchema = z.union([
-  z.strictObject({
-    status: z.int().min(400).max(599),
-    message: z.string().exactOptional(),
-    retryAfterMs: z.number().min(0).exactOptional(),
+const errorShape = shape.either(
+  shape.object({
+    status: shape.integer({ min: 400, max: 599 }),
+    message: shape.optional(shape.text()),
+    retryAfterMs: shape.optional(shape.decimal({ min: 0 })),
   }),
-  z.strictObject({ cut: z.literal(true) }),
-]);
+  shape.object({ cut: shape.exactly(true) }),
+);
 
-const callSchema = z
-  .strictObject({
-    tool: z.string(),
-    // A copying schema would drop keys such as `__proto__`, which a test may want to send.
-    input: z.custom<Json>(isJson, "is not JSON").exactOptional(),
-    rawInput: z.string().exactOptional(),
-  })
-  .refine((call) => call.input === undefined || call.rawInput === undefined, "has both input and rawInput; keep one");
+const callShape = shape.holding(
+  shape.object({
+    tool: shape.text(),
+    input: shape.optional(shape.custom<Json>(isJson, "is not JSON")),
+    rawInput: shape.optional(shape.text()),
+  }),
+  (call) => call.input === undefined || call.rawInput === undefined,
+  "has both input and rawInput; keep one",
+);
 
-const turnSchema = z.strictObject({
-  reasoning: z.string().exactOptional(),
-  text: z.string().exactOptional(),
-  calls: z.array(callSchema).exactOptional(),
-  finish: z.enum(["stop", "length", "content-filter", "tool-calls", "other"]).exactOptional(),
-  delayMs: z.number().min(0).exactOptional(),
-  errors: z.array(errorSchema).exactOptional(),
+const turnShape = shape.object({
+  reasoning: shape.optional(shape.text()),
+  text: shape.optional(shape.text()),
+  calls: shape.optional(shape.list(callShape)),
+  finish: shape.optional(shape.oneOf(["stop", "length", "content-filter", "tool-calls", "other"])),
+  delayMs: shape.optional(shape.decimal({ min: 0 })),
+  errors: shape.optional(shape.list(errorShape)),
 });
 
-const stagesSchema = z.record(z.string(), z.array(turnSchema));
-const scriptSchema = z.strictObject({
-  stages: stagesSchema,
-  items: z.record(z.string(), stagesSchema).exactOptional(),
+const stagesShape = shape.mapOf(shape.list(turnShape));
+const scriptShape = shape.object({
+  stages: stagesShape,
+  items: shape.optional(shape.mapOf(stagesShape)),
 });
 
 /** Validates a script. `source` names it in errors. Throws Validation `invalid_script`, which lists all problems. */
 export function parseScript(value: unknown, source: string): Script {
-  const parsed = scriptSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message }));
+  const issues: shape.ShapeIssue[] = [];
+  if (scriptShape.fits(value, issues)) return value;
+  const problems = issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message }));
   throw problemsError("invalid_script", `${source} is not a script for the scripted model:`, problems);
 }
 

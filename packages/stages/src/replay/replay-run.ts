@@ -31,7 +31,7 @@ import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.t
 import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
 import { declaredSecrets } from "../kinds/commands/command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
-import type { ResolvedModel } from "../models/model.ts";
+import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
@@ -165,7 +165,7 @@ function recordedModels(
   spec: PipelineSpec,
   recorded: readonly RunJournal[],
   data: JsonObject,
-): (agent: AgentSpec) => ResolvedModel {
+): (agent: AgentSpec) => ResolvedModels {
   const byState = new Map<string, string>();
   for (const { runId, records } of recorded)
     for (const record of records) {
@@ -176,10 +176,12 @@ function recordedModels(
           byState.set(state, turn.model);
       }
     }
-  const models = new Map<AgentSpec, ResolvedModel>();
-  for (const [id, agent] of agentsWithin(spec))
-    models.set(agent, recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model)));
-  return (agent) => models.get(agent) ?? recordedModel(textOf(data.model));
+  const models = new Map<AgentSpec, ResolvedModels>();
+  for (const [id, agent] of agentsWithin(spec)) {
+    const first = recordedModel(byState.get(id) ?? agent.model ?? textOf(data.model));
+    models.set(agent, [first, ...(agent.fallbackModels ?? []).map(recordedModel)]);
+  }
+  return (agent) => models.get(agent) ?? [recordedModel(textOf(data.model))];
 }
 
 function recordedModel(id: string): ResolvedModel {

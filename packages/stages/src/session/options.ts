@@ -1,4 +1,13 @@
-import type { Clock, GuardHook, Interactor, OpenRequest, RunHost, StateExecutor, Tool } from "@sluice/core";
+import type {
+  Clock,
+  GuardHook,
+  Interactor,
+  OpenRequest,
+  ProviderFaultOptions,
+  RunHost,
+  StateExecutor,
+  Tool,
+} from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { InteractionFault } from "@sluice/core/runtime";
 import type { ModelTraffic } from "../models/cassettes/traffic.ts";
@@ -12,6 +21,9 @@ import type { SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbo
 
 /** Every option but the model has a safe default. */
 export interface SessionOptions {
+  /** Retries of a call whose provider fails, and what follows when they are used up; see docs/errors.md. */
+  readonly retry?: ProviderFaultOptions["retry"];
+  readonly onProviderFault?: ProviderFaultOptions["onProviderFault"];
   /** For stages that name no model: an id such as `anthropic/<model>`, an AI SDK model object, or a resolved model. */
   readonly model?: string | ModelObject | ResolvedModel;
   /** Applies only to stages without `allowedTools`; default `ask`. */
@@ -77,6 +89,8 @@ export interface SessionOptions {
   readonly passEnv?: readonly string[];
   /** Base URLs by provider; they take precedence over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
+  /** Whether providers may cache prompts for a few minutes at a lower price; default true. A state switches it off with `cache: false`. */
+  readonly promptCache?: boolean;
   /**
    * Prices (US dollars per million tokens) and limits (tokens) by model id or by prefix with a `*` (`ollama/*`); they replace the
    * built-in ones. With a cost cap, a model without a price is an error.

@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
+import { findPackageJSON } from "node:module";
 import { dirname, join, resolve, sep } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { existing } from "../tools/files/paths.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
@@ -18,7 +19,9 @@ export function ownCode(): readonly string[] {
   const installed = names.indexOf("node_modules");
   if (installed !== -1) return [names.slice(0, installed + 1).join(sep)];
   // A checkout of the repository.
-  const packages = resolve(dirname(here), "../../..");
+  const manifest = findPackageJSON(pathToFileURL(here));
+  if (manifest === undefined) throw new Error(`${here} belongs to no package`);
+  const packages = dirname(dirname(manifest));
   return [packages, join(dirname(packages), "node_modules")];
 }
 

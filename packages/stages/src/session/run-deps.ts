@@ -7,6 +7,7 @@ import {
   type Json,
   type JsonObject,
   type PipelineSpec,
+  type ProviderFaultOptions,
   type RunHost,
   type RunJournal,
   type RunProgram,
@@ -57,15 +58,16 @@ import { refuseUnpriced } from "../history/unpriced.ts";
 import { declaredSecrets, runsInSandbox } from "../kinds/commands/command.ts";
 import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { kindExecutors } from "../kinds/executors.ts";
-import type { ResolvedModel } from "../models/model.ts";
+import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
+import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
-import { skillRoots } from "../tools/skills/skill-folders.ts";
+import { skillRoots } from "../tools/skills/skill-names.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
@@ -102,13 +104,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     onFault: (fault) => options.onFault?.(fault),
   });
   const tools = sessionTools(options, { root, clock, bash: held.bash });
-  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
+  const modelsByAgent = new WeakMap<AgentSpec, ResolvedModels>();
   const factsOf = modelFacts(options.prices);
   const watched = options.telemetry && watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
-  const modelFor = (spec: AgentSpec): ResolvedModel => {
-    const model = modelOf.get(spec);
-    if (model === undefined) throw noModel();
-    return model;
+  const modelsFor = (spec: AgentSpec): ResolvedModels => {
+    const found = modelsByAgent.get(spec);
+    if (found === undefined) throw noModel();
+    return found;
   };
   const caller = watched?.call ?? ((request) => callModel(request, clock));
   const walled: CommandWorld["walled"] = async (program, reach) => {
@@ -118,7 +120,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   };
   const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
   const executors = new Map<string, StateExecutor>(
-    [...modelExecutors(modelFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
+    [...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
       one.kind,
       one,
     ]),
@@ -145,6 +147,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       workspace: workspaceOf(root, host()),
       slots,
       people,
+      providerFaults: providerFaultsOf(options, host()),
       maxParallelReads: 8,
       atWork,
       endSurvivors,
@@ -172,12 +175,13 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
 
-  const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
-    const byState = new Map<AgentSpec, ResolvedModel>();
+  const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModels>> => {
+    const byState = new Map<AgentSpec, ResolvedModels>();
     for (const [id, agent] of agentsWithin(spec)) {
-      const resolved = await models.of(id, agent.model);
+      const resolved: [ResolvedModel, ...ResolvedModel[]] = [await models.of(id, agent.model)];
+      for (const fallback of agent.fallbackModels ?? []) resolved.push(await models.of(id, fallback));
       byState.set(agent, resolved);
-      modelOf.set(agent, resolved);
+      modelsByAgent.set(agent, resolved);
     }
     return byState;
   };
@@ -189,14 +193,15 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
+    refuseProviderOptions(spec);
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
-    const pricedAs = (agent: AgentSpec): string | undefined => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id;
-    if (capped.length > 0) refuseUnpriced(spec, capped, pricedAs, factsOf);
+    const all = [...byState.values()].flat();
+    if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
     const declared = declaredSecrets(spec);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env, serverEnv);
     const { filter, known, childEnv } = secretsOf({
-      values: [...byState.values()].flatMap((model) => model.secrets),
+      values: all.flatMap((model) => model.secrets),
       given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
       declared: [...declared.keys()],
     });
@@ -219,10 +224,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
       if (problems.length > 0)
         throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      refuseProviderOptions(made);
       const own = await modelsOf(made);
-      const pricedBy = (agent: AgentSpec): string | undefined => own.get(agent)?.pricedAs ?? own.get(agent)?.id;
       const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
-      if (counted.length > 0) refuseUnpriced(made, counted, pricedBy, factsOf);
+      if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
       await held.proveFor(made, false);
     };
     const own = {
@@ -241,7 +246,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       ...pipeline,
     });
     const sandbox = held.facts(spec, unwalledServers, hasWalledStates);
-    const agents = outsideAgents([...byState.values()]);
+    const agents = outsideAgents(all);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
@@ -262,9 +267,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       started: (source: PipelineSource, input: Json): JsonObject => ({
         pipeline: spec.id,
         ...facts(source),
-        models: [...new Set([...byState.values()].map(({ id }) => id))],
+        models: [...new Set(all.map(({ id }) => id))],
         // The model of the stages that name none; null if every stage names one.
-        model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
+        model: [...byState].find(([agent]) => agent.model === undefined)?.[1][0].id ?? null,
         ...agents,
         mode,
         allow: deps.secrets.json(allow),
@@ -309,6 +314,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
 
 const NO_TOOLS: AvailableTools = { tools: [], allowedTools: [] };
 
+/** The ids that determine the prices of an agent's models. */
+function pricedIn(models: ReadonlyMap<AgentSpec, ResolvedModels>): (agent: AgentSpec) => readonly string[] {
+  return (agent) => (models.get(agent) ?? []).map(({ pricedAs, id }) => pricedAs ?? id);
+}
+
 /** The agent that drives the run, and those that it starts for its states. */
 function outsideAgents(models: readonly ResolvedModel[]): JsonObject {
   const all = [...new Set(models)].flatMap(({ agent }) => agent ?? []);
@@ -322,6 +332,15 @@ function keysOfStates(spec: PipelineSpec): readonly (readonly [value: string, na
   const states = pipelinesWithin(spec).flatMap((one) => [...one.states.values()]);
   const found = states.flatMap(({ env }) => keysInVariables(env?.set ?? {}));
   return found.filter(([value]) => value.length >= SHORTEST_SECRET);
+}
+
+/** Only a run whose journal outlives the process can be resumed later. */
+function providerFaultsOf({ retry, onProviderFault }: SessionOptions, { folder }: RunHost): ProviderFaultOptions {
+  const isDurable = folder !== undefined;
+  return {
+    ...(retry === undefined ? {} : { retry }),
+    onProviderFault: onProviderFault ?? (isDurable ? "suspend" : "fail"),
+  };
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {

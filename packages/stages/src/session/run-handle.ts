@@ -1,4 +1,5 @@
 import type {
+  ExecutionFault,
   LiveChunk,
   OpenRequest,
   RunHost,
@@ -8,7 +9,7 @@ import type {
   SuspendReason,
   Usage,
 } from "@sluice/core";
-import { type Acknowledgement, type RunOutcome, readOutcome } from "@sluice/core/runtime";
+import { type Acknowledgement, type RunError, type RunOutcome, readOutcome } from "@sluice/core/runtime";
 import { interruptRun } from "./interrupt.ts";
 
 export interface DeniedCall {
@@ -28,17 +29,28 @@ interface RunResultBase {
   /** Of an orchestrated run: what its orchestrator said at the end, and the input of the run that it asks for. */
   readonly acknowledgement?: Acknowledgement;
 }
+/** Why a run is suspended, with the first fault of a provider, and all of them. */
+export interface Suspension {
+  readonly reason: SuspendReason;
+  readonly code?: string;
+  readonly message?: string;
+  /** The earliest time at which a fault may have ended, in epoch milliseconds, where one is known. */
+  readonly retryAt?: number;
+  readonly faults?: readonly ExecutionFault[];
+}
+
 /** How a run ended or why it is suspended. */
 export type RunResult<O> = RunResultBase &
   (
     | { readonly status: "completed"; readonly output: O }
-    | { readonly status: "failed" | "cancelled"; readonly error: { readonly code: string; readonly message: string } }
+    | { readonly status: "failed" | "cancelled"; readonly error: RunError }
     | {
         readonly status: "suspended";
         readonly reason: SuspendReason;
         readonly waitingFor: readonly OpenRequest[];
         /** When a run that sleeps continues, in epoch milliseconds. */
         readonly wakeAt?: number;
+        readonly suspended: Suspension;
       }
   );
 
@@ -86,9 +98,19 @@ export async function runResult<O>(
   if ("end" in settled) return finished(runId, readOutcome(settled.end));
   const waitingFor = await host().requests(runId);
   const nothing = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-  const { suspended: reason, wakeAt } = settled;
+  const { suspended: reason, wakeAt, faults } = settled;
   const wake = wakeAt === undefined ? {} : { wakeAt };
-  return { runId, ...nothing, status: "suspended", reason, waitingFor, ...wake };
+  const suspended = suspensionOf(reason, faults);
+  return { runId, ...nothing, status: "suspended", reason, waitingFor, ...wake, suspended };
+}
+
+/** What a suspended run says of its faults. */
+export function suspensionOf(reason: SuspendReason, faults: readonly ExecutionFault[] = []): Suspension {
+  const [first] = faults;
+  if (first === undefined) return { reason };
+  const times = faults.flatMap(({ retryAt }) => retryAt ?? []);
+  const retry = times.length === 0 ? {} : { retryAt: Math.min(...times) };
+  return { reason, code: first.code, message: first.message, ...retry, faults };
 }
 
 export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: Promise<RunResult<O>>): RunHandle<O> {

@@ -1,14 +1,18 @@
 import { type Clock, defineTool, type PipelineSpec, type Tool } from "@sluice/core";
 import { askUserTool } from "../tools/ask-user.ts";
-import { type BashOptions, bashTool } from "../tools/bash/bash-tool.ts";
-import { editTool } from "../tools/files/edit.ts";
-import { readTool } from "../tools/files/read.ts";
-import { writeTool } from "../tools/files/write.ts";
+import type { BashOptions } from "../tools/bash/bash-tool.ts";
+import {
+  BASH_FACTS,
+  EDIT_FACTS,
+  GLOB_FACTS,
+  GREP_FACTS,
+  READ_FACTS,
+  READ_SKILL_FACTS,
+  WRITE_FACTS,
+} from "../tools/builtin-facts.ts";
+import { lazyTool } from "../tools/lazy-tool.ts";
 import type { McpSource } from "../tools/mcp/servers.ts";
 import type { McpStart } from "../tools/mcp/transport/connection.ts";
-import { globTool } from "../tools/search/glob.ts";
-import { grepTool } from "../tools/search/grep.ts";
-import { readSkillTool } from "../tools/skills/read-skill.ts";
 import type { SessionOptions } from "./options.ts";
 
 /** The tools of a session; those of MCP servers are added by the first run that could call them. */
@@ -72,13 +76,13 @@ export function ownTools(builtins: readonly Tool[], custom: readonly Tool[] = []
 /** New instances of the built-in tools, one set per session. */
 export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
   return [
-    defineTool(readTool),
-    defineTool(grepTool()),
-    defineTool(globTool),
-    defineTool(editTool),
-    defineTool(writeTool),
-    defineTool(bashTool(bash)),
+    lazyTool(READ_FACTS, async () => (await import("../tools/files/read.ts")).readTool),
+    lazyTool(GREP_FACTS, async () => (await import("../tools/search/grep.ts")).grepTool()),
+    lazyTool(GLOB_FACTS, async () => (await import("../tools/search/glob.ts")).globTool),
+    lazyTool(EDIT_FACTS, async () => (await import("../tools/files/edit.ts")).editTool, { edits: true }),
+    lazyTool(WRITE_FACTS, async () => (await import("../tools/files/write.ts")).writeTool, { edits: true }),
+    lazyTool(BASH_FACTS, async () => (await import("../tools/bash/bash-tool.ts")).bashTool(bash)),
     defineTool(askUserTool),
-    defineTool(readSkillTool),
+    lazyTool(READ_SKILL_FACTS, async () => (await import("../tools/skills/read-skill.ts")).readSkillTool),
   ];
 }

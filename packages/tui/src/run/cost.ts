@@ -16,6 +16,7 @@ import {
   symbolOf,
   usageByModel,
   workedMs,
+  workedTogetherMs,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
 import { columns, count, executionName, modelText, spending } from "@sluice/view/words";
@@ -67,13 +68,13 @@ function groupCells(group: ReturnType<typeof flatGroupsOf>[number], now: number)
   if (group.kind === "one") return [stageCells(group.execution, now)];
   const { first, items } = group;
   const { sign, style } = symbolOf(listStatus(items));
-  const { usage, turns, startedAt, endedAt } = sumOf(items.executions);
+  const { usage, turns } = sumOf(items.executions);
   const sum = [
     [span(sign, style)],
     [span(stateLabel(first.executionId)), span(` · ${count(items.total, "item")}`, "dim")],
     [span(String(turns))],
     ...amounts(usage),
-    [span(elapsed((endedAt ?? now) - startedAt))],
+    [span(elapsed(workedTogetherMs(items.executions, now)))],
   ];
   return [sum, ...items.executions.map((execution) => stageCells(execution, now))];
 }

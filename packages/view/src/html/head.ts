@@ -2,6 +2,7 @@ import { type AuditFault, field } from "@sluice/core";
 import { argsSummary } from "@sluice/core/gate";
 import { redactJson } from "@sluice/core/runtime";
 import type { RunView } from "../projection/run-view.ts";
+import { idleOf } from "../projection/time/idle.ts";
 import { approvalWords } from "../words/describe-event.ts";
 import { isAgentModel, modelText, textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";
@@ -83,6 +84,7 @@ export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
+    ...idleFacts(view),
     ...(view.wakeAt === undefined ? [] : [["wakes at", html`${moment(view.wakeAt)}`] as const]),
     ...(agent === undefined ? [] : [["agent", exact(agent)] as const]),
     ["models", shown.length === 0 ? html`none` : exact(shown.join(", "))],
@@ -99,6 +101,27 @@ ${isWithheld(view) ? html`<p class="notice">The pipeline keeps prompts, texts, a
 <dl class="facts">${facts.map(([name, fact]) => html`<div><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>
 </header>
 `;
+}
+
+/** When no process executed the run, and whether its clock was set back. */
+function idleFacts(view: RunView): readonly (readonly [string, Markup])[] {
+  const { suspendedMs, unknownMs, unknownSince } = idleOf(view);
+  const { shiftedMs } = view;
+  return [
+    ...(suspendedMs === 0 ? [] : [["suspended", html`for ${milliseconds(suspendedMs)}`] as const]),
+    ...(unknownMs === 0 ? [] : [["unknown", html`${milliseconds(unknownMs)} after a process ended`] as const]),
+    ...(unknownSince === undefined
+      ? []
+      : [["unknown since", html`${moment(unknownSince)}: the process ended without a record`] as const]),
+    ...(shiftedMs === undefined
+      ? []
+      : [
+          [
+            "clock",
+            html`was set back; the latest times here are ${milliseconds(shiftedMs)} later than recorded`,
+          ] as const,
+        ]),
+  ];
 }
 
 function isWithheld({ meta }: RunView): boolean {

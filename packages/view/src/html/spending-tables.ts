@@ -4,7 +4,7 @@ import { type ExecutionGroup, flatGroupsOf, sumOf } from "../projection/graph/st
 import type { RunView } from "../projection/run-view.ts";
 import { executionName } from "../words/describe-event.ts";
 import { modelText } from "../words/fields.ts";
-import { moneyOf, workedMs } from "../words/symbols.ts";
+import { moneyOf, workedMs, workedTogetherMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMarkup } from "./markup/status.ts";
@@ -47,7 +47,7 @@ function listRow(
   { first, items }: Extract<ExecutionGroup, { readonly kind: "list" }>,
   { end, anchors }: { readonly end: number; readonly anchors: ReadonlyMap<string, string> },
 ): readonly Markup[] {
-  const { usage, turns, startedAt, endedAt = end } = sumOf(items.executions);
+  const { usage, turns } = sumOf(items.executions);
   const { sign, word, tone } = listMark(items);
   const attempts = items.executions.reduce((sum, { attempt }) => sum + attempt, 0);
   return [
@@ -56,7 +56,7 @@ function listRow(
     html`${attempts}`,
     html`${turns}`,
     ...amounts(usage),
-    html`${milliseconds(endedAt - startedAt)}`,
+    html`${milliseconds(workedTogetherMs(items.executions, end))}`,
   ];
 }
 

@@ -2,7 +2,7 @@ import { childStatus, type ExecutionGroup, groupsOf, sumOf } from "../projection
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
 import { polledText } from "../words/command-words.ts";
 import { executionName } from "../words/describe-event.ts";
-import { workedMs } from "../words/symbols.ts";
+import { workedMs, workedTogetherMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMark } from "./markup/status.ts";
@@ -80,13 +80,13 @@ function listMarkup(
 ): Markup {
   const { sign, word, tone } = listMark(items);
   const { completed, others, active, executions, total } = items;
-  const { usage, turns, startedAt, endedAt = end } = sumOf(executions);
+  const { usage, turns, startedAt } = sumOf(executions);
   const facts = [
     `${grouped(completed)} done`,
     ...(others > 0 ? [`${grouped(others)} cancelled or skipped`] : []),
     ...(active.length > 0 ? [`${grouped(active.length)} unfinished`] : []),
     ...(executions.length < total ? [`${grouped(total - executions.length)} not begun`] : []),
-    milliseconds(endedAt - startedAt),
+    milliseconds(workedTogetherMs(executions, end)),
     ...(turns > 0 ? [spending(usage)] : []),
   ];
   return html`<details class="stage list">
@@ -104,8 +104,8 @@ function childMarkup(
 ): Markup {
   const { fork, child, executions } = group;
   const { sign, word, tone } = statusMark(childStatus(group));
-  const { usage, turns, startedAt, endedAt = end } = sumOf(executions);
-  const facts = [milliseconds(endedAt - startedAt), ...(turns > 0 ? [spending(usage)] : [])];
+  const { usage, turns, startedAt } = sumOf(executions);
+  const facts = [milliseconds(workedTogetherMs(executions, end)), ...(turns > 0 ? [spending(usage)] : [])];
   const name =
     child.kind === "branch"
       ? html`branch ${exact(child.key)} <span class="faint">${child.state} to ${child.terminal}</span>`

@@ -3,6 +3,7 @@ import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts
 import { headOf } from "../text/clean.ts";
 import { commandLineOf } from "../words/command-words.ts";
 import { executionName } from "../words/describe-event.ts";
+import { workedTogetherMs } from "../words/symbols.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, type StatusMark, statusMark } from "./markup/status.ts";
@@ -106,16 +107,20 @@ interface Lane {
   readonly anchor: string | undefined;
 }
 
-function laneMarkup({ name, how, startedAt, endedAt, fork, mark }: Row, { spans, scale, end, anchor }: Lane): Markup {
+function laneMarkup(
+  { name, how, startedAt, endedAt, fork, mark, executions }: Row,
+  { spans, scale, end, anchor }: Lane,
+): Markup {
   const { sign, word, tone } = mark;
   const to = endedAt ?? end;
+  const worked = milliseconds(workedTogetherMs(executions, end));
   const x1 = scale.at(startedAt);
   const sums = (["model", "tool", "person", "sleep"] as const).flatMap((kind) => {
     const ms = sumOf(spans.filter((span) => span.kind === kind));
     return ms === 0 ? [] : [`${kind} ${milliseconds(ms)}`];
   });
-  const label = `${name}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
-  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(name)}`)} <span class="faint">${how}${milliseconds(to - startedAt)}</span></div>
+  const label = `${name}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, worked ${worked}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
+  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(name)}`)} <span class="faint">${how}${worked}</span></div>
 <svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${label}"><title>${label}</title>
 <path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, scale.at(to), 1, 26, label)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} idle, drawn shorter`))}</svg></div>
 `;
@@ -141,7 +146,7 @@ function barsOf(spans: readonly Span[], scale: TimeScale, from: number): readonl
       // The run can be suspended before the execution starts.
       .filter(({ x2 }) => (kind !== "suspended" && kind !== "unknown") || x2 > from);
     return merged(bars).map(({ x1, x2, label, from: start, to }) =>
-      bar(kind, Math.max(from, x1), x2, y, height, `${label}, ${milliseconds(to - start)}`),
+      bar(kind, Math.max(from, x1), x2, y, height, to === start ? label : `${label}, ${milliseconds(to - start)}`),
     );
   });
 }
@@ -189,5 +194,5 @@ function legend({ cut }: TimeScale): Markup {
   const sample = (name: string, words: string): Markup =>
     html`<li><svg viewBox="0 0 22 12" width="22" height="12" aria-hidden="true"><rect class="${name}" x="1" y="1" width="20" height="10"/></svg> ${words}</li>`;
   const gaps = cut.map(({ from, to }) => milliseconds(to - from)).join(", ");
-  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool or command (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("sleep", "asleep")}${sample("suspended", "suspended")}${sample("unknown", "not recorded")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
+  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool or command (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("interrupted", "waiting for an interrupt")}${sample("sleep", "asleep")}${sample("suspended", "suspended")}${sample("unknown", "unknown: the process ended")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
 }

@@ -91,7 +91,7 @@ function turnHead(number: number, turn: TurnView | undefined): Markup {
     modelText(turn?.model ?? ""),
     turn !== undefined && turn.tries > 1 ? `try ${turn.tries}` : "",
     turn !== undefined && turn.to === undefined ? "not finished" : "",
-    turn?.to === undefined ? "" : milliseconds(turn.to - turn.from),
+    turn?.to === undefined ? "" : milliseconds(turn.to - turn.from - turn.restMs),
     turn?.usage === undefined || isAgentModel(turn.model) ? "" : spending(turn.usage),
   ].filter((fact) => fact !== "");
   return html`<h5>Turn ${number} <span class="faint">${facts.join(" · ")}</span></h5>\n`;

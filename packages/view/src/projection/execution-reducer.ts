@@ -9,7 +9,7 @@ import { ListBuilder } from "./append-only-list.ts";
 import { CallReducer, isFinal } from "./call-reducer.ts";
 import { type KindEntry, KindReducer } from "./kind-reducer.ts";
 import { LiveText } from "./live-text.ts";
-import type { BoundaryItem, ExecutionView, ModelUsage, TranscriptItem, TurnView } from "./run-view.ts";
+import type { BoundaryItem, ExecutionView, ModelUsage, Rest, TranscriptItem, TurnView } from "./run-view.ts";
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 const ENDS: ReadonlySet<string> = new Set<ExecutionStatus>(["completed", "failed", "skipped", "paused", "cancelled"]);
@@ -19,6 +19,7 @@ const NOTED: ReadonlySet<string> = new Set([
   "stage.precondition",
   "stage.exit",
   "model.retried",
+  "model.warned",
   "sleep.started",
   "sleep.ended",
   "attempt.finished",
@@ -45,7 +46,7 @@ export interface ReducerContext {
   readonly stays: boolean;
   readonly facts: Pick<ExecutionView, "fork" | "invoked" | "handles" | "interrupted" | "turnCap">;
   /** How long it did not work until its end, by the spans of the run. */
-  restOf(from: number, to: number | undefined): Pick<ExecutionView, "restMs" | "restingSince">;
+  restOf(from: number, to: number | undefined): Pick<ExecutionView, "rests" | "restMs" | "restingSince">;
   isOpen(requestId: string): boolean;
 }
 
@@ -64,7 +65,7 @@ export class ExecutionReducer {
   readonly #live = new LiveText();
   readonly #requests = new Set<string>();
   readonly #spent = new Map<string, ModelUsage>();
-  readonly #turnLog = new Map<string, TurnView>();
+  readonly #turnLog = new Map<string, Omit<TurnView, "restMs">>();
   #status: ExecutionStatus = "running";
   #attempt = 0;
   #turn = 0;
@@ -119,10 +120,10 @@ export class ExecutionReducer {
     return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }), ...interrupt, ...until };
   }
 
-  /** What the state's own work recorded. `of` is its kind. */
-  kindEntry(entry: KindEntry, of: string, incarnation: string): void {
-    // The time between two processes belongs to none of them.
-    this.#kinds.entry(entry, of, incarnation === this.#incarnation ? this.#updatedAt : undefined);
+  /** What the state's own work recorded. `of` is its kind; `shiftMs` is how far the times of its run are moved. */
+  kindEntry(entry: KindEntry, of: string, incarnation: string, shiftMs: number): void {
+    // The time between two processes belongs to none of them; an entry has its own times as they were recorded.
+    this.#kinds.entry(entry, of, incarnation === this.#incarnation ? this.#updatedAt - shiftMs : undefined);
   }
 
   /** The process that recorded its events up to now. */
@@ -260,6 +261,7 @@ export class ExecutionReducer {
     const own = facts.interrupted === undefined ? this.#status : "interrupted";
     const still = nextWakeAt !== undefined ? "sleeping" : suspended ? "suspended" : own;
     const unfinished = isWaiting ? "waiting" : still;
+    const rested = restOf(this.#startedAt, this.#endedAt);
     return {
       key: this.key,
       runId: this.runId,
@@ -273,14 +275,14 @@ export class ExecutionReducer {
       turns: this.#turns,
       usage: this.#usage,
       spent: [...this.#spent.values()],
-      turnLog: [...this.#turnLog.values()],
+      turnLog: [...this.#turnLog.values()].map((turn) => ({ ...turn, restMs: restMsIn(rested.rests, turn) })),
       startedAt: this.#startedAt,
       updatedAt: this.#updatedAt,
       ...(this.#endedAt === undefined ? {} : { endedAt: this.#endedAt }),
       sleeps: this.#sleeps,
       ...(nextWakeAt === undefined ? {} : { nextWakeAt }),
       ...(nextWakeAt === undefined || this.#polled === undefined ? {} : { polled: this.#polled }),
-      ...restOf(this.#startedAt, this.#endedAt),
+      ...rested,
       ...facts,
       ...(this.#tools === undefined ? {} : { tools: this.#tools }),
       ...(fault === undefined || fault === "" ? {} : { fault }),
@@ -307,7 +309,7 @@ export class ExecutionReducer {
     return { kind: "boundary", rank: "attempt", text: parts.join(" · "), tone: attempt > 1 ? "notice" : "plain" };
   }
 
-  #logTurn(attempt: number, turn: number, change: Partial<TurnView>, at: number): void {
+  #logTurn(attempt: number, turn: number, change: Partial<Omit<TurnView, "restMs">>, at: number): void {
     const key = `${attempt}.${turn}`;
     const known = this.#turnLog.get(key) ?? { attempt, turn, model: "", tries: 1, from: at };
     this.#turnLog.set(key, { ...known, ...change });
@@ -365,6 +367,12 @@ export function usageByModel(executions: readonly ExecutionView[]): readonly Mod
 function addSpent(models: Map<string, ModelUsage>, { model, usage, turns }: ModelUsage): void {
   const sum = models.get(model) ?? { usage: NO_USAGE, turns: 0 };
   models.set(model, { model, usage: addUsage(sum.usage, usage), turns: sum.turns + turns });
+}
+
+/** Milliseconds of a turn in which its execution rested. */
+function restMsIn(rests: readonly Rest[], { from, to }: Pick<TurnView, "from" | "to">): number {
+  if (to === undefined) return 0;
+  return rests.reduce((sum, rest) => sum + Math.max(0, Math.min(to, rest.to ?? to) - Math.max(from, rest.from)), 0);
 }
 
 export function executionKey(runId: string, executionId: string): string {

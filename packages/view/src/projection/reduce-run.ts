@@ -12,7 +12,9 @@ import type { KindEntry } from "./kind-reducer.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { RunHead } from "./run-head.ts";
 import type { ExecutionView, LogItem, RunView } from "./run-view.ts";
-import { ownerOf, TimeReducer } from "./time-reducer.ts";
+import { ownerOf } from "./time/rests.ts";
+import { RunClock } from "./time/run-clock.ts";
+import { TimeReducer } from "./time/time-reducer.ts";
 
 /** One parsed record of a run or of a run below it. */
 export interface ReadRecord {
@@ -101,6 +103,7 @@ class Reducer implements RunReducer {
   readonly #log = new ListBuilder<LogItem>();
   readonly #requests = new OpenRequests();
   readonly #decisions = new DecisionReducer();
+  readonly #clock = new RunClock();
   readonly #times = new TimeReducer();
   #early: LiveChunk[] = [];
   #isRunning = true;
@@ -151,7 +154,7 @@ class Reducer implements RunReducer {
   #addOwn(runId: string, own: KindEntry | undefined, incarnation: string, { touched }: Changes): boolean {
     const execution = own === undefined ? undefined : this.#executions.get(executionKey(runId, own.executionId));
     if (own === undefined || execution === undefined) return false;
-    execution.kindEntry(own, this.#tree.kindOf(execution), incarnation);
+    execution.kindEntry(own, this.#tree.kindOf(execution), incarnation, this.#clock.shiftOf(runId));
     touched.add(execution);
     return true;
   }
@@ -194,12 +197,15 @@ class Reducer implements RunReducer {
     return this.#view;
   }
 
-  #apply(event: SluiceEvent, seq: number, end: RunEnd | undefined, { touched, items }: Changes): RunLine {
+  #apply(recorded: SluiceEvent, seq: number, end: RunEnd | undefined, { touched, items }: Changes): RunLine {
+    const time = this.#clock.timeOf(recorded);
+    const event = time === recorded.at ? recorded : { ...recorded, at: time };
     this.#updatedAt = Math.max(this.#updatedAt, event.at);
     const execution = event.executionId === undefined ? undefined : this.#executionOf(event, seq);
-    const line = describeEvent(event, execution?.contextOf(event));
+    const line = describeEvent(recorded, execution?.contextOf(recorded));
     if (!line.isDetail) this.#last = `${line.who} ${line.what} ${line.more}`.trimEnd();
-    this.#decisions.event(event, line);
+    this.#decisions.event(recorded, line);
+    if (event.type === "run.finished") this.#abandon(event);
     this.#times.event(event);
     const isRoot = event.runId === this.#head.runId;
     if (execution !== undefined) {
@@ -338,6 +344,15 @@ class Reducer implements RunReducer {
     this.#requests.closed((request) => request.runId === runId);
   }
 
+  /** What the run of an event leaves unfinished had no process until then. */
+  #abandon(event: SluiceEvent): void {
+    const unfinished = (this.#byRun.get(event.runId) ?? []).filter(({ ended }) => !ended);
+    if (unfinished.length === 0 || textAt(event.data, "status") !== "cancelled") return;
+    const keys = unfinished.map(({ key }) => key);
+    this.#times.abandoned(keys, event);
+    this.#touchAll(({ ended }) => !ended);
+  }
+
   #finish(event: SluiceEvent, end: RunEnd | undefined): LogItem["item"] {
     const item = this.#head.finish(event, end);
     this.#last = `run ${item.status}`;
@@ -364,12 +379,14 @@ class Reducer implements RunReducer {
   }
 
   #snapshot(): RunView {
-    const suspended = !this.#head.ended && (this.#head.suspended || !this.#isRunning);
-    if (this.#dirty.size > 0) this.#refresh(suspended);
+    const isKilled = !this.#head.ended && !this.#head.suspended && !this.#isRunning;
+    const suspended = isKilled || this.#head.suspended;
+    if (this.#dirty.size > 0) this.#refresh(suspended, isKilled);
     const head = this.#head.view();
     const requests = this.#requests.view();
     const wakeAt = this.#wakeAt();
     const isAsleep = wakeAt !== undefined && requests.length === 0 && !this.#ordered.some((one) => this.#works(one));
+    const shiftedMs = this.#clock.shiftOf(this.#head.runId);
     const own = head.status === "running" && requests.length > 0 ? "waiting" : head.status;
     return {
       ...head,
@@ -382,7 +399,8 @@ class Reducer implements RunReducer {
       ...this.#decisions.view(),
       usage: this.#usage,
       calls: this.#calls,
-      spans: this.#times.view(),
+      spans: this.#times.view(isKilled),
+      ...(shiftedMs === 0 ? {} : { shiftedMs }),
       updatedAt: this.#updatedAt,
       last: this.#last,
       log: this.#log.view(),
@@ -401,7 +419,7 @@ class Reducer implements RunReducer {
     return !this.#ordered.some((other) => other.runId.startsWith(`${runId}/`) && isUnfinished(other.status));
   }
 
-  #refresh(suspended: boolean): void {
+  #refresh(suspended: boolean, isKilled: boolean): void {
     let usageChanged = false;
     for (const execution of this.#dirty) {
       const { runId, key } = execution;
@@ -409,7 +427,7 @@ class Reducer implements RunReducer {
         suspended,
         stays: this.#head.suspended && !this.#head.wakes,
         facts: this.#tree.factsOf(execution),
-        restOf: (from, to) => this.#times.restOf(key, from, to),
+        restOf: (from, to) => this.#times.restOf(key, from, to, isKilled),
         isOpen: (requestId) => this.#requests.isOpen({ runId, requestId }),
       };
       const view = execution.view(context);

@@ -62,6 +62,11 @@ export interface RunView {
   readonly calls: number;
   readonly denied: readonly DeniedCall[];
   readonly spans: AppendOnlyList<TimeSpan>;
+  /**
+   * Milliseconds by which the latest times of the view are later than the recorded ones, because a clock was set back; times of a
+   * view never run backwards. Absent for 0.
+   */
+  readonly shiftedMs?: number;
   /** Epoch milliseconds. */
   readonly startedAt: number;
   /** The time of the last event. */
@@ -149,7 +154,9 @@ export interface ExecutionView {
   readonly nextWakeAt?: number;
   /** The last attempt of a poll that sleeps. */
   readonly polled?: { readonly attempt: number; readonly exitCode?: number };
-  /** Milliseconds in which it slept or no process executed it; without those since `restingSince`. */
+  /** When it slept, waited for runs that slept, or no process executed it; oldest first, without overlaps. */
+  readonly rests: readonly Rest[];
+  /** Milliseconds of its rests; without those since `restingSince`. */
   readonly restMs: number;
   /** Epoch milliseconds; only while it rests. */
   readonly restingSince?: number;
@@ -168,6 +175,13 @@ export interface ExecutionView {
   readonly items: AppendOnlyList<TranscriptItem>;
   /** Text that streams and is not among the items yet. */
   readonly live?: LiveView;
+}
+
+/** A time without work, in epoch milliseconds. */
+export interface Rest {
+  readonly from: number;
+  /** Absent while it lasts. */
+  readonly to?: number;
 }
 
 export interface LiveView {
@@ -193,6 +207,8 @@ export interface TurnView {
   /** Epoch milliseconds. */
   readonly from: number;
   readonly to?: number;
+  /** Milliseconds between these times in which no process executed it. */
+  readonly restMs: number;
   readonly usage?: Usage;
 }
 

@@ -55,6 +55,7 @@ export interface GraphGroup {
 /** Characters of a label. */
 const LONGEST = 80;
 
+/** The states and routes of a pipeline as nodes and edges, for drawings. */
 export function graphOf(spec: PipelineSpec): Graph {
   const draft: Draft = {
     spec,

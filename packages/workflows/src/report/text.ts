@@ -1,8 +1,5 @@
-import { visible } from "@sluice/core/runtime";
+import { excerptOf, visible } from "@sluice/core/runtime";
 import type { Diagnostic } from "../diagnostic.ts";
-
-/** Characters of a source line that are shown. */
-const WIDTH = 160;
 
 /**
  * The diagnostics as people read them: `file:line:column`, the message with its rule, the line with a caret, and the suggestion.
@@ -28,19 +25,4 @@ function renderOne(diagnostic: Diagnostic, text: string | undefined): string {
 /** Text from a file, which must not start a line of its own. */
 function onOneLine(text: string): string {
   return visible(text).replaceAll("\n", "\\n");
-}
-
-/** The part of a line around a column, and the carets under what is meant. */
-function excerptOf(source: string, at: number, length: number): { readonly shown: string; readonly caret: string } {
-  const from = at < WIDTH - 20 ? 0 : at - 40;
-  const before = source.slice(from, at);
-  const meant = source.slice(at, Math.min(at + length, from + WIDTH));
-  const after = source.slice(at + meant.length, from + WIDTH);
-  const cutBefore = from === 0 ? "" : "…";
-  const cutAfter = source.length > from + WIDTH ? "…" : "";
-  const clean = (text: string): string => visible(text.replaceAll("\t", " "));
-  return {
-    shown: `${cutBefore}${clean(before)}${clean(meant)}${clean(after)}${cutAfter}`,
-    caret: `${" ".repeat(cutBefore.length + clean(before).length)}${"^".repeat(Math.max(1, clean(meant).length))}`,
-  };
 }

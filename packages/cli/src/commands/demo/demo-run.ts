@@ -1,13 +1,13 @@
 import { cpSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { codeReview } from "@sluice/stages/pipelines";
+import { ownFile } from "../../options.ts";
 import type { RunPlan } from "../../runs/run-plan.ts";
 
 /** The unchanged sample repository. */
-export const SAMPLE = fileURLToPath(new URL("../../../sample/repository/", import.meta.url));
-const SCRIPT = fileURLToPath(new URL("../../../sample/demo-script.json", import.meta.url));
+export const SAMPLE = ownFile("sample/repository/");
+const SCRIPT = ownFile("sample/demo-script.json");
 export const DEMO_TASK =
   'parseDuration("1h 30m") is an hour: everything after the first unit is dropped. It must be 90 minutes.';
 

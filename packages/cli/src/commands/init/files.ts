@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, constants, lstatSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
 import { messageOf } from "@sluice/core/runtime";
+import { ownFile } from "../../options.ts";
 import { usageError } from "../../output/output.ts";
 import { writeWhole } from "../../output/output-file.ts";
 import { isWithin, realPath } from "../../project/project-paths.ts";
@@ -17,10 +17,9 @@ export interface NewFile {
 
 /** The text of a sample, with `__name__` replaced by the value of that name. */
 export function sampleOf(sample: string, values: Readonly<Record<string, string>>): string {
-  const file = fileURLToPath(new URL(`../../../sample/${sample}`, import.meta.url));
   return Object.entries(values).reduce(
     (text, [name, value]) => text.replaceAll(`__${name}__`, () => value),
-    readFileSync(file, "utf8"),
+    readFileSync(ownFile(`sample/${sample}`), "utf8"),
   );
 }
 

@@ -1,7 +1,7 @@
 import { field, type Json, type JsonObject, type RunHost, type RunSummary, type SluiceEvent } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
-import { type RouteView, reduceRun, routeLines } from "@sluice/view";
+import { type IdleTimes, idleOf, type RouteView, reduceRun, routeLines } from "@sluice/view";
 import {
   count,
   eventsOf,
@@ -52,7 +52,9 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
   // Read before the events, so that the events contain each of these requests.
   const open = run.end === undefined ? await host.requests(runId) : [];
   const events = await eventsOf(host, runId);
-  const view = reduceRun(runId, events).view();
+  const reducer = reduceRun(runId, events);
+  reducer.setRunning(run.status !== "suspended");
+  const view = reducer.view();
   const totals = totalsOf(view);
   const denials = events.filter(
     ({ type, data }) => type === "call.decided" && data.verdict === "refused" && data.cause !== undefined,
@@ -65,6 +67,7 @@ async function look(host: RunHost, place: ProjectPaths, named: string) {
     run,
     started,
     totals,
+    idle: idleOf(view),
     denials,
     routes: view.routes,
     requests,
@@ -86,7 +89,7 @@ type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
 
 function jsonOf(
-  { run, started, totals, routes, requests, route, output, error, lastWord }: Shown,
+  { run, started, totals, idle, routes, requests, route, output, error, lastWord }: Shown,
   line: Line,
 ): JsonObject {
   const resume =
@@ -114,6 +117,7 @@ function jsonOf(
     error: error ?? null,
     ...(lastWord === undefined ? {} : { lastWord: { ...lastWord } }),
     stages: totals.stages,
+    idle: { ...idle },
     denied: totals.denied,
     routes: routes.map(asRoute),
     usage: totals.usage,
@@ -169,7 +173,7 @@ function sandboxText(sandbox: Json): string {
 }
 
 function textOf(
-  { run, started, totals, denials, routes, requests, route, output, error, lastWord, agent }: Shown,
+  { run, started, totals, idle, denials, routes, requests, route, output, error, lastWord, agent }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -190,6 +194,7 @@ function textOf(
     ...(run.wakeAt === undefined || run.end !== undefined
       ? []
       : [["wakes at", timeWithCountdown(run.wakeAt, Date.now())]]),
+    ...idleRows(idle),
     ["usage", agent !== "" && isNothing(totals.usage) ? "the agent's own" : spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
@@ -209,11 +214,23 @@ function textOf(
   return lines;
 }
 
+/** When no process executed the run. */
+function idleRows({ suspendedMs, unknownMs, unknownSince }: IdleTimes): readonly (readonly string[])[] {
+  return [
+    ...(suspendedMs === 0 ? [] : [["suspended", `for ${milliseconds(suspendedMs)}`]]),
+    ...(unknownMs === 0 ? [] : [["unknown", `${milliseconds(unknownMs)} after a process ended`]]),
+    ...(unknownSince === undefined
+      ? []
+      : [["unknown since", `${moment(unknownSince)}: the process ended without a record`]]),
+  ];
+}
+
 /** Why no process executes a run. */
 const WHY = {
   sleeping: "sleeping",
   waiting: "waiting for an answer",
   interrupted: "stopped in between",
+  provider: "a provider failed",
 } as const satisfies Record<NonNullable<RunSummary["suspended"]>, string>;
 
 /** The last decisions about a route that are shown. */

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { RunPosition } from "../record.ts";
-import type { LiveChunk, SiblingEnd } from "../seam.ts";
+import type { ExecutionFault, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { RecordedSteps } from "./recorded-steps.ts";
@@ -23,7 +23,9 @@ export type StepContext = Pick<ActiveRun, "control" | "clock" | "tree">;
 
 /** Why a program does not work. */
 export interface Rest {
-  readonly kind: "sleep" | "signal" | "children";
+  readonly kind: "sleep" | "signal" | "children" | "fault";
+  /** Of a rest because of a fault. */
+  readonly fault?: ExecutionFault | undefined;
   /** When it continues by itself. */
   readonly until?: number | undefined;
 }
@@ -38,7 +40,7 @@ export interface ActiveTree {
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
-  /** A program of the tree that does not work while it waits: until a time, or for a signal. */
+  /** A program of the tree that does not work while it waits: until a time, for a signal, or for the end of a fault. */
   rest(wait: Rest): void;
   /** It works again. */
   wake(wait: Rest): void;
@@ -128,6 +130,8 @@ export const SUSPENDED = "run_stopped";
 export interface Wait {
   /** What the program rests for; one that waits for neither works. */
   readonly rest?: Exclude<Rest["kind"], "children">;
+  /** Of a rest because of a fault. */
+  readonly fault?: ExecutionFault;
   /** The latest end of the wait, in epoch milliseconds. */
   readonly until?: number | undefined;
   /** Whether the wait is over; called again whenever the store may have changed. */
@@ -137,10 +141,10 @@ export interface Wait {
 /** Waits until `arrived`, until the time, or until the run is cancelled or interrupted. Rejects if the run has to stop. */
 export async function waitForSignal(
   { control, clock, tree }: StepContext,
-  { rest: kind, until, arrived }: Wait,
+  { rest: kind, fault, until, arrived }: Wait,
 ): Promise<void> {
   if (arrived !== undefined && (await arrived())) return;
-  const rest: Rest | undefined = kind === undefined ? undefined : { kind, until };
+  const rest: Rest | undefined = kind === undefined ? undefined : { kind, until, fault };
   let ended = false;
   let disarm: (() => void) | undefined;
   let unsubscribe: (() => void) | undefined;

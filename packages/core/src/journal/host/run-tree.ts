@@ -2,7 +2,17 @@ import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { appendRecord, lifecycleRecord, type RunPosition, toRecordedValue } from "../record.ts";
-import type { Asleep, LiveChunk, ProgramEnd, RunEnd, RunProgram, RunTask, SiblingEnd, SuspendReason } from "../seam.ts";
+import type {
+  Asleep,
+  ExecutionFault,
+  LiveChunk,
+  ProgramEnd,
+  RunEnd,
+  RunProgram,
+  RunTask,
+  SiblingEnd,
+  SuspendReason,
+} from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, StoreChange } from "../store/journal-store.ts";
 import { type ActiveTree, Cancellation, type Rest, SUSPENDED, stopOnFailure } from "./active-run.ts";
@@ -32,6 +42,7 @@ interface Suspension {
   readonly reason: SuspendReason;
   /** See `Commit`. */
   readonly wakeAt: number | null | undefined;
+  readonly faults: readonly ExecutionFault[];
   readonly error: SluiceError;
 }
 
@@ -96,10 +107,11 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   async suspend(because: SuspendReason, { due = false }: { readonly due?: boolean } = {}): Promise<void> {
     if (this.#suspension === undefined) {
       const asleep = this.#asleep();
-      const reason = because === "interrupted" && asleep !== undefined && asleep.waiting === 0 ? "sleeping" : because;
+      const faults = this.#faults();
+      const reason = suspendReason(because, asleep, faults);
       const wakeAt = reason === "interrupted" ? (due ? undefined : null) : (this.wakeAt() ?? null);
       const message = `run ${this.runId} was suspended here (${reason}); it can be resumed`;
-      this.#suspension = { reason, wakeAt, error: new SluiceError("Host", SUSPENDED, message) };
+      this.#suspension = { reason, wakeAt, faults, error: new SluiceError("Host", SUSPENDED, message) };
       this.stop(this.#suspension.error);
     }
     await this.settled;
@@ -115,7 +127,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   rest(wait: Rest): void {
     this.#rests ??= new Set();
     this.#rests.add(wait);
-    if (this.#asleepListeners !== undefined) this.#checkAsleep();
+    this.#checkRests();
   }
 
   wake(wait: Rest): void {
@@ -127,6 +139,10 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     return times.length === 0 ? undefined : Math.min(...times);
   }
 
+  #faults(): readonly ExecutionFault[] {
+    return [...(this.#rests ?? [])].flatMap(({ fault }) => fault ?? []);
+  }
+
   /** Whether every program of the tree rests, and until when. */
   #asleep(): Asleep | undefined {
     const rests = this.#rests;
@@ -136,12 +152,34 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     return wakeAt === undefined && waiting === 0 ? undefined : { wakeAt, waiting };
   }
 
+  /** Whether every program of the tree rests, and none continues by itself: in time, or with an answer. */
+  #isHeldByFaults(): boolean {
+    const rests = [...(this.#rests ?? [])];
+    if (rests.length < this.#programs || !rests.some(({ kind }) => kind === "fault")) return false;
+    return rests.every(({ kind }) => kind === "fault" || kind === "children");
+  }
+
+  /** Most runs have neither listeners nor faults. */
+  #checkRests(): void {
+    if (this.#asleepListeners !== undefined) this.#checkAsleep();
+    if (this.#rests !== undefined && this.#isHeldByFaults()) this.#checkFaults();
+  }
+
   /** In the next turn, when the record that opens the sleep is on its way. */
   #checkAsleep(): void {
     setImmediate(() => {
       const asleep = this.#ended ? undefined : this.#asleep();
       if (asleep === undefined) return;
       for (const listener of [...(this.#asleepListeners ?? [])]) listener(asleep);
+    });
+  }
+
+  /** In the next turn, since a child that has just ended is followed by its parent's work. */
+  #checkFaults(): void {
+    setImmediate(() => {
+      const [fault] = this.#ended || !this.#isHeldByFaults() ? [] : this.#faults();
+      // The task's end says whether the suspension could be recorded.
+      if (fault !== undefined) this.suspend(fault.reason).catch(ignore);
     });
   }
 
@@ -227,7 +265,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
       return await this.#end(at, ended);
     } finally {
       this.#programs -= 1;
-      if (this.#asleepListeners !== undefined) this.#checkAsleep();
+      this.#checkRests();
       this.#children?.delete(control);
     }
   }
@@ -291,12 +329,13 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   async #suspended(thrown: unknown): Promise<TaskEnd | Fault> {
     if (this.#suspension === undefined || thrown !== this.#suspension.error) return { fault: thrown };
     const { store, clock } = this.#host;
-    const { reason, wakeAt } = this.#suspension;
+    const { reason, wakeAt, faults } = this.#suspension;
     const wake = wakeAt == null ? {} : { wakeAt };
-    const events = [{ type: "run.suspended", data: { reason, ...wake } }] as const;
+    const because = faults.length === 0 ? {} : { faults };
+    const events = [{ type: "run.suspended", data: { reason, ...wake, ...because } }] as const;
     try {
       await appendRecord(store, this.#at, { ...lifecycleRecord(LIFECYCLE_STEP.suspend, events), wakeAt }, clock);
-      return { suspended: reason, ...wake };
+      return { suspended: reason, ...wake, ...because };
     } catch (fault) {
       return { fault };
     }
@@ -334,6 +373,16 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
       onReleased(rootId);
     }
   }
+}
+
+/** A run that only rests was suspended because of that, whatever stopped it. */
+function suspendReason(
+  because: SuspendReason,
+  asleep: Asleep | undefined,
+  [fault]: readonly ExecutionFault[],
+): SuspendReason {
+  const reason = because === "interrupted" && asleep !== undefined && asleep.waiting === 0 ? "sleeping" : because;
+  return reason === "sleeping" && fault !== undefined ? fault.reason : reason;
 }
 
 /** What every step of a tree rejects with once one of its runs has failed. */

@@ -10,6 +10,8 @@ import {
   toRecordedValue,
 } from "../record.ts";
 import type {
+  AwaitResumeEnd,
+  AwaitResumeOptions,
   ChildRun,
   Interruption,
   JournalRecord,
@@ -156,6 +158,23 @@ export class ProgramRunner implements StepRunner {
           ...(signal === undefined ? {} : { arrived: hears }),
         });
         if (heard) return "signal";
+        return (control.cancelled ?? control.interrupted) === undefined ? "time" : "cancelled";
+      },
+      events: ended,
+      hand: (by) => by,
+    });
+  }
+
+  awaitResume(stepId: string, { fault, open, ended }: AwaitResumeOptions): Promise<AwaitResumeEnd> {
+    const { control } = this.#run;
+    const { retryAt } = fault;
+    return this.#step<AwaitResumeEnd, AwaitResumeEnd>({
+      stepId,
+      open: { events: open.events, intent: fault },
+      until: retryAt,
+      make: async (opened) => {
+        if (opened !== undefined && opened.incarnation !== this.incarnation) return "resume";
+        await waitForSignal(this.#run, { rest: "fault", fault, until: retryAt });
         return (control.cancelled ?? control.interrupted) === undefined ? "time" : "cancelled";
       },
       events: ended,

@@ -5,6 +5,8 @@ import { Cancellation } from "../host/active-run.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
 import { interruptionIn, jsonText, readEvents } from "../record.ts";
 import type {
+  AwaitResumeEnd,
+  AwaitResumeOptions,
   ChildRun,
   Interruption,
   JournalRecord,
@@ -182,6 +184,23 @@ class ReplayRunner implements StepRunner {
       },
       hand: (done) => {
         const by: SleepEnd = this.#valueOf(done);
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, ended(by));
+        return by;
+      },
+    });
+  }
+
+  awaitResume(stepId: string, { fault, open, ended }: AwaitResumeOptions): Promise<AwaitResumeEnd> {
+    const intent = jsonText(fault, `the fault of ${stepId}`);
+    return this.#step({
+      stepId,
+      open,
+      before: async ({ open: announced }) => {
+        if (announced !== undefined && !this.#isCopied(announced))
+          this.#compare(announced, differentValue("announced", announced.value, intent));
+      },
+      hand: (done) => {
+        const by: AwaitResumeEnd = this.#valueOf(done);
         if (!this.#isCopied(done)) this.#compareEvents("event", done, ended(by));
         return by;
       },

@@ -1,9 +1,19 @@
 import type { Clock } from "../../base/clock.ts";
 import { SluiceError } from "../../base/errors.ts";
+import { field, type Json, textField } from "../../base/json.ts";
 import type { SluiceEvent } from "../events.ts";
 import type { Changes } from "../host/store-changes.ts";
 import { readEvents } from "../record.ts";
-import type { EventQuery, JournalRecord, OpenRequest, RunJournal, RunSummary, TreeRun } from "../seam.ts";
+import type {
+  EventQuery,
+  ExecutionFault,
+  JournalRecord,
+  OpenRequest,
+  RunJournal,
+  RunSummary,
+  TreeRun,
+} from "../seam.ts";
+import { isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 import { TreeReader } from "../tree-order.ts";
 import type { JournalStore, RunRow } from "./journal-store.ts";
 
@@ -45,22 +55,39 @@ async function unanswered(store: JournalStore, rootId?: string): Promise<readonl
 
 export async function getRun(store: JournalStore, runId: string): Promise<RunSummary | undefined> {
   const row = await store.run(runId);
-  return row === undefined ? undefined : summarise(row, await unanswered(store, row.rootId));
+  return row === undefined ? undefined : await summaryOf(store, row);
 }
 
 export async function listRuns(store: JournalStore, limit?: number): Promise<readonly RunSummary[]> {
   const rows = await store.runs(undefined, limit);
   const listed: RunSummary[] = [];
-  // Only suspended runs can wait for an answer, which are few of a long list.
-  for (const row of rows) {
-    const isSuspended = row.end === undefined && row.owner?.live !== true;
-    listed.push(summarise(row, isSuspended ? await unanswered(store, row.rootId) : []));
-  }
+  for (const row of rows) listed.push(await summaryOf(store, row));
   return listed;
 }
 
+/** Reads more than the row only of suspended runs, which are few of a long list. */
+async function summaryOf(store: JournalStore, row: RunRow): Promise<RunSummary> {
+  if (row.end !== undefined || row.owner?.live === true) return summarise(row, [], []);
+  return summarise(row, await unanswered(store, row.rootId), await faultsOf(store, row));
+}
+
+/** What a run was suspended with, if that is the last that happened to it. */
+async function faultsOf(store: JournalStore, { runId, records }: RunRow): Promise<readonly ExecutionFault[]> {
+  const [last] = await store.records(runId, Math.max(0, records - 1), 1);
+  if (last === undefined || last.stepId !== LIFECYCLE_STEP.suspend || !isLifecycle(last)) return [];
+  const faults = readEvents(runId, last).flatMap(({ data }) => (Array.isArray(data.faults) ? data.faults : []));
+  return faults.filter(isFault);
+}
+
+function isFault(fault: Json): fault is ExecutionFault {
+  const texts = ["runId", "executionId", "code", "message"].map((key) => textField(fault, key));
+  const retryAt = field(fault, "retryAt");
+  const isTimed = retryAt === undefined || typeof retryAt === "number";
+  return !texts.includes(undefined) && isTimed && field(fault, "reason") === "provider";
+}
+
 /** `requests` are the unanswered ones of the run's tree. */
-function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
+function summarise(row: RunRow, requests: readonly OpenRequest[], faults: readonly ExecutionFault[]): RunSummary {
   const { runId, parentId, createdAt, input, records, head, owner, end, wakeAt } = row;
   const sleeps = end === undefined && wakeAt !== undefined && wakeAt > 0;
   const base = {
@@ -71,7 +98,9 @@ function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
   if (end !== undefined) return { ...base, status: end.status, end };
   if (owner?.live === true) return { ...base, status: "running", owner: owner.label };
   const waits = requests.some((request) => isWithin(request.runId, runId));
-  return { ...base, status: "suspended", suspended: waits ? "waiting" : sleeps ? "sleeping" : "interrupted" };
+  const resting = faults[0]?.reason ?? (sleeps ? "sleeping" : "interrupted");
+  const because = faults.length === 0 ? {} : { faults };
+  return { ...base, status: "suspended", suspended: waits ? "waiting" : resting, ...because };
 }
 
 export async function readRecords(

@@ -87,6 +87,8 @@ export interface Deadline {
   timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Milliseconds that the run has been running, waits excluded. */
   runMs(): number;
+  /** The time, in epoch milliseconds. */
+  now(): number;
 }
 
 /** The caps of one execution. They start with what its records, and those of its whole run, say was used before. */
@@ -160,6 +162,10 @@ export class ExecutionLimits implements Budget, Deadline {
   runMs(): number {
     // The last one is that of the root.
     return this.#run.works.at(-1)?.ms() ?? 0;
+  }
+
+  now(): number {
+    return this.#clock.now();
   }
 
   async #within<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -309,7 +315,7 @@ export class Stopwatch {
   }
 
   ms(): number {
-    return this.#running > 0 ? this.#total + this.#clock.now() - this.#since : this.#total;
+    return this.#running > 0 ? this.#total + this.#sinceStart() : this.#total;
   }
 
   start(): void {
@@ -319,7 +325,12 @@ export class Stopwatch {
 
   stop(): void {
     this.#running -= 1;
-    if (this.#running === 0) this.#total += this.#clock.now() - this.#since;
+    if (this.#running === 0) this.#total += this.#sinceStart();
+  }
+
+  /** Not below 0, although a clock may be set back. */
+  #sinceStart(): number {
+    return Math.max(0, this.#clock.now() - this.#since);
   }
 }
 

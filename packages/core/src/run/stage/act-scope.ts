@@ -3,12 +3,14 @@ import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { EventType } from "../../journal/events.ts";
-import type { StepCall, StepOptions } from "../../journal/seam.ts";
-import { isKindStepName, stepIds } from "../../journal/step-id.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
+import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
+import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
+import { providerFaultPolicy } from "../limits/provider-faults.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
 import type { AnswerRule } from "../requests/answer.ts";
 import { askPerson } from "../requests/ask-person.ts";
@@ -127,6 +129,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
   const asked = new Set<string>();
   let candidates = 0;
   let sleeps = 0;
+  let suspensions = 0;
   const counts: SleepCounts = { messages: 0 };
   let closed = false;
   let inFlight = 0;
@@ -232,6 +235,15 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         refuseNoTime(name, until);
         sleeps += 1;
         await sleepThrough(attempt, counts, { name, until, data: { ...data, until, sleeps } });
+      }),
+    providerFaults: () => providerFaultPolicy(state, execution.providerFaults),
+    suspend: (fault) =>
+      during(async () => {
+        refuseNoTime("a suspension", fault.retryAt ?? 0);
+        suspensions += 1;
+        const name = stepNames.suspension(suspensions);
+        const masked = maskSecrets<RunFault>(fault, deps.secrets);
+        await slot.withSlotReleased(() => journal.awaitResume(name, masked));
       }),
     note: (draft) => {
       const { type, data } = eventOfKind(draft);

@@ -101,8 +101,9 @@ export async function awaitPrecondition(
 export function endedBeforeAct(why: MissingAnswer): ActOutcome {
   const none = { turns: 0, usage: NO_USAGE };
   if (why.kind === "cancelled") return { ...none, status: "cancelled", reason: why.reason };
-  const { code, message, limit } = why;
-  return { ...none, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
+  const { code, message, limit, at } = why;
+  const detail = { ...(limit === undefined ? {} : { limit }), ...(at === undefined ? {} : { at }) };
+  return { ...none, status: "failed", code, message, ...(Object.keys(detail).length === 0 ? {} : { detail }) };
 }
 
 function preconditionHook(

@@ -1,10 +1,12 @@
 import { messageOf } from "../../base/errors.ts";
 import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
+import { thrownAt } from "../../base/source-place.ts";
 import type { Additions, Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
+import { placeIn } from "../../machine/transition.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
@@ -12,7 +14,7 @@ import type { ExecutionLimits } from "../limits/limits.ts";
 import { capOf } from "../run-result.ts";
 import { decideRoute, followRoute } from "./decide-route.ts";
 import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
-import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
+import { type ExitFault, LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
 /** Sums over the attempts of an execution. */
 export interface AttemptTotals {
@@ -47,7 +49,9 @@ export function leave(
   const decide = async (call: StepCall): Promise<Left> => {
     const { turns, usage, startedAt } = totals;
     const before = recordedLeave(call, startedAt);
-    const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
+    // A clock may be set back.
+    const ms = before?.ms ?? Math.max(0, deps.clock.now() - startedAt);
+    const base = { executionId, attempts: number, turns, usage, ms };
     const phases = createPhases(attempt, call);
     const ctx = attempt.contextNow(entry);
     const leaving: Leaving = { execution, limits, ctx, phases, before, base };
@@ -165,8 +169,10 @@ async function assertOn(
   const first =
     result.status === "failed" ? { detail: { failed: { code: result.code, message: result.message } } } : {};
   if (asserted.kind === "failed") {
-    const { code, message } = asserted;
-    return { ...base, status: "failed", code, message: deps.secrets.text(message), ...first };
+    const { code, message, at } = asserted;
+    const detail = { ...first.detail, ...(at === undefined ? {} : { at }) };
+    const failed = { ...base, status: "failed", code, message: deps.secrets.text(message) } as const;
+    return Object.keys(detail).length === 0 ? failed : { ...failed, detail: deps.secrets.json(detail) };
   }
   const answer = asserted.value;
   if (answer === "ok") return result;
@@ -181,36 +187,41 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
   const outcome = finishedAs(result.status);
   phases.note(
     "attempt.finished",
-    result.status === "failed" ? { ...outcome, code: result.code, message: result.message } : outcome,
+    result.status === "failed"
+      ? { ...outcome, code: result.code, message: result.message, ...placeIn(result.detail) }
+      : outcome,
   );
   phases.note("stage.exit", ENTERED);
   deepFreeze(result);
   const { exit } = leaving.execution.state;
-  const fault = exit === undefined ? undefined : await runExit(leaving, result);
+  const failed = exit === undefined ? undefined : await runExit(leaving, result);
   const ended: StageResult<Json> =
-    fault !== undefined && (result.status === "completed" || result.status === "skipped")
-      ? { ...base, status: "failed", code: "hook", message: fault }
+    failed !== undefined && (result.status === "completed" || result.status === "skipped")
+      ? { ...base, status: "failed", code: "hook", ...failed }
       : result;
   // The events of turns do not count calls that ended without a reply.
   const { usage } = base;
   const data = left("outcome", ended.status);
   const metered = usage.unmeteredCalls === undefined ? data : { ...data, usage: { ...usage } };
-  phases.note("stage.exit", fault === undefined ? metered : { ...metered, fault });
+  const fault = failed === undefined ? {} : { fault: failed.message, ...placeIn(failed.detail) };
+  phases.note("stage.exit", { ...metered, ...fault });
   return ended;
 }
 
-async function runExit({ execution, ctx, before }: Leaving, result: StageResult<Json>): Promise<string | undefined> {
+async function runExit({ execution, ctx, before }: Leaving, result: StageResult<Json>): Promise<ExitFault | undefined> {
   if (before !== undefined) return before.exitFault;
   const { state, deps } = execution;
   let disarm: (() => void) | undefined;
   try {
-    const timeout = new Promise<string>((resolve) => {
-      disarm = deps.clock.after(EXIT_MS, () => resolve(`the exit hook did not end within ${EXIT_MS} ms`));
+    const timeout = new Promise<ExitFault>((resolve) => {
+      disarm = deps.clock.after(EXIT_MS, () => resolve({ message: `the exit hook did not end within ${EXIT_MS} ms` }));
     });
     const done = Promise.resolve(state.exit?.(result, ctx)).then(() => undefined);
     return await Promise.race([done, timeout]);
   } catch (thrown) {
-    return deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);
+    const { at } = thrownAt(thrown, deps.workspace.root);
+    const message = deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);
+    return at === undefined ? { message } : { message, detail: { at: deps.secrets.text(at) } };
   } finally {
     disarm?.();
   }

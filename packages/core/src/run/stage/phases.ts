@@ -1,5 +1,6 @@
 import { isSluiceError, messageOf } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
+import { thrownAt } from "../../base/source-place.ts";
 import type { FailureCode, StageResult } from "../../definition/result.ts";
 import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
@@ -21,7 +22,14 @@ const CODE_OF: Partial<Record<PhaseEvent, string>> = {
 
 /** Why a hook gave no usable answer. */
 export type MissingAnswer =
-  | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string; readonly limit?: string }
+  | {
+      readonly kind: "failed";
+      readonly code: FailureCode;
+      readonly message: string;
+      readonly limit?: string;
+      /** Where the hook threw: `src/pipeline.ts:41:9`. */
+      readonly at?: string;
+    }
   | { readonly kind: "cancelled"; readonly reason: string };
 export type HookAnswer<T> = { readonly kind: "answered"; readonly value: T } | MissingAnswer;
 /** A hook's return value after validation: user code may return anything. */
@@ -44,12 +52,13 @@ export interface Phases {
 
 export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
   const { signal } = execution.detours;
+  const workspace = execution.deps.workspace.root;
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
   return {
     note,
     through: async (type, hook) => {
       note(type, ENTERED);
-      const answer = await answerOf(hook, CODE_OF[type] ?? type, signal, limits);
+      const answer = await answerOf(hook, { name: CODE_OF[type] ?? type, workspace }, signal, limits);
       note(type, answer.kind === "answered" ? hook.say(answer.value) : left("outcome", answer.kind));
       if (answer.kind === "failed" && answer.limit !== undefined) {
         note("limit.reached", { limit: answer.limit, message: answer.message });
@@ -62,7 +71,7 @@ export function createPhases({ journal, execution, limits }: Attempt, call: Step
 /** Calls a hook inside a step. A throw, a time cap that passes and a cancel of the run become values, which call the hook `name`. */
 async function answerOf<T>(
   { ask, read, otherwise }: PhaseHook<T>,
-  name: string,
+  { name, workspace }: { readonly name: string; readonly workspace: string },
   signal: AbortSignal,
   deadline: Deadline,
 ): Promise<HookAnswer<T>> {
@@ -77,7 +86,7 @@ async function answerOf<T>(
       : { value };
   } catch (thrown) {
     const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
-    return { kind: "failed", code: "hook", message };
+    return { kind: "failed", code: "hook", message, ...thrownAt(thrown, workspace) };
   }
   if (ended !== undefined) {
     const reading = read(ended.value);

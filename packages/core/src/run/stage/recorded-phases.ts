@@ -84,8 +84,11 @@ export interface LeaveBefore {
   /** Since the execution began. */
   readonly ms: number;
   readonly hit: LimitHit | undefined;
-  readonly exitFault: string | undefined;
+  readonly exitFault: ExitFault | undefined;
 }
+
+/** Why an exit hook failed. A type, since it is recorded. */
+export type ExitFault = { readonly message: string; readonly detail?: { readonly at: string } };
 
 export function recordedLeave({ recorded }: StepCall, startedAt: number): LeaveBefore | undefined {
   if (recorded === undefined) return undefined;
@@ -181,12 +184,16 @@ function hasText(value: Json | undefined, key: string): boolean {
   return textField(value, key) !== undefined;
 }
 
-function faultOfExit({ events }: RecordedOutcome, left: Left): string | undefined {
-  const fault = events.findLast(({ type }) => type === "stage.exit")?.data.fault;
-  if (typeof fault !== "string") return undefined;
+function faultOfExit({ events }: RecordedOutcome, left: Left): ExitFault | undefined {
+  const data = events.findLast(({ type }) => type === "stage.exit")?.data;
+  const fault = textField(data, "fault");
+  if (fault === undefined) return undefined;
+  const at = textField(data, "at");
+  const place = at === undefined ? {} : { detail: { at } };
   // If nothing had failed before, the fault is the result's message, which is less redacted than the event.
   const before = events.findLast(({ type }) => type === "attempt.finished")?.data.outcome;
-  return before !== "failed" && left.kind === "left" && left.result.status === "failed" ? left.result.message : fault;
+  const isResult = before !== "failed" && left.kind === "left" && left.result.status === "failed";
+  return { message: isResult ? left.result.message : fault, ...place };
 }
 
 const CAPS = /^(?:state|run)\.(?:maxTokens|maxCostUsd|timeoutMs)$/;

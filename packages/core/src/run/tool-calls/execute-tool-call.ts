@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
@@ -30,6 +31,8 @@ export type ExecutedCall = {
   readonly full?: Json;
   readonly notes?: JsonObject;
   readonly facts?: JsonObject;
+  /** Where the tool threw, for people: the model does not see it. */
+  readonly at?: string;
   /** The interrupts that it starts. */
   readonly interrupts?: readonly MatchedInterrupt[];
   /** The bytes of UTF-8 of `output` that count, in states that limit them. */
@@ -141,7 +144,7 @@ export async function executeToolCall(
           });
     return {
       ...ran,
-      ms: clock.now() - startedAt,
+      ms: Math.max(0, clock.now() - startedAt),
       // Recorded, because a process that resumes the run has to know it.
       ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
       ...(interrupts.length === 0 ? {} : { interrupts }),
@@ -200,7 +203,9 @@ async function act(runnable: ExecutableCall, call: ToolCall, deps: RunDeps, step
     return { ...failed("call_aborted", message), outcome: "abandoned" };
   } catch (thrown) {
     if (isSluiceError(thrown, "approval_void")) return failed("call_refused", thrown.message);
-    return failed("tool_failed", clipped(`the tool failed: ${deps.secrets.text(messageOf(thrown))}`));
+    const place = maskSecrets(thrownAt(thrown, deps.workspace.root), deps.secrets);
+    const message = `the tool failed: ${deps.secrets.text(messageOf(thrown))}`;
+    return { ...failed("tool_failed", clipped(message)), ...place };
   }
 }
 

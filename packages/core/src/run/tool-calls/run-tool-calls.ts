@@ -215,10 +215,10 @@ async function executeApproved(
         if (maxResultBytes === undefined) return ran;
         return withinResultLimit(ran, maxResultBytes, of.attempt.used.calls.resultBytes);
       });
-      for (const [index, { outcome, ms, facts }] of all.entries()) {
+      for (const [index, { outcome, ms, facts, at }] of all.entries()) {
         const call = runnables[index]?.call;
         if (call === undefined) continue;
-        const ended = { callId: call.id, tool: call.tool, outcome, ms };
+        const ended = { callId: call.id, tool: call.tool, outcome, ms, ...(at === undefined ? {} : { at }) };
         step.event(journal.event("call.finished", facts === undefined ? ended : { ...ended, facts }));
       }
       return all;

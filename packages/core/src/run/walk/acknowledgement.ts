@@ -105,6 +105,7 @@ class ClosingSteps implements StepRunner {
   now: StepRunner["now"] = (stepId) => this.#steps.now(stepId);
   sleepUntil: StepRunner["sleepUntil"] = (stepId, epochMs) => this.#steps.sleepUntil(stepId, epochMs);
   sleep: StepRunner["sleep"] = (stepId, epochMs, options) => this.#steps.sleep(stepId, epochMs, options);
+  awaitResume: StepRunner["awaitResume"] = (stepId, options) => this.#steps.awaitResume(stepId, options);
   waitForSignal: StepRunner["waitForSignal"] = (name, options) => this.#steps.waitForSignal(name, options);
   takeSignals: StepRunner["takeSignals"] = (stepId, name) => this.#steps.takeSignals(stepId, name);
   runChildren: StepRunner["runChildren"] = (stepId, children, options) =>

@@ -14,6 +14,7 @@ import {
   type Effect,
   fanOutFailure,
   type MachineInput,
+  placeIn,
   recordedChildren,
 } from "../../machine/transition.ts";
 import { AttemptJournal } from "../attempt.ts";
@@ -143,8 +144,8 @@ function siblingEnd(key: string, result: StageResult<Json>): ChildEnd {
     case "skipped":
       return { ...base, status: "skipped" };
     case "failed": {
-      const { code, message } = result;
-      return { ...base, status: "failed", code, message };
+      const { code, message, detail } = result;
+      return { ...base, status: "failed", code, message, ...placeIn(detail) };
     }
     case "paused":
       return { ...base, status: "failed", code: "paused", message: "a parallel state cannot be left with a question" };
@@ -159,7 +160,7 @@ function childEnd(key: string, { status, value }: SiblingEnd): ChildEnd {
   if (status === "completed") return { ...base, status, output: field(value, "output") ?? null };
   const error = field(value, "error");
   const message = textField(error, "message") ?? textField(value, "reason") ?? status;
-  return { ...base, status, code: textField(error, "code") ?? status, message };
+  return { ...base, status, code: textField(error, "code") ?? status, message, ...placeIn(error) };
 }
 
 interface ChildSettings {

@@ -133,7 +133,7 @@ const NO_TARGETS: Execution["targets"] = [];
 /** The execution of the state that the run has entered. */
 export function executionOf(walk: Walk, routed: boolean, detours: Detours): Execution {
   const { pipeline, steps, state: view, kept } = walk;
-  const { spec, deps, meter, states, interrupts } = pipeline;
+  const { spec, deps, meter, providerFaults, states, interrupts } = pipeline;
   const { state: stateId, visit } = enteredOf(view);
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
@@ -146,7 +146,21 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
   const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
   const env = environmentOf(deps.env, prepared.state.env);
   const targets = prepared.state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId);
-  const facts = { ...prepared, ...own, spec, executor, view, targets, steps, deps, env, meter, interrupts, kept };
+  const facts = {
+    ...prepared,
+    ...own,
+    spec,
+    executor,
+    view,
+    targets,
+    steps,
+    deps,
+    env,
+    meter,
+    providerFaults,
+    interrupts,
+    kept,
+  };
   // Only a message makes an orchestrator run while another execution waits.
   const isDetour = stateId === spec.orchestrator && view.suspended.length > 0;
   return { ...facts, detours, runChildren, ...(isDetour ? { returns: true } : {}) };

@@ -171,7 +171,7 @@ async function startProgram(
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
     await writeFile(path, text, { mode: 0o600 });
   }
-  const variables = Object.entries({ ...options.env, ...agent.env, ...start.env });
+  const variables = Object.entries({ ...options.env, PWD: cwd, ...agent.env, ...start.env });
   const env = Object.fromEntries(variables.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
   const plain = { file: program, args: [...args, ...start.args], cwd, env };
   const own = [...start.home, ...(agent.home ?? [])].map((path) => path.replace(/^~(?=\/)/, env.HOME ?? "~"));

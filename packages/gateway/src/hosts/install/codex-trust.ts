@@ -65,7 +65,11 @@ function objectsIn(value: Json): readonly JsonObject[] {
 
 async function withAppServer<T>(options: CodexTrustOptions, work: (ask: Ask) => Promise<T>): Promise<T> {
   const { workspace, env, command = "codex", timeoutMs = ANSWER_TIMEOUT } = options;
-  const child = spawn(command, ["app-server"], { cwd: workspace, env, stdio: ["pipe", "pipe", "ignore"] });
+  const child = spawn(command, ["app-server"], {
+    cwd: workspace,
+    env: { ...env, PWD: workspace },
+    stdio: ["pipe", "pipe", "ignore"],
+  });
   const waiting = new Map<number, PromiseWithResolvers<Json>>();
   const failAll = (text: string): void => {
     for (const { reject } of waiting.values()) reject(new SluiceError("Host", "codex_trust", text));

@@ -11,14 +11,14 @@ import {
   type Usage,
 } from "@sluice/core";
 import { addUsage } from "@sluice/core/runtime";
-import type { ResolvedModel } from "../../models/model.ts";
+import type { ResolvedModel, ResolvedModels } from "../../models/model.ts";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { agentExecutor, cancelled, endedWithout } from "../executor.ts";
+import { agentExecutor, cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import { callModel, type ModelCaller } from "../model-call.ts";
-import { modelTurn } from "../model-turn.ts";
+import { type ModelsInUse, modelInUse, modelTurn, type StageModel, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { completionStepName } from "../step-names.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
@@ -44,24 +44,31 @@ const UNKNOWN_WINDOW = 128_000;
 
 /** The executors of all kinds that a model works for, which every session and replay has. */
 export function modelExecutors(
-  modelOf: (agent: AgentSpec) => ResolvedModel,
+  modelsOf: (agent: AgentSpec) => ResolvedModels,
   factsOf: (modelId: string) => ModelFacts,
   caller: ModelCaller = (request) => callModel(request),
 ): readonly StateExecutor[] {
+  const stageModels = new WeakMap<ResolvedModel, StageModel>();
+  const stageModel = (model: ResolvedModel): StageModel => {
+    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id) };
+    stageModels.set(model, known);
+    return known;
+  };
+  const modelsWithFacts = (agent: AgentSpec): StageModels => {
+    const [first, ...others] = modelsOf(agent);
+    return [stageModel(first), ...others.map(stageModel)];
+  };
   return [
-    agentExecutor(modelOf, factsOf, caller),
-    agentExecutor(modelOf, factsOf, caller, "router"),
-    orchestratorExecutor(modelOf, factsOf, caller),
+    agentExecutor(modelsWithFacts, caller),
+    agentExecutor(modelsWithFacts, caller, "router"),
+    orchestratorExecutor(modelsWithFacts, caller),
   ];
 }
 
 /** Runs the orchestrators of pipelines. */
-function orchestratorExecutor(
-  modelOf: (agent: AgentSpec) => ResolvedModel,
-  factsOf: (modelId: string) => ModelFacts,
-  caller: ModelCaller,
-): StateExecutor {
+function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels, caller: ModelCaller): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
+  const warned: Warned = new WeakMap();
   return {
     kind: "orchestrator",
     init: (state, ctx, _offer, place) => {
@@ -74,8 +81,8 @@ function orchestratorExecutor(
     },
     act: async (init, scope) => {
       const agent = readAgent(scope.state);
-      const model = modelOf(agent);
-      const facts = factsOf(model.pricedAs ?? model.id);
+      const models = { all: modelsOf(agent), index: 0 };
+      const { model, facts } = modelInUse(models);
       const completion =
         scope.closing === true ? acknowledging() : selectingStates(scope.targets, mayPrompt(scope.state));
       const conversation = conversations.get(scope.kept) ?? newConversation(init, scope, completion);
@@ -91,7 +98,8 @@ function orchestratorExecutor(
         return { status: "completed", output: { return: true }, turns: 0, usage: NO_USAGE };
       if (model.agent !== undefined && scope.closing === true)
         return { status: "completed", output: {}, turns: 0, usage: NO_USAGE };
-      const work: Work = { scope, agent, model, facts, caller, completion, conversation, usage: NO_USAGE, refused: [] };
+      const shared = { scope, agent, models, caller, warned };
+      const work: Work = { ...shared, completion, conversation, usage: NO_USAGE, refused: [] };
       const outcome = scope.closing === true ? await acknowledge(work) : await choose(work);
       return work.refused.length === 0 ? outcome : { ...outcome, refused: work.refused };
     },
@@ -102,9 +110,9 @@ function orchestratorExecutor(
 interface Work {
   readonly scope: ActScope;
   readonly agent: AgentSpec;
-  readonly model: ResolvedModel;
-  readonly facts: ModelFacts;
+  readonly models: ModelsInUse;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
   readonly completion: Completion;
   readonly conversation: Conversation;
   readonly refused: RefusedTarget[];
@@ -175,16 +183,17 @@ function unchosen({ completion, usage }: Work, turns: number, nudges: number, la
 
 /** One turn of the model, which becomes part of the conversation. */
 async function takeTurn(work: Work, turn: number, tools: readonly Completion["tool"][], once?: true) {
-  const { scope, agent, model, facts, caller, completion, conversation } = work;
+  const { scope, agent, models, caller, completion, conversation } = work;
   const { transcript } = conversation;
   const before = transcript.messages.length;
-  const request = { turn, agent, completion, model, facts, caller, transcript, tools };
+  const request = { turn, agent, completion, models, caller, transcript, tools };
   const answer = await modelTurn(scope, once === undefined ? request : { ...request, once });
   work.usage = addUsage(work.usage, answer.usage);
   conversation.took(transcript.messages.slice(before));
   if (answer.kind !== "reply") return answer;
   const { reply } = answer;
   conversation.assistant(reply, turn);
+  noteWarnings(work, turn, reply);
   const data = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data });
   return answer;

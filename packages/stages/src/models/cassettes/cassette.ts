@@ -1,52 +1,64 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { isJson, type Json, type JsonObject, parseJson, SluiceError } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
-import { z } from "zod";
+import { isJson, isJsonObject, type Json, type JsonObject, parseJson, SluiceError } from "@sluice/core";
+import { messageOf, shape } from "@sluice/core/runtime";
 
 // A cassette is a text file: a header line, then one line per exchange, written at once when the exchange has ended.
 
 const VERSION = 1;
 const MODE = 0o600;
 
-const json = z.custom<Json>(isJson, "is not JSON");
+const json = shape.custom<Json>(isJson, "is not JSON");
+const isSettings = (value: unknown): value is JsonObject => isJson(value) && isJsonObject(value);
+// Open, since later versions may add members.
+const open = { isOpen: true } as const;
 /** A message of a recorded request. The text is for readers and for showing differences. */
-const messageSchema = z.object({ role: z.string(), digest: z.string(), text: z.string().exactOptional() });
-const requestSchema = z.object({
-  digest: z.string(),
-  from: z.int().min(0),
-  messages: z.array(messageSchema).readonly(),
-  tools: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
-  settings: z.custom<JsonObject>((value) => isJson(value) && typeof value === "object" && !Array.isArray(value)),
-});
+const messageShape = shape.object(
+  { role: shape.text(), digest: shape.text(), text: shape.optional(shape.text()) },
+  open,
+);
+const requestShape = shape.object(
+  {
+    digest: shape.text(),
+    from: shape.integer({ min: 0 }),
+    messages: shape.list(messageShape),
+    tools: shape.list(shape.pair(shape.text(), shape.text())),
+    settings: shape.custom(isSettings, "Invalid input"),
+  },
+  open,
+);
 /** One model call: the request and the complete response. */
-const exchangeSchema = z.object({
-  /** The state's id. */
-  stage: z.string(),
-  /** As in `TurnPosition`. */
-  turn: z.int().min(0),
-  /** Masked like texts. */
-  key: z.string().exactOptional(),
-  attempt: z.int().min(1),
-  /** The id of the model that answered. */
-  model: z.string(),
-  call: z.enum(["stream", "generate"]),
-  request: requestSchema,
-  /** Milliseconds until the response began; null if it never did. */
-  opened: z.number().min(0).nullable(),
-  /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
-  parts: z.array(z.tuple([z.number().min(0), json]).readonly()).readonly(),
-  /** `left`: the caller stopped reading. */
-  end: z.enum(["done", "failed", "aborted", "left"]),
-  /** The error of a failed call. */
-  error: json.exactOptional(),
-  /** The duration of the call in milliseconds. */
-  ms: z.number().min(0),
-});
+const exchangeShape = shape.object(
+  {
+    /** The state's id. */
+    stage: shape.text(),
+    /** As in `TurnPosition`. */
+    turn: shape.integer({ min: 0 }),
+    /** Masked like texts. */
+    key: shape.optional(shape.text()),
+    attempt: shape.integer({ min: 1 }),
+    /** The id of the model that answered. */
+    model: shape.text(),
+    call: shape.oneOf(["stream", "generate"]),
+    request: requestShape,
+    /** Milliseconds until the response began; null if it never did. */
+    opened: shape.orNull(shape.decimal({ min: 0 })),
+    /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
+    parts: shape.list(shape.pair(shape.decimal({ min: 0 }), json)),
+    /** `left`: the caller stopped reading. */
+    end: shape.oneOf(["done", "failed", "aborted", "left"]),
+    /** The error of a failed call. */
+    error: shape.optional(json),
+    /** The duration of the call in milliseconds. */
+    ms: shape.decimal({ min: 0 }),
+  },
+  open,
+);
+const headerShape = shape.object({ sluiceCassette: shape.integer() }, open);
 
-export type RecordedMessage = Readonly<z.infer<typeof messageSchema>>;
-export type RecordedRequest = Readonly<z.infer<typeof requestSchema>>;
-export type Exchange = Readonly<z.infer<typeof exchangeSchema>>;
+export type RecordedMessage = shape.ShapeOf<typeof messageShape>;
+export type RecordedRequest = shape.ShapeOf<typeof requestShape>;
+export type Exchange = shape.ShapeOf<typeof exchangeShape>;
 
 /**
  * Reads a cassette. Throws Validation `cassette_not_found`, `cassette_damaged` (with the line) or `cassette_version`.
@@ -72,9 +84,9 @@ export function readCassette(file: string): readonly Exchange[] {
 
 function checkHeader(file: string, header: string, whole: boolean): void {
   const parsed = parseJson(header);
-  const known = z.object({ sluiceCassette: z.int() }).safeParse(parsed.ok ? parsed.value : undefined);
-  if (!known.success || !whole) throw damaged(file, 1, "it is not the header of a cassette");
-  const { sluiceCassette: version } = known.data;
+  const known = parsed.ok ? parsed.value : undefined;
+  if (!headerShape.fits(known, []) || !whole) throw damaged(file, 1, "it is not the header of a cassette");
+  const { sluiceCassette: version } = known;
   if (version === VERSION) return;
   const message = `the cassette ${file} has version ${version}, and this version of Sluice reads version ${VERSION}; record it again`;
   throw new SluiceError("Validation", "cassette_version", message);
@@ -83,9 +95,9 @@ function checkHeader(file: string, header: string, whole: boolean): void {
 function readExchange(file: string, line: string, number: number): Exchange {
   const parsed = parseJson(line);
   if (!parsed.ok) throw damaged(file, number, `it is not JSON: ${parsed.fault}`);
-  const exchange = exchangeSchema.safeParse(parsed.value);
-  if (exchange.success) return exchange.data;
-  const [issue] = exchange.error.issues;
+  const issues: shape.ShapeIssue[] = [];
+  if (exchangeShape.fits(parsed.value, issues)) return parsed.value;
+  const [issue] = issues;
   throw damaged(file, number, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "it is not an exchange"}`);
 }
 

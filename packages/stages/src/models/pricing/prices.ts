@@ -1,6 +1,5 @@
 import type { Problem, Usage } from "@sluice/core";
-import { problemsError } from "@sluice/core/runtime";
-import { z } from "zod";
+import { problemsError, shape } from "@sluice/core/runtime";
 import type { ModelUsage } from "../reply/reply.ts";
 import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
 
@@ -78,47 +77,52 @@ function dollars(millionths: number): number {
 }
 
 const PRICE = `must be US dollars per million tokens, from 0 to ${DEAREST}`;
-const perMillion = z.number(PRICE).min(0, PRICE).max(DEAREST, PRICE);
-const TOKENS = "must be a number of tokens: an integer from 1";
-const tokens = z.int(TOKENS).min(1, TOKENS);
-const cachePrices = { cacheRead: perMillion.optional(), cacheWrite: perMillion.optional() };
-const OBJECT = "must be an object of prices";
+const perMillion = shape.decimal({ min: 0, max: DEAREST, message: PRICE });
+const tokens = shape.integer({ min: 1, message: "must be a number of tokens: an integer from 1" });
+const cachePrices = { cacheRead: shape.optional(perMillion), cacheWrite: shape.optional(perMillion) };
+const isPrices = { message: "must be an object of prices" };
 
-const priceOption = z
-  .strictObject(
-    {
-      input: perMillion.optional(),
-      output: perMillion.optional(),
-      ...cachePrices,
-      longPrompt: z
-        .strictObject({ input: perMillion, output: perMillion, ...cachePrices, over: tokens }, OBJECT)
-        .optional(),
-      contextWindow: tokens.optional(),
-      maxOutputTokens: tokens.optional(),
-    },
-    OBJECT,
-  )
-  .refine(
-    ({ input, output }) => (input === undefined) === (output === undefined),
-    "needs prices for both input and output, or for neither",
-  )
-  .refine(
-    ({ input, longPrompt, cacheRead, cacheWrite }) =>
-      input !== undefined || (longPrompt ?? cacheRead ?? cacheWrite) === undefined,
-    { error: "has no prices for input and output", params: { suggestion: "add input and output" } },
-  );
+const priceOption = shape.object(
+  {
+    input: shape.optional(perMillion),
+    output: shape.optional(perMillion),
+    ...cachePrices,
+    longPrompt: shape.optional(
+      shape.object({ input: perMillion, output: perMillion, ...cachePrices, over: tokens }, isPrices),
+    ),
+    contextWindow: shape.optional(tokens),
+    maxOutputTokens: shape.optional(tokens),
+  },
+  isPrices,
+);
 
-function checkPrices(options: Readonly<Record<string, PriceOption>>): void {
-  const problems = Object.entries(options).flatMap(([id, option]) =>
-    (priceOption.safeParse(option).error?.issues ?? []).flatMap((issue) => problemsOf(id, issue)),
-  );
+function checkPrices(options: Readonly<Record<string, unknown>>): void {
+  const problems = Object.entries(options).flatMap(([id, option]) => {
+    const issues: shape.ShapeIssue[] = [];
+    const path = `prices[${JSON.stringify(id)}]`;
+    return priceOption.fits(option, issues)
+      ? missingPrices(path, option)
+      : issues.flatMap((one) => problemsOf(path, one));
+  });
   if (problems.length > 0) throw problemsError("invalid_prices", "The session's prices are invalid:", problems);
 }
 
-function problemsOf(id: string, issue: z.core.$ZodIssue): readonly Problem[] {
-  const path = [`prices[${JSON.stringify(id)}]`, ...issue.path].join(".");
-  if (issue.code === "unrecognized_keys")
-    return issue.keys.map((key) => ({ path: `${path}.${key}`, message: "is not a known option" }));
-  const suggestion: unknown = issue.code === "custom" ? issue.params?.suggestion : undefined;
-  return [{ path, message: issue.message, ...(typeof suggestion === "string" ? { suggestion } : {}) }];
+/** Prices that need others. */
+function missingPrices(path: string, option: shape.ShapeOf<typeof priceOption>): readonly Problem[] {
+  const { input, output, longPrompt, cacheRead, cacheWrite } = option;
+  const problems: Problem[] = [];
+  if ((input === undefined) !== (output === undefined))
+    problems.push({ path, message: "needs prices for both input and output, or for neither" });
+  if (input === undefined && (longPrompt ?? cacheRead ?? cacheWrite) !== undefined)
+    problems.push({ path, message: "has no prices for input and output", suggestion: "add input and output" });
+  return problems;
+}
+
+function problemsOf(path: string, { path: inside, message, unknownKeys }: shape.ShapeIssue): readonly Problem[] {
+  const where = [path, ...inside].join(".");
+  return (
+    unknownKeys?.map((key) => ({ path: `${where}.${key}`, message: "is not a known option" })) ?? [
+      { path: where, message },
+    ]
+  );
 }

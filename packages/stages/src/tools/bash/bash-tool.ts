@@ -9,11 +9,11 @@ import {
   type ToolResult,
   type ToolSpec,
 } from "@sluice/core";
-import { z } from "zod";
 import { LiveText } from "../../secrets/live-text.ts";
+import { BASH_FACTS, BASH_TIMEOUT_MS, type BashInput, SHOWN_HALF } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
 import { isProgram } from "../files/paths.ts";
-import { asResult, failure, fault, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
+import { asResult, failure, fault, headTail, KEPT_HALF } from "../files/results.ts";
 import type { Sandbox, SandboxedExit, SandboxPlan } from "../sandbox.ts";
 import { lineEnvironment } from "./language/environment.ts";
 import {
@@ -27,24 +27,10 @@ import {
 } from "./process.ts";
 import { reportingChanges, type WorkspaceChanges, watchWorkspace } from "./workspace-diff.ts";
 
-const DEFAULT_TIMEOUT_MS = 120_000;
-const MAX_TIMEOUT_MS = 600_000;
 /** Changed files that a result lists. */
 const NAMED_CHANGES = 50;
 /** Limits on a command's output and memory; its time is limited by the timeout. */
 const LIMITS = { outputBytes: 256 * 1024 * 1024, memoryBytes: 4 * 1024 * 1024 * 1024 };
-
-const input = z.strictObject({
-  command: z.string().min(1).describe("The command line, run by bash in the workspace's root."),
-  timeout: z
-    .int()
-    .min(1)
-    .max(MAX_TIMEOUT_MS)
-    .optional()
-    .describe(`Milliseconds. Default: ${DEFAULT_TIMEOUT_MS}, maximum: ${MAX_TIMEOUT_MS}.`),
-  description: z.string().max(500).optional().describe("A few words for the user about the purpose of the command."),
-});
-type BashInput = z.infer<typeof input>;
 
 export interface BashOptions {
   /** Absolute path of the bash to run. The system's bash when omitted. */
@@ -61,14 +47,7 @@ export interface BashOptions {
 export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
   const judge = commandJudge(options);
   return {
-    name: "Bash",
-    description: `Runs a command line with bash. Every call starts a fresh shell in the workspace's root, with empty standard input.
-- Output and errors are combined in the order written; the first and last ${SHOWN_HALF} characters are shown. A failing command reports its exit code.
-- After timeout milliseconds the command and everything it started are stopped (timeout). Background processes are stopped with the command.
-- If the stage allows only some commands, use plain lines: commands, pipes, && and ||, globs, "cd DIR &&", 2>&1. Substitutions, loops and here-documents need a grant there.
-- To read, search and edit files, use Read, Grep, Glob, Edit and Write.`,
-    input,
-    effect: "write",
+    ...BASH_FACTS,
     subjects: (bash, workspace, scene) => judge.subjects(bash.command, workspace, scene),
     ready: judge.ready,
     // No `recover`: it is unknown how far an interrupted command got.
@@ -115,7 +94,7 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions, judge:
         [CALL_VARIABLE]: call.idempotencyKey,
       },
       signal: call.signal,
-      timeoutMs: bash.timeout ?? DEFAULT_TIMEOUT_MS,
+      timeoutMs: bash.timeout ?? BASH_TIMEOUT_MS,
       stdout: take,
       stderr: take,
       limits: LIMITS,
@@ -202,7 +181,7 @@ function verdict(
   if (limit !== undefined) return failure("limit_reached", limit, detail);
   const note = changed === undefined ? "" : `\n[The workspace changed while this ran: ${changed.join(", ")}]`;
   if (end.by === "timeout") {
-    const ms = bash.timeout ?? DEFAULT_TIMEOUT_MS;
+    const ms = bash.timeout ?? BASH_TIMEOUT_MS;
     const message = `The command did not end within ${ms} ms and was stopped with everything it started.`;
     return failure("timeout", message, { ...detail, output: text + note });
   }
@@ -258,6 +237,7 @@ export interface CommandJudge {
   lineToRun(command: string, call: ToolCall): string;
 }
 
+/** Judges command lines as the Bash tool does, for programs that run them themselves. */
 export function commandJudge(options: CommandJudgeOptions = {}): CommandJudge {
   let analyser: typeof import("./language/line-subjects.ts") | undefined;
   const subjects: SubjectsOf = (command, workspace, scene) => {

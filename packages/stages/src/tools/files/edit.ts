@@ -1,7 +1,7 @@
 import type { ToolSpec } from "@sluice/core";
-import { z } from "zod";
+import { EDIT_FACTS, type EditInput } from "../builtin-facts.ts";
 import { executeChange, measureChange, prepareChange, type Rewrite } from "./change.ts";
-import { filePath, fileSubjects } from "./paths.ts";
+import { fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { count, fault, firstCharacters } from "./results.ts";
 import { isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
@@ -12,23 +12,8 @@ const SNIPPET_LINES = 40;
 const SNIPPET_WIDTH = 500;
 const LINE_NUMBERS = 10;
 
-const input = z.strictObject({
-  file_path: filePath,
-  old_string: z.string().min(1).describe("The exact text to replace, with its indentation and without line numbers."),
-  new_string: z.string().describe("The text to replace it with. May be empty."),
-  replace_all: z.boolean().optional().describe("Replace every occurrence. Default: false."),
-});
-type EditInput = z.infer<typeof input>;
-
 export const editTool: ToolSpec<EditInput> = {
-  name: "Edit",
-  description: `Replaces exact text in an existing text file (UTF-8, at most 10 MB).
-- Read the file first in this stage. If you have not, or if it has changed since, the call fails with stale_file: Read it again.
-- old_string must match exactly (old_string_not_found) and occur once, unless replace_all is true (old_string_not_unique lists the lines: add surrounding text).
-- Line endings, byte order mark and file mode are preserved. The change is atomic.
-- new_string must not contain a "[redacted:" marker (redacted_content), which replaces a secret in the file.`,
-  input,
-  effect: "write",
+  ...EDIT_FACTS,
   subjects: (edit, workspace) => fileSubjects(edit.file_path, "write", workspace),
   measure: (edit, scene) => measureChange(edit.file_path, rewriting(edit), scene),
   prepare: (edit, call) => prepareChange(edit.file_path, rewriting(edit), call),

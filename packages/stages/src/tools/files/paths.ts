@@ -12,7 +12,6 @@ import {
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
 import type { Subject, ToolCall, Workspace } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { z } from "zod";
 import { fault, systemCode, withFallback } from "./results.ts";
 
 export type Resolution =
@@ -116,9 +115,6 @@ export function existing(path: string): readonly string[] {
   const real = realPath(path);
   return real === undefined ? [] : [real];
 }
-
-/** A file as tools take it in their input. */
-export const filePath = z.string().min(1).describe("The file, absolute or relative to the workspace.");
 
 /** The subjects of a file tool: one path, or the reason why no grant can allow it. */
 export function fileSubjects(path: string, access: "read" | "write", workspace: Workspace): readonly Subject[] {

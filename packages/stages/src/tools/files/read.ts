@@ -1,30 +1,12 @@
 import type { ToolResult, ToolSpec } from "@sluice/core";
-import { z } from "zod";
+import { READ_CHARACTERS, READ_FACTS, READ_LINE_CHARACTERS, READ_LINES, type ReadInput } from "../builtin-facts.ts";
 import { readUpTo, withFile } from "./open.ts";
-import { displayPath, filePath, fileSubjects, judgedPath } from "./paths.ts";
+import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
 import { asFault, asResult, count, failure, firstCharacters, withRemarks } from "./results.ts";
 import { isBinary, isCrlf, MAX_FILE_BYTES, numbered, sha256, splitLines } from "./text.ts";
 
-const DEFAULT_LINES = 2_000;
-const LINE_CHARACTERS = 2_000;
-/** About 22,000 tokens; a longer output would lose its middle. */
-const ALL_CHARACTERS = 90_000;
-
-const input = z.strictObject({
-  file_path: filePath,
-  offset: z.int().min(1).optional().describe("First line to show, from 1. Default: 1."),
-  limit: z.int().min(1).max(DEFAULT_LINES).optional().describe(`Lines to show. Default and maximum: ${DEFAULT_LINES}.`),
-});
-type ReadInput = z.infer<typeof input>;
-
 export const readTool: ToolSpec<ReadInput> = {
-  name: "Read",
-  description: `Shows a text file with line numbers, each followed by a tab.
-- Shows at most ${DEFAULT_LINES} lines, ${LINE_CHARACTERS} characters per line and ${ALL_CHARACTERS} characters in total. If lines are omitted, the result gives the offset to continue from.
-- Of a file over 10 MB only the first 10 MB can be shown, and it cannot be edited. Binary files fail with binary_file.
-- Edit and Write require that you Read an existing file first.`,
-  input,
-  effect: "read",
+  ...READ_FACTS,
   subjects: (read, workspace) => fileSubjects(read.file_path, "read", workspace),
   execute: (read, call) =>
     asResult(async () => {
@@ -58,7 +40,7 @@ function show(bytes: Buffer, size: number, real: string, shown: string, read: Re
       lines: lines.length,
     });
   }
-  const page = pageOf(lines, first, read.limit ?? DEFAULT_LINES);
+  const page = pageOf(lines, first, read.limit ?? READ_LINES);
   const last = first + page.length - 1;
   const remarks = [
     ...(last < lines.length || first > 1
@@ -83,14 +65,14 @@ function pageOf(lines: readonly string[], first: number, limit: number): readonl
   for (let number = first; number < first + limit && number <= lines.length; number += 1) {
     const line = numbered(clipped((lines[number - 1] ?? "").replace(/\r$/, "")), number);
     characters += line.length + 1;
-    if (characters > ALL_CHARACTERS && page.length > 0) break;
+    if (characters > READ_CHARACTERS && page.length > 0) break;
     page.push(line);
   }
   return page;
 }
 
 function clipped(line: string): string {
-  if (line.length <= LINE_CHARACTERS) return line;
-  const head = firstCharacters(line, LINE_CHARACTERS);
+  if (line.length <= READ_LINE_CHARACTERS) return line;
+  const head = firstCharacters(line, READ_LINE_CHARACTERS);
   return `${head}… [${count(line.length - head.length, "more character")}]`;
 }

@@ -9,7 +9,7 @@ import {
   type SluiceError,
   type ToolCall,
 } from "@sluice/core";
-import { z } from "zod";
+import { shape } from "@sluice/core/runtime";
 import { readUpTo, withFile, withFolder, withMadeFolder } from "./open.ts";
 import { asFault, checkAborted, fault } from "./results.ts";
 import { MAX_FILE_BYTES, sha256 } from "./text.ts";
@@ -22,8 +22,11 @@ export interface Present {
 }
 
 /** The effect of an Edit or a Write, recorded before it happens. `null` stands for no file. */
-const writeIntent = z.object({ real: z.string(), before: z.string().nullable(), after: z.string() });
-export type WriteIntent = z.infer<typeof writeIntent>;
+const writeIntent = shape.object(
+  { real: shape.text(), before: shape.orNull(shape.text()), after: shape.text() },
+  { isOpen: true },
+);
+export type WriteIntent = shape.ShapeOf<typeof writeIntent>;
 
 /** The content of a judged path; undefined if there is no file. */
 export async function readPresent(real: string): Promise<Present | undefined> {
@@ -113,7 +116,7 @@ export function staleFile(shown: string, why: string): Error {
 
 /** Finds out from the file's hash whether an interrupted Edit or Write took effect, and removes its temporary file. */
 export async function recoverWrite(intent: Json, call: ToolCall): Promise<RecoverAnswer> {
-  const { data: write } = writeIntent.safeParse(intent);
+  const write = writeIntent.fits(intent, []) ? intent : undefined;
   // Without hashes the call could only have failed.
   if (write === undefined) return "not_started";
   try {

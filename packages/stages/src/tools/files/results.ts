@@ -67,8 +67,6 @@ export function checkAborted(signal: AbortSignal): void {
   if (signal.aborted) throw fault("cancelled", "The call was cancelled before it finished.");
 }
 
-/** Characters shown to the model from each end of an output. */
-export const SHOWN_HALF = 15_000;
 /** Characters kept in the journal from each end: about 1 MB together. */
 export const KEPT_HALF = 500_000;
 

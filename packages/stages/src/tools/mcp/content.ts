@@ -1,5 +1,6 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type TextMask, type ToolResult } from "@sluice/core";
-import { failure, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
+import { SHOWN_HALF } from "../builtin-facts.ts";
+import { failure, headTail, KEPT_HALF } from "../files/results.ts";
 
 /** Characters of an answer that are kept unchanged. */
 const LONGEST_KEPT = 2 * KEPT_HALF;

@@ -4,22 +4,12 @@ import type { SkillFacts, Workspace } from "@sluice/core";
 import { readUpTo, withFile } from "../files/open.ts";
 import { displayPath, realPath } from "../files/paths.ts";
 import { asFault, withFallback } from "../files/results.ts";
+import { SKILL_FILE, SKILL_NAME, skillRoots } from "./skill-names.ts";
 import { readSkillText } from "./skill-text.ts";
 
-/** Where a workspace keeps skills, each in a folder of its own with a SKILL.md. A name in an earlier one wins. */
-export const SKILL_ROOTS: readonly string[] = [".agents/skills", ".claude/skills", ".sluice/skills"];
-export const SKILL_FILE = "SKILL.md";
-
-/** What the Agent Skills format allows as a name, and capital letters, `_` and `.` inside. */
-export const SKILL_NAME = /^(?!.*\.\.)[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$/;
 const MAX_SKILLS = 100;
 /** Enough of a SKILL.md for its frontmatter. */
 const HEADER_BYTES = 16_384;
-
-/** The absolute paths of all folders that may hold skills, whether they exist or not. */
-export function skillRoots(root: string): readonly string[] {
-  return SKILL_ROOTS.map((folder) => join(root, ...folder.split("/")));
-}
 
 /**
  * The real path of a skill's folder; undefined if there is none. Links lead only from one of the skill folders to another, so

@@ -136,7 +136,7 @@ export class StdioTransport extends Transport {
 
   async #spawn(): Promise<ChildProcess> {
     const { file, args, cwd, env, runId } = this.#options;
-    const marked = { ...env, [RUN_VARIABLE]: runId, [CALL_VARIABLE]: this.#mark };
+    const marked = { ...env, PWD: cwd, [RUN_VARIABLE]: runId, [CALL_VARIABLE]: this.#mark };
     try {
       return await spawnLeader(file, args, { cwd, env: marked, stdio: ["pipe", "pipe", "pipe"], covers: true });
     } catch (thrown) {

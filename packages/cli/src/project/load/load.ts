@@ -1,7 +1,15 @@
 import { pathToFileURL } from "node:url";
-import { type Clock, isSluiceError, type Json, type Pipeline, SluiceError, systemClock } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
-import { type Admit, MODULES, type WatchedModules } from "./modules.ts";
+import {
+  type Clock,
+  isSluiceError,
+  type Json,
+  type Pipeline,
+  SluiceError,
+  type SourcePlace,
+  systemClock,
+} from "@sluice/core";
+import { type Admit, MODULES, type WatchedModules } from "../modules.ts";
+import { explainLoad } from "./load-failure.ts";
 
 /** A pipeline whose input type is unknown here; a session checks the input. */
 export type LoadedPipeline = Pipeline<Json, unknown>;
@@ -20,7 +28,7 @@ export interface LoadedFile extends Pick<WatchedModules, "files" | "deciding"> {
 /** Limits a top-level await; only a signal ends code that blocks the event loop. */
 const LOADING_MS = 10_000;
 
-type LoadFailure = (message: string, cause: unknown) => SluiceError;
+export type LoadFailure = (message: string, of: { readonly cause: unknown; readonly at?: SourcePlace }) => SluiceError;
 
 /**
  * Evaluates a user's file after `admit` has accepted every file it imports. Throws the error of `admit`, the file's own
@@ -37,12 +45,12 @@ export async function loadModule(
     const { exports, modules } = await MODULES.import(pathToFileURL(file), admit, run);
     return { exports, files: modules.files, deciding: modules.deciding };
   } catch (thrown) {
-    if (isSluiceError(thrown))
-      throw new SluiceError(thrown.class, thrown.code, ofFile(file, thrown.message), {
-        ...(thrown.detail === undefined ? {} : { detail: thrown.detail }),
-        cause: thrown,
-      });
-    throw failure(`${file} cannot be loaded: ${messageOf(thrown)}`, thrown);
+    const { message, at } = explainLoad(thrown, file);
+    const of = { cause: thrown, ...(at === undefined ? {} : { at }) };
+    if (!isSluiceError(thrown)) throw failure(`${file} cannot be loaded: ${message}`, of);
+    const { detail } = thrown;
+    const options = detail === undefined ? of : { ...of, detail };
+    throw new SluiceError(thrown.class, thrown.code, ofFile(file, message), options);
   }
 }
 
@@ -56,7 +64,7 @@ export async function loadFile(file: string, admit: Admit): Promise<LoadedFile> 
   const { exports, files, deciding } = await loadModule(
     file,
     admit,
-    (message, cause) => new SluiceError("Validation", "pipeline_load_failed", message, { cause }),
+    (message, of) => new SluiceError("Validation", "pipeline_load_failed", message, of),
   );
   const pipelines = Object.entries(exports).filter((entry): entry is [string, LoadedPipeline] => isPipeline(entry[1]));
   return { files, deciding, pipelines: new Map(pipelines) };

@@ -1,0 +1,276 @@
+import { isObject, type JsonObject } from "../base/json.ts";
+import type { StandardSchema } from "./schema.ts";
+
+// The schemas of Sluice's own tools and files. Every session loads them, and a schema library costs more CPU time than all else
+// that a session loads. Messages are those of Zod 4, since journals hold them.
+
+/** A schema that checks a value and describes it as draft-07 JSON Schema. */
+export interface Shape<T> extends StandardSchema<T> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: "sluice";
+    readonly types?: { readonly output: T } | undefined;
+    readonly validate: (value: unknown) => Verdict<T>;
+    readonly jsonSchema: { readonly input: () => JsonObject; readonly output: () => JsonObject };
+  };
+  readonly jsonSchema: JsonObject;
+  /** Whether a value has this shape; adds what is wrong with it. */
+  fits(value: unknown, found: ShapeIssue[], path?: Path): value is T;
+}
+/** The type of the values of a shape. */
+export type ShapeOf<S> = S extends Shape<infer T> ? T : never;
+
+export interface ShapeIssue {
+  readonly path: Path;
+  readonly message: string;
+  /** Keys that an object must not have. */
+  readonly unknownKeys?: readonly string[];
+}
+type Path = readonly (string | number)[];
+type Verdict<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly { readonly message: string; readonly path: Path }[] };
+
+/** A member that an object may leave out, or have as undefined. */
+interface Optional<T> {
+  readonly optional: Shape<T>;
+}
+type Fields = Readonly<Record<string, Shape<unknown> | Optional<unknown>>>;
+type ObjectOf<F extends Fields> = {
+  readonly [K in keyof F as F[K] extends Shape<unknown> ? K : never]: ShapeOf<F[K]>;
+} & { readonly [K in keyof F as F[K] extends Shape<unknown> ? never : K]?: F[K] extends Optional<infer T> ? T : never };
+
+interface Described {
+  /** For models. */
+  readonly description?: string;
+}
+interface TextRules extends Described {
+  readonly min?: number;
+  readonly max?: number;
+  readonly pattern?: { readonly regex: RegExp; readonly message: string };
+}
+interface NumberRules extends Described {
+  readonly min?: number;
+  readonly max?: number;
+  /** Takes the place of every message. */
+  readonly message?: string;
+}
+interface ListRules extends Described {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+type Check = (value: unknown, found: ShapeIssue[], path: Path) => void;
+
+/** Makes a shape from a check that adds an issue for every value that is not a T. */
+function shapeOf<T>(jsonSchema: JsonObject, check: Check): Shape<T> {
+  const fits = (value: unknown, found: ShapeIssue[], path: Path = []): value is T => {
+    const before = found.length;
+    check(value, found, path);
+    return found.length === before;
+  };
+  const describe = (): JsonObject => jsonSchema;
+  const validate = (value: unknown): Verdict<T> => {
+    const issues: ShapeIssue[] = [];
+    return fits(value, issues) ? { value } : { issues };
+  };
+  const standard = {
+    version: 1,
+    vendor: "sluice",
+    validate,
+    jsonSchema: { input: describe, output: describe },
+  } as const;
+  return { "~standard": standard, jsonSchema, fits };
+}
+
+export function text({ min, max, pattern, ...described }: TextRules = {}): Shape<string> {
+  const schema = {
+    ...described,
+    type: "string",
+    ...(min === undefined ? {} : { minLength: min }),
+    ...(max === undefined ? {} : { maxLength: max }),
+    ...(pattern === undefined ? {} : { pattern: pattern.regex.source }),
+  };
+  return shapeOf(schema, (value, found, path) => {
+    if (typeof value !== "string") return wrongType("string", value, found, path);
+    sizeIssues(value.length, { min, max }, "string to have", " characters", found, path);
+    if (pattern?.regex.test(value) === false) found.push({ path, message: pattern.message });
+  });
+}
+
+/** A number that is not infinite. */
+export function decimal({ min, max, message, ...described }: NumberRules = {}): Shape<number> {
+  const schema = {
+    ...described,
+    type: "number",
+    ...(min === undefined ? {} : { minimum: min }),
+    ...(max === undefined ? {} : { maximum: max }),
+  };
+  return shapeOf(schema, (value, found, path) => {
+    if (typeof value !== "number" || !Number.isFinite(value)) return wrongType("number", value, found, path, message);
+    sizeIssues(value, { min, max }, "number to be", "", found, path, message);
+  });
+}
+
+/** A whole number that is exact. */
+export function integer({ min, max, message, ...described }: NumberRules = {}): Shape<number> {
+  const limits = { minimum: min ?? -Number.MAX_SAFE_INTEGER, maximum: max ?? Number.MAX_SAFE_INTEGER };
+  return shapeOf({ ...described, type: "integer", ...limits }, (value, found, path) => {
+    if (typeof value !== "number" || !Number.isFinite(value)) return wrongType("number", value, found, path, message);
+    if (!Number.isInteger(value)) return wrongType("int", value, found, path, message);
+    const exact = { min: -Number.MAX_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
+    if (!Number.isSafeInteger(value)) return sizeIssues(value, exact, "int to be", "", found, path, message);
+    sizeIssues(value, { min, max }, "number to be", "", found, path, message);
+  });
+}
+
+export function flag(described: Described = {}): Shape<boolean> {
+  return shapeOf({ ...described, type: "boolean" }, (value, found, path) => {
+    if (typeof value !== "boolean") wrongType("boolean", value, found, path);
+  });
+}
+
+/** One of several texts. */
+export function oneOf<const T extends string>(texts: readonly T[], described: Described = {}): Shape<T> {
+  const message = `Invalid option: expected one of ${texts.map((one) => JSON.stringify(one)).join("|")}`;
+  return shapeOf({ ...described, type: "string", enum: texts }, (value, found, path) => {
+    if (!texts.some((one) => one === value)) found.push({ path, message });
+  });
+}
+
+/** Exactly this value. */
+export function exactly<const T extends string | number | boolean>(only: T): Shape<T> {
+  return shapeOf({ const: only }, (value, found, path) => {
+    if (value !== only) found.push({ path, message: `Invalid input: expected ${JSON.stringify(only)}` });
+  });
+}
+
+export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = {}): Shape<readonly T[]> {
+  const schema = {
+    ...described,
+    type: "array",
+    items: item.jsonSchema,
+    ...(min === undefined ? {} : { minItems: min }),
+    ...(max === undefined ? {} : { maxItems: max }),
+  };
+  return shapeOf(schema, (value, found, path) => {
+    if (!Array.isArray(value)) return wrongType("array", value, found, path);
+    for (const [index, one] of value.entries()) item.fits(one, found, [...path, index]);
+    sizeIssues(value.length, { min, max }, "array to have", " items", found, path);
+  });
+}
+
+/** Two values in an array. */
+export function pair<A, B>(first: Shape<A>, second: Shape<B>): Shape<readonly [A, B]> {
+  const schema = { type: "array", items: [first.jsonSchema, second.jsonSchema], minItems: 2, maxItems: 2 };
+  return shapeOf(schema, (value, found, path) => {
+    if (!Array.isArray(value)) return wrongType("tuple", value, found, path);
+    if (value.length !== 2) return sizeIssues(value.length, { min: 2, max: 2 }, "array to have", " items", found, path);
+    first.fits(value[0], found, [...path, 0]);
+    second.fits(value[1], found, [...path, 1]);
+  });
+}
+
+/** An object with any keys. */
+export function mapOf<T>(member: Shape<T>): Shape<Readonly<Record<string, T>>> {
+  const schema = { type: "object", additionalProperties: member.jsonSchema };
+  return shapeOf(schema, (value, found, path) => {
+    if (!isObject(value) || Array.isArray(value)) return wrongType("record", value, found, path);
+    for (const [key, one] of Object.entries(value)) member.fits(one, found, [...path, key]);
+  });
+}
+
+export function optional<T>(member: Shape<T>): Optional<T> {
+  return { optional: member };
+}
+
+export function orNull<T>(other: Shape<T>): Shape<T | null> {
+  const schema = { anyOf: [other.jsonSchema, { type: "null" }] };
+  return shapeOf(schema, (value, found, path) => {
+    if (value !== null) other.fits(value, found, path);
+  });
+}
+
+export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
+  const schema = { anyOf: [first.jsonSchema, second.jsonSchema] };
+  return shapeOf(schema, (value, found, path) => {
+    if (!first.fits(value, []) && !second.fits(value, [])) found.push({ path, message: "Invalid input" });
+  });
+}
+
+interface ObjectRules {
+  /** Takes the place of the message for a value that is not an object. */
+  readonly message?: string;
+  /** Ignores members that are not listed. */
+  readonly isOpen?: boolean;
+}
+
+/** An object with these members, and no others. */
+export function object<F extends Fields>(fields: F, { message, isOpen = false }: ObjectRules = {}): Shape<ObjectOf<F>> {
+  const members = Object.entries(fields).map(([key, one]) =>
+    "optional" in one ? { key, shape: one.optional, isRequired: false } : { key, shape: one, isRequired: true },
+  );
+  const required = members.filter(({ isRequired }) => isRequired).map(({ key }) => key);
+  const schema = {
+    type: "object",
+    properties: Object.fromEntries(members.map(({ key, shape }) => [key, shape.jsonSchema])),
+    ...(required.length === 0 ? {} : { required }),
+    ...(isOpen ? {} : { additionalProperties: false }),
+  };
+  return shapeOf(schema, (value, found, path) => {
+    if (!isObject(value) || Array.isArray(value)) return wrongType("object", value, found, path, message);
+    for (const { key, shape, isRequired } of members) {
+      const member = Object.hasOwn(value, key) ? value[key] : undefined;
+      if (isRequired || member !== undefined) shape.fits(member, found, [...path, key]);
+    }
+    const unknownKeys = isOpen ? [] : Object.keys(value).filter((key) => !Object.hasOwn(fields, key));
+    if (unknownKeys.length === 0) return;
+    const named = unknownKeys.map((key) => JSON.stringify(key)).join(", ");
+    found.push({ path, message: `Unrecognized key${unknownKeys.length > 1 ? "s" : ""}: ${named}`, unknownKeys });
+  });
+}
+
+/** Whatever `isOne` accepts. The JSON Schema accepts everything. */
+export function custom<T>(isOne: (value: unknown) => value is T, message: string): Shape<T> {
+  return shapeOf({}, (value, found, path) => {
+    if (!isOne(value)) found.push({ path, message });
+  });
+}
+
+/** A shape whose fitting values must also hold `rule`, which its JSON Schema does not show. */
+export function holding<T>(base: Shape<T>, rule: (value: T) => boolean, message: string): Shape<T> {
+  return shapeOf(base.jsonSchema, (value, found, path) => {
+    if (base.fits(value, found, path) && !rule(value)) found.push({ path, message });
+  });
+}
+
+function wrongType(expected: string, value: unknown, found: ShapeIssue[], path: Path, message?: string): void {
+  found.push({ path, message: message ?? `Invalid input: expected ${expected}, received ${typeNameOf(value)}` });
+}
+
+function typeNameOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "number" && !Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : "Infinity";
+  return typeof value;
+}
+
+interface Limits {
+  readonly min?: number | undefined;
+  readonly max?: number | undefined;
+}
+
+function sizeIssues(
+  size: number,
+  { min, max }: Limits,
+  subject: string,
+  unit: string,
+  found: ShapeIssue[],
+  path: Path,
+  message?: string,
+): void {
+  if (min !== undefined && size < min)
+    found.push({ path, message: message ?? `Too small: expected ${subject} >=${min}${unit}` });
+  if (max !== undefined && size > max)
+    found.push({ path, message: message ?? `Too big: expected ${subject} <=${max}${unit}` });
+}

@@ -1,0 +1,56 @@
+// The lines of a user's code around the place of a failure. They may hold anything that a file holds.
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import type { SourcePlace } from "@sluice/core";
+import { excerptOf, parsePlace, pathInside } from "@sluice/core/runtime";
+
+/** Larger files are not read: a failure must not cost more than the work. */
+const MOST_BYTES = 1_000_000;
+
+/**
+ * The line of a place and its neighbours, with a caret, in lines that are safe to print. `clean` masks secrets. Undefined unless
+ * the file is inside one of the folders, after links are resolved, and has that line.
+ */
+export function sourceFrame(
+  { file, line, column }: SourcePlace,
+  folders: readonly string[],
+  clean: (text: string) => string,
+): string | undefined {
+  const text = textOf(file, folders);
+  if (text === undefined) return undefined;
+  const before = text.split("\n");
+  const lines = clean(text).split("\n");
+  const source = lines[line - 1];
+  if (source === undefined || source.trim() === "" || lines.length !== before.length) return undefined;
+  const width = `${line + 1}`.length;
+  const at = column - 1;
+  // In a line with a masked secret the columns are others.
+  const hasColumn = source === before[line - 1] && at <= source.length;
+  const rows = [line - 1, line, line + 1].flatMap((number) => {
+    const one = lines[number - 1]?.replace(/\r$/u, "");
+    if (one === undefined || (number !== line && one.trim() === "")) return [];
+    const { shown, caret } = excerptOf(one, hasColumn ? at : 0, 1);
+    const row = `${number === line ? ">" : " "} ${`${number}`.padStart(width)} | ${shown}`.trimEnd();
+    return number === line && hasColumn ? [row, `  ${" ".repeat(width)} | ${caret}`] : [row];
+  });
+  return rows.join("\n");
+}
+
+/** The same for a recorded place, `src/pipeline.ts:41:9`, in the workspace of its run. */
+export function frameAt(at: string, workspace: string, clean: (text: string) => string): string | undefined {
+  const place = parsePlace(at);
+  if (place === undefined) return undefined;
+  return sourceFrame({ ...place, file: resolve(workspace, place.file) }, [workspace], clean);
+}
+
+function textOf(file: string, folders: readonly string[]): string | undefined {
+  try {
+    const path = realpathSync(file);
+    if (!folders.some((folder) => pathInside(path, realpathSync(folder)) !== undefined)) return undefined;
+    const { size } = statSync(path);
+    return size > MOST_BYTES || !statSync(path).isFile() ? undefined : readFileSync(path, "utf8");
+  } catch {
+    // A file that is gone or cannot be read has no lines to show.
+    return undefined;
+  }
+}
