@@ -44,8 +44,10 @@ test("a run that changes something is green, with the output, the patch, the rep
   const ended = await job.run(RUN);
   expect(ended.log.split("\n").filter((line) => line.includes("::error"))).toEqual([]);
   expect(ended.green).toBe(true);
-  const { "run-id": runId = "", files, ...outputs } = ended.outputs;
-  expect(outputs).toEqual({
+  const runId = ended.outputs["run-id"] ?? "";
+  expect(ended.outputs).toEqual({
+    "run-id": runId,
+    files: ended.artifacts.get("sluice"),
     conclusion: "success",
     status: "completed",
     output: '{"text":"done"}',
