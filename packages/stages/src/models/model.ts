@@ -35,6 +35,8 @@ export interface ResolvedModel {
   readonly pricedAs?: string;
   /** Values that must never be shown, recorded or sent to a model. */
   readonly secrets: readonly string[];
+  /** The media types of files that it reads in results of tools; absent if it reads only text. */
+  readonly takes?: readonly string[];
   /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
   readonly agent?: OutsideAgent;
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */

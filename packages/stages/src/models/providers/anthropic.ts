@@ -39,7 +39,7 @@ export function claude(model: LanguageModelV4, name: string): LanguageModelV4 {
 }
 
 /** The API rejects a forced tool call of a model that thinks, so the model may then choose. */
-function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
+export function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
   const allowed = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
     if (call.toolChoice?.type !== "required" || !thinks(call)) return call;
     return { ...call, toolChoice: { type: "auto" } };
@@ -63,7 +63,7 @@ function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
 }
 
 function thinks({ reasoning, providerOptions }: LanguageModelV4CallOptions): boolean {
-  const thinking = providerOptions?.anthropic?.thinking;
+  const thinking = providerOptions?.anthropic?.thinking ?? providerOptions?.bedrock?.reasoningConfig;
   if (isObject(thinking)) return thinking.type !== "disabled";
   return reasoning !== undefined && reasoning !== "none" && reasoning !== "provider-default";
 }

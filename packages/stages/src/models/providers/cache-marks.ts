@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { type ResolvedModel, withCalls } from "../model.ts";
-import type { ModelOptions } from "./settings.ts";
+import { immutable, type ModelOptions } from "./settings.ts";
 
 /** Anthropic's mark for a prefix that lives for five minutes. */
 export const ANTHROPIC_MARK: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: "ephemeral" } } };
@@ -52,6 +52,5 @@ export function cachedModel(
   { promptCache }: Pick<ModelOptions, "promptCache">,
   secrets: readonly string[],
 ): ResolvedModel {
-  const marked = promptCache === false ? model : withCacheMarks(model, mark);
-  return { id, secrets, at: ({ cache }) => (cache === false ? model : marked) };
+  return immutable(id, promptCache === false ? model : withCacheMarks(model, mark), secrets, model);
 }

@@ -5,6 +5,7 @@ import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
   baseUrl,
+  immutable,
   invalidModel,
   loadProvider,
   type ModelOptions,
@@ -26,7 +27,7 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
   const plain = withDefaults(model, defaultsFor(name, false));
   const cached = options.promptCache === false ? plain : withDefaults(model, defaultsFor(name, true));
-  return { id, secrets: [apiKey], at: ({ cache }) => (cache === false ? plain : cached) };
+  return immutable(id, cached, [apiKey], plain);
 }
 
 /** The gateway forwards these options, so that a model behaves as when it is called directly. */
