@@ -203,6 +203,23 @@ test.each([
   expect(stdout.includes("git repository")).toBe(note !== "");
 });
 
+test("the printed commands work in the current folder, also for another one and in a project that installed the command", async () => {
+  const here = deskHere();
+  const below = join(here.folder, "a b");
+  mkdirSync(below);
+  const { stdout } = await here.sluice(["init", "--cwd", "a b"], { npm_command: "exec" });
+  expect(stdout).toContain(
+    `npx sluice run first "write a note" --trust --model 'scripted:a b/.sluice/scripts/first.json' --cwd '${below}'\n`,
+  );
+});
+
+test("types are said to need the packages only in a project without them", async () => {
+  const here = deskHere();
+  expect((await here.sluice(["init"])).stdout).toContain("docs/install.md");
+  mkdirSync(join(here.folder, "node_modules/@sluice/core"), { recursive: true });
+  expect((await here.sluice(["init", "--name", "second"])).stdout).not.toContain("docs/install.md");
+});
+
 test.each([
   [["--name", "../x"], "is not a valid name"],
   [["--workflow", "a", "--name", "b"], "--workflow takes the name itself"],

@@ -52,6 +52,7 @@ export function initProject(root: string, { name, ci, dryRun }: InitOptions): In
     kept: [...kept, ...files.filter((file) => !fresh.includes(file)).map(({ path }) => path)],
     notes: [
       ...configNotes(root, kept, files),
+      ...typesNotes(root, files),
       ...ignore.notes,
       ...(ci && repository === undefined
         ? ["This folder is not in a git repository: no workflow for CI is written."]
@@ -152,6 +153,17 @@ function configNotes(root: string, kept: readonly string[], files: readonly NewF
       `.sluice/tsconfig.json covers ${relative(root, written.path)}. If tsconfig.json covers it too and reports it, add it to "exclude" there.`,
     );
   return notes;
+}
+
+/** The command brings its packages to the files that it runs; an editor and tsc find only those of the project. */
+function typesNotes(root: string, files: readonly NewFile[]): readonly string[] {
+  const typed = files.some(({ path }) => path === join(root, ".sluice", "tsconfig.json"));
+  const installed = foldersAbove(root).some((folder) => existsSync(join(folder, "node_modules", "@sluice", "core")));
+  return typed && !installed
+    ? [
+        "The files run as they are. For types in an editor and for tsc -p .sluice, install the packages of Sluice in the project, as docs/install.md of Sluice shows.",
+      ]
+    : [];
 }
 
 /** A link may lead nowhere. */
