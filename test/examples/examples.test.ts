@@ -59,6 +59,15 @@ test("the fan-out joins what both siblings found, in declared order", () => {
   expect(stdout).toContain("intake#1 completed, facts#1 completed, style#1 completed, verdict#1 completed");
 });
 
+test("a review sends the plan back to the initial state with its findings, until there are none", () => {
+  const { status, stdout } = run("feedback-loop.ts");
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout:
+      "[ 'rename the option', 'rename it in the tests' ]\nplan#1 completed, review#1 completed, plan#2 completed, review#2 completed\n",
+  });
+});
+
 test("each file that a model names is reviewed, and one that fails does not stop the others", () => {
   const { status, stdout } = run("review-each-file.ts");
   expect(status).toBe(0);

@@ -301,6 +301,8 @@ const data = {
     callId: z.string(),
     code: z.string(),
     issues: z.array(z.object({ path: z.string(), message: z.string() })),
+    /** Where the schema's own code threw. */
+    at: z.string().optional(),
   }),
   /** An event of a stage that completes by events; `to` is where it leads, in words. */
   "transition.accepted": z.looseObject({
