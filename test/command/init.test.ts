@@ -213,11 +213,14 @@ test("the printed commands work in the current folder, also for another one and 
   );
 });
 
-test("types are said to need the packages only in a project without them", async () => {
+test("packages that types need are named if the project has none of them", async () => {
   const here = deskHere();
-  expect((await here.sluice(["init"])).stdout).toContain("docs/install.md");
-  mkdirSync(join(here.folder, "node_modules/@sluice/core"), { recursive: true });
-  expect((await here.sluice(["init", "--name", "second"])).stdout).not.toContain("docs/install.md");
+  expect((await here.sluice(["init"])).stdout).toContain("needs @sluice/core, @sluice/cli, zod, @types/node; docs/");
+  for (const name of ["@sluice/core", "@sluice/cli", "zod"])
+    mkdirSync(join(here.folder, "node_modules", name), { recursive: true });
+  expect((await here.sluice(["init", "--name", "second"])).stdout).toContain("needs @types/node; docs/");
+  mkdirSync(join(here.folder, "node_modules/@types/node"), { recursive: true });
+  expect((await here.sluice(["init", "--name", "third"])).stdout).not.toContain("docs/install.md");
 });
 
 test.each([

@@ -157,13 +157,16 @@ function configNotes(root: string, kept: readonly string[], files: readonly NewF
 
 /** The command brings its packages to the files that it runs; an editor and tsc find only those of the project. */
 function typesNotes(root: string, files: readonly NewFile[]): readonly string[] {
-  const typed = files.some(({ path }) => path === join(root, ".sluice", "tsconfig.json"));
-  const installed = foldersAbove(root).some((folder) => existsSync(join(folder, "node_modules", "@sluice", "core")));
-  return typed && !installed
-    ? [
-        "The files run as they are. For types in an editor and for tsc -p .sluice, install the packages of Sluice in the project, as docs/install.md of Sluice shows.",
-      ]
-    : [];
+  if (!files.some(({ path }) => path === join(root, ".sluice", "tsconfig.json"))) return [];
+  const folders = foldersAbove(root).map((folder) => join(folder, "node_modules"));
+  const missing = ["@sluice/core", "@sluice/cli", "zod", "@types/node"].filter(
+    (name) => !folders.some((folder) => existsSync(join(folder, name))),
+  );
+  return missing.length === 0
+    ? []
+    : [
+        `The files run as they are. For types in an editor and for tsc -p .sluice, the project needs ${missing.join(", ")}; docs/install.md of Sluice shows how to install its packages.`,
+      ];
 }
 
 /** A link may lead nowhere. */
