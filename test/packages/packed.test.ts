@@ -235,6 +235,7 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
   });
 
   describe.each(nodes)("on %s", (_name, node) => {
+    const atLength = test.runIf(everything || node === process.execPath);
     const quiet = "--disable-warning=ExperimentalWarning";
     test("the README's program runs", () => {
       expect(existsSync(node)).toBe(true);
@@ -270,7 +271,7 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
       expect(status).toBe(0);
     });
 
-    test("what sluice init writes runs without a model", () => {
+    atLength("what sluice init writes runs without a model", () => {
       const started = mkdtempSync(join(project, "started-"));
       const sluice = (...args: readonly string[]): Ran =>
         runOutside(join(project, "node_modules/.bin/sluice"), args, started, node);
@@ -284,13 +285,13 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
       expect(runOutside(node, [tsc, "-p", ".sluice"], started, node)).toEqual({ status: 0, output: "" });
     });
 
-    test("the command runs its demo", () => {
+    atLength("the command runs its demo", () => {
       const { status, output } = runOutside("npx", ["--no", "sluice", "demo"], project, node);
       expect(output).toContain("review#1     ends run   completed");
       expect(status).toBe(0);
     });
 
-    test("the command finds its version, its sample and the provider packages", () => {
+    atLength("the command finds its version, its sample and the provider packages", () => {
       const { output } = runOutside("npx", ["--no", "sluice", "doctor"], project, node);
       expect(output).not.toContain("is not installed");
     });
