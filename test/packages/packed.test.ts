@@ -293,7 +293,8 @@ describe.each(managers)("installed into an empty project with %s", (manager) => 
 
     atLength("the command finds its version, its sample and the provider packages", () => {
       const { output } = runOutside("npx", ["--no", "sluice", "doctor"], project, node);
-      expect(output).not.toContain("is not installed");
+      // Those of the cloud platforms are optional.
+      expect(output).not.toMatch(/@ai-sdk\/(?:anthropic|openai|google|gateway) is not installed/);
     });
   });
 });
