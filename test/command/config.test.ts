@@ -141,7 +141,6 @@ describe("a config that cannot be used stops the run before anything else, and s
     ["that it exports nothing", "export const config = {};", "config_invalid", "export default defineConfig({ … })"],
     ["that it exports a function", "export default () => ({});", "config_invalid", "it exports a function"],
     ["that it cannot be parsed", "export default {", "config_load_failed", "sluice.config.mjs"],
-    ["which import is outside", 'import "../outside.mjs";\nexport default {};', "folder_untrusted", "outside.mjs"],
     [
       "which pipeline is broken",
       `${WORK}export default { pipelines: { a: pipeline({ id: "a", input: z.object({}), stages: {}, initial: "x", next: {} }) } };`,
@@ -150,10 +149,6 @@ describe("a config that cannot be used stops the run before anything else, and s
     ],
   ])("%s", async (_what, text, code, said) => {
     const here = desk();
-    here.write(
-      "../outside.mjs",
-      `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(join(here.folder, "../loaded"))}, "");`,
-    );
     here.write("sluice.config.mjs", text);
     const ended = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(refusal(ended)).toEqual([2, code]);
@@ -184,7 +179,7 @@ describe("a config that cannot be used stops the run before anything else, and s
 
   test("all of its mistakes at once, with what was meant", async () => {
     const here = desk();
-    const fields = `modle: "x", mode: "yollo", allow: ["!Read"], maxParallel: 0, passEnv: ["sk-secret-value-1"], interactors: [], pipelines: { "no name": 1 }, baseUrls: { antropic: "ftp://x" }, protectedPaths: ["src/**"], defaultPipeline: "codeReveiw"`;
+    const fields = `modle: "x", mode: "yollo", allow: ["!Read"], maxParallel: 0, passEnv: ["sk-secret-value-1"], wait: true, interactors: [{ name: "terminal", answer: () => undefined }, {}], pipelines: { "no name": 1 }, baseUrls: { antropic: "ftp://x" }, protectedPaths: ["src/**"], defaultPipeline: "codeReveiw"`;
     here.write("sluice.config.ts", `export default { ${fields} };`);
     const ended = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(refusal(ended)).toEqual([2, "config_invalid"]);
@@ -194,13 +189,15 @@ describe("a config that cannot be used stops the run before anything else, and s
       "allow[0]",
       "baseUrls.antropic",
       "defaultPipeline",
-      "interactors",
+      "interactors[0]",
+      "interactors[1]",
       "maxParallel",
       "mode",
       "modle",
       "passEnv[0]",
       "pipelines.no name",
       "protectedPaths[0]",
+      "wait",
     ]);
     for (const meant of [
       "did you mean model?",

@@ -23,16 +23,34 @@ const run = async (here: Desk, name: string, model: string, ...flags: readonly s
   await here.sluice(["run", name, "x", "--model", model, ...JSON_OUT, ...flags]);
 
 describe("code that a pipeline imports", () => {
-  test("from outside the trusted folder is refused before anything is evaluated", async () => {
+  test("from the project's own folders is trusted with it, and refused before anything is evaluated once it changed", async () => {
     const here = desk();
     const marker = join(here.folder, "loaded");
+    here.write("src/rules.ts", HARMLESS);
+    here.write(".sluice/pipelines/mine.ts", `import "../../src/rules.ts";\n${PIPELINE}`);
+    const model = here.script({ work: [finishes()] });
+    expect(printed(await run(here, "mine", model, "--trust")).output).toBe("done");
+    expect(printed(await run(here, "mine", model)).output).toBe("done");
     here.write("src/rules.ts", marking(marker));
-    here.write(".sluice/pipelines/first.ts", marking(marker));
-    here.write(".sluice/pipelines/mine.ts", `import "./first.ts";\nimport "../../src/rules.ts";\n${PIPELINE}`);
-    const ended = await run(here, "mine", here.script({ work: [finishes()] }), "--trust");
+    const ended = await run(here, "mine", model);
     expect([ended.code, textAt(printed(ended), "error", "code")]).toEqual([2, "folder_untrusted"]);
-    expect(ended.stderr + ended.stdout).toContain(join(here.folder, "src/rules.ts"));
+    expect(textAt(printed(ended), "error", "message")).toContain("have changed since they were trusted: src/rules.ts");
     expect(existsSync(marker)).toBe(false);
+  });
+
+  test("from the project's own folders cannot be edited by a run of the project", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/rules.ts", HARMLESS);
+    here.write(".sluice/pipelines/mine.ts", `import "../../src/rules.ts";\n${PIPELINE}`);
+    const ended = await run(
+      here,
+      "mine",
+      here.script({ work: [...edits("src/rules.ts", marker), finishes()] }),
+      "--trust",
+    );
+    expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Edit", cause: "limit" }]);
+    expect(readFileSync(join(here.folder, "src/rules.ts"), "utf8")).toBe(HARMLESS);
   });
 
   test("from the trusted folder and from packages is loaded", async () => {
@@ -73,13 +91,28 @@ describe("code that a pipeline imports", () => {
     expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Write", cause: "limit" }]);
   });
 
-  test("is not imported while the run is at work, when the model may have written it", async () => {
+  test("is imported while the run is at work as it was before, and cannot be written by the model", async () => {
     const here = desk();
     const marker = join(here.folder, "loaded");
     here.write("src/late.ts", HARMLESS);
     const late = PIPELINE.replace(
       "({ output }) => done(output.text)",
       'async ({ output }) => { await import("./late.ts"); return done(output.text); }',
+    );
+    here.write("src/mine.ts", late);
+    const ended = await run(here, "src/mine.ts", here.script({ work: [...edits("src/late.ts", marker), finishes()] }));
+    expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Edit", cause: "limit" }]);
+    expect(printed(ended).status).toBe("completed");
+    expect(existsSync(marker)).toBe(false);
+  });
+
+  test("is not imported while the run is at work if only a computed name leads to it", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/late.ts", HARMLESS);
+    const late = PIPELINE.replace(
+      "({ output }) => done(output.text)",
+      'async ({ output }) => { await import("./".concat("late.ts")); return done(output.text); }',
     );
     here.write("src/mine.ts", late);
     const ended = await run(here, "src/mine.ts", here.script({ work: [...edits("src/late.ts", marker), finishes()] }));

@@ -155,6 +155,7 @@ const lightEntries = new Set([
   "@sluice/core/runtime",
   "@sluice/stages/pipelines",
   "@sluice/stages/runtime",
+  "@sluice/stages/tools",
   "@sluice/stages/environment-secrets",
   "@sluice/view/records",
   "@sluice/view/words",

@@ -8,6 +8,7 @@ const BODY = [
   "toolChoice",
   "maxOutputTokens",
   "temperature",
+  "reasoning",
   "providerOptions",
   "includeRawChunks",
   "headers",

@@ -14,6 +14,9 @@ const BODY = [
   "temperature",
   "max_output_tokens",
   "reasoning",
+  "service_tier",
+  "prompt_cache_key",
+  "text",
 ];
 const ITEMS: Readonly<Record<string, readonly string[]>> = {
   message: ["role", "content"],

@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { isSluiceError } from "@sluice/core";
 import { expect, onTestFinished, test } from "vitest";
-import { digestCode, findCode } from "../../packages/cli/src/project/code.ts";
+import { asTrusted, digestCode, findCode } from "../../packages/cli/src/project/code.ts";
 import { loadConfig } from "../../packages/cli/src/project/load-config.ts";
 import { type AskTrust, createProjects } from "../../packages/cli/src/project/projects.ts";
 import { handClock } from "../support/hand-clock.ts";
@@ -30,7 +30,7 @@ test("a config that never becomes ready is given up after ten seconds", async ()
   const root = withConfig("await new Promise(() => {});\nexport default {};\n");
   const clock = handClock();
   const code = findCode(root);
-  const loading = reason(loadConfig(code, digestCode(code), clock));
+  const loading = reason(loadConfig(code, asTrusted(digestCode(code), root), clock));
   while (clock.waiting() === 0) await setImmediate();
   clock.turn(9_999);
   expect(clock.waiting()).toBe(1);
@@ -130,7 +130,7 @@ test("the question lists every removed file, and the config before all others, h
 test("a config that sets what its starter decides is an error that says what to do instead", async () => {
   const root = withConfig("export default { trust: true, wait: 5, colour: 1 };\n");
   const code = findCode(root);
-  const thrown = await reason(loadConfig(code, digestCode(code), handClock()));
+  const thrown = await reason(loadConfig(code, asTrusted(digestCode(code), root), handClock()));
   expect(isSluiceError(thrown, "config_invalid") && thrown.message).toMatch(
     /trust: cannot be set in a config.*a project cannot trust itself.*wait: cannot be set in a config.*--wait.*colour: is not a field/s,
   );

@@ -233,6 +233,8 @@ const data = {
     code: z.string(),
     message: z.string(),
   }),
+  /** What the provider did not do as requested, each warning once per state of a run. */
+  "model.warned": z.looseObject({ turn: z.int(), model: z.string(), warnings: z.array(z.string()) }),
   /** A message to a running stage; `by` is the sender's own name for itself. */
   "message.received": z.looseObject({
     turn: z.int(),

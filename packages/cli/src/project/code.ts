@@ -1,9 +1,8 @@
-import { hash } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { FileDigest } from "@sluice/stages";
-import type { Admit } from "./modules.ts";
+import { type Admit, digestOf } from "./modules.ts";
 
 /** The code that a folder holds: found by name, not loaded. */
 export interface ProjectCode {
@@ -24,6 +23,13 @@ export interface ProjectCode {
 
 /** What trust covers: the SHA-256 of each file when it was read, by absolute path. */
 export type CodeDigests = ReadonlyMap<string, string>;
+
+/** Code of a folder that may be loaded. */
+export interface TrustedCode {
+  readonly digests: CodeDigests;
+  /** Throws Validation `folder_untrusted` for a file that is not part of it, or changed. */
+  readonly admit: Admit;
+}
 
 /** Digests as a run records them, sorted by file so that equal code compares as equal. */
 export function fileDigests(digests: CodeDigests): readonly FileDigest[] {
@@ -84,28 +90,24 @@ function pipelineFiles(folder: string): readonly string[] {
 }
 
 /**
- * Reads everything that trust covers: configs, and every file below the folders of pipelines and workflows, since they load from there.
+ * Reads the files that trust begins with: configs, and every file below the folders of pipelines and workflows, since they load from there.
  * Throws Validation `folder_untrusted` for a link, whose target could change unnoticed.
  */
 export function digestCode({ configs, pipelinesFolder, workflowsFolder }: ProjectCode): CodeDigests {
   const digests = new Map<string, string>();
   for (const config of configs) {
     if (lstatSync(config).isSymbolicLink()) throw isLink(config);
-    digests.set(realpathSync(config), digestOf(config));
+    digests.set(realpathSync(config), digestOf(readFileSync(config)));
   }
   for (const folder of [pipelinesFolder, workflowsFolder].filter((path) => existsSync(path))) {
     const entries = readdirSync(realpathSync(folder), { recursive: true, withFileTypes: true });
     for (const entry of entries) {
       const path = join(entry.parentPath, entry.name);
       if (entry.isSymbolicLink()) throw isLink(path);
-      if (entry.isFile()) digests.set(path, digestOf(path));
+      if (entry.isFile()) digests.set(path, digestOf(readFileSync(path)));
     }
   }
   return digests;
-}
-
-function digestOf(file: string): string {
-  return hash("sha256", readFileSync(file));
 }
 
 /** A name without line breaks, for use in a message. */
@@ -132,15 +134,19 @@ export function isPipelineName(name: string): boolean {
   return /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name);
 }
 
-/** Admits only trusted files that have not changed. Throws Validation `folder_untrusted` for others. */
-export function asTrusted(trusted: CodeDigests, root: string): Admit {
-  return ({ file, digest }) => {
-    const known = trusted.get(file);
+/** Trusted code as it was when it was read, and nothing else. */
+export function asTrusted(digests: CodeDigests, root: string): TrustedCode {
+  const admit: Admit = ({ file, digest, late }) => {
+    const known = digests.get(file);
     if (known === digest) return;
+    if (known !== undefined) throw untrustedFolder(`${inLine(file)} changed after it was trusted; ${REVIEW}`);
     throw untrustedFolder(
-      known === undefined
-        ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or .sluice/workflows/, or into an installed package`
-        : `${inLine(file)} changed after it was trusted; review it, then use --trust`,
+      late
+        ? `${inLine(file)} is imported during the run, and trust in ${root} does not cover it; import it at the top of a file, or by a name that is written out`
+        : `it imports ${inLine(file)}, which trust in ${root} does not cover; ${REVIEW}`,
     );
   };
+  return { digests, admit };
 }
+
+const REVIEW = "review it, then use --trust";

@@ -1,4 +1,4 @@
-import type { AnyPipeline, GuardHook, StateExecutor, Tool } from "@sluice/core";
+import type { AnyPipeline, GuardHook, Interactor, StateExecutor, Tool } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 
@@ -32,6 +32,8 @@ export interface SluiceConfig {
   readonly executors?: readonly StateExecutor[];
   /** Checks every approved call, before the hooks of the pipeline and the state. */
   readonly onCall?: GuardHook;
+  /** Answer requests of every run, beside the user at the terminal: rules, or bridges to other systems. The first answer wins. */
+  readonly interactors?: readonly Interactor[];
   /** Files and folders that no run may write, relative to the workspace, in addition to `.git`, `.sluice` and `sluice.config.*`. */
   readonly protectedPaths?: readonly string[];
   /** Names of additional environment variables with secret values. Never the values. */

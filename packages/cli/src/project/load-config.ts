@@ -1,17 +1,20 @@
 import { basename, resolve } from "node:path";
-import { type Clock, type GuardHook, type Problem, SluiceError, type StateExecutor, type Tool } from "@sluice/core";
+import {
+  type Clock,
+  type GuardHook,
+  type Interactor,
+  type Problem,
+  SluiceError,
+  type StateExecutor,
+  type Tool,
+} from "@sluice/core";
 import { parsePattern } from "@sluice/core/gate";
 import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
 import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
-import {
-  MODEL_PROVIDERS,
-  modelFacts,
-  readHttpAddress,
-  readMcpServers,
-  readSandboxSettings,
-} from "@sluice/stages/runtime";
+import { MODEL_PROVIDERS, modelFacts, readHttpAddress, readSandboxSettings } from "@sluice/stages/runtime";
+import { readMcpServers } from "@sluice/stages/tools";
 import { bundled } from "./bundled.ts";
-import { asTrusted, type CodeDigests, fileDigests, fileStem, isPipelineName, type ProjectCode } from "./code.ts";
+import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
 import {
   checkedBy,
@@ -30,7 +33,7 @@ import {
 import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
 
-type Lists = "tools" | "executors" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
+type Lists = "tools" | "executors" | "interactors" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
 
 /** A validated config with absolute paths. */
 export interface ProjectSettings
@@ -56,7 +59,7 @@ export interface LoadedConfig {
  */
 export async function loadConfig(
   code: ProjectCode,
-  trusted: CodeDigests,
+  { admit, digests }: TrustedCode,
   clock?: Clock,
 ): Promise<LoadedConfig | undefined> {
   const [file, ...others] = code.configs;
@@ -66,10 +69,10 @@ export async function loadConfig(
     throw new SluiceError("Validation", "config_ambiguous", `${names} are both in ${code.root}; keep only one`);
   }
   const failed: LoadFailure = (message, of) => new SluiceError("Validation", "config_load_failed", message, of);
-  const { exports, files, deciding } = await loadModule(file, asTrusted(trusted, code.root), failed, clock);
+  const { exports, files, deciding } = await loadModule(file, admit, failed, clock);
   const known = [...[...code.pipelines, ...code.workflows].map(fileStem), ...bundled().keys()];
   const settings = readConfig(file, code.root, exports.default, known);
-  return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
+  return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding, ...digests.keys()] };
 }
 
 const pattern = textLike((entry) => {
@@ -113,6 +116,8 @@ const isTool = (value: unknown): value is Tool =>
   isObject(value) && typeof value.name === "string" && typeof value.bind === "function" && "schemaDigest" in value;
 const isExecutor = (value: unknown): value is StateExecutor =>
   isObject(value) && typeof value.kind === "string" && typeof value.act === "function";
+const isInteractor = (value: unknown): value is Interactor =>
+  isObject(value) && typeof value.name === "string" && value.name.trim() !== "" && typeof value.answer === "function";
 const isFunction = (value: unknown): value is GuardHook => typeof value === "function";
 
 type AllSettings = Required<ProjectSettings>;
@@ -137,6 +142,7 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
   tools: listOf(that(isTool, "must be a tool", "use the result of defineTool({ … })")),
   mcpServers: checkedBy((value): value is McpServers => isPlain(value), readMcpServers),
   executors: listOf(that(isExecutor, "must be an executor", "use an object with kind and act")),
+  interactors: listOf(that(isInteractor, "must be an interactor", "use callbackInteractor(name, (request) => …)")),
   onCall: that(isFunction, "must be a function", "(call, ctx) => undefined, or { veto: reason }"),
   protectedPaths: listOf(plainPath),
   secrets: listOf(variableName),
@@ -149,7 +155,6 @@ const isField = (name: string): name is keyof ProjectSettings => Object.hasOwn(F
 
 /** Fields of a session that its starter decides, with what to do instead. */
 const NOT_IN_CONFIG: Readonly<Record<string, string>> = {
-  interactors: "the process that starts a run decides who answers",
   wait: "use sluice run --wait",
   headless: "use sluice run --headless",
   trust: "a project cannot trust itself",
@@ -193,6 +198,7 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     defaultPipeline,
     tools = [],
     executors = [],
+    interactors = [],
   } = found;
   const script = /^scripted:(.+)$/s.exec(model)?.[1];
   // Script files are relative to the workspace, whatever the current folder.
@@ -208,9 +214,15 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     });
   const toolNames = tools.map(({ name }) => name);
   const kinds = executors.map(({ kind }) => kind);
-  problems.push(...duplicates("tools", toolNames), ...duplicates("executors", kinds));
+  const interactorNames = interactors.map(({ name }) => name);
+  problems.push(
+    ...duplicates("tools", toolNames),
+    ...duplicates("executors", kinds),
+    ...duplicates("interactors", interactorNames),
+    ...namesOfOthers(interactorNames),
+  );
   if (problems.length > 0) throw invalid(file, problems);
-  return { secrets: [], passEnv: [], baseUrls: {}, ...found, pipelines, tools, executors, protectedPaths };
+  return { secrets: [], passEnv: [], baseUrls: {}, ...found, pipelines, tools, executors, interactors, protectedPaths };
 }
 
 function invalid(file: string, problems: readonly Problem[]): Error {
@@ -228,6 +240,23 @@ function duplicates(path: string, names: readonly string[]): readonly Problem[] 
     names.indexOf(name) === index
       ? []
       : [{ path: `${path}[${index}]`, message: `${JSON.stringify(name)} is a duplicate`, suggestion: "keep one" }],
+  );
+}
+
+/** An answer is recorded with a name: these are the names of people at a screen, and of the queue itself. */
+const NAMES_OF_OTHERS = ["terminal", "app", "editor", "queue"];
+
+function namesOfOthers(names: readonly string[]): readonly Problem[] {
+  return names.flatMap((name, index) =>
+    NAMES_OF_OTHERS.includes(name)
+      ? [
+          {
+            path: `interactors[${index}]`,
+            message: `the name ${JSON.stringify(name)} is taken`,
+            suggestion: "rename it",
+          },
+        ]
+      : [],
   );
 }
 

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { registerHooks } from "node:module";
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { createRequire, isBuiltin, registerHooks } from "node:module";
 import { basename, dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SluiceError } from "@sluice/core";
@@ -11,6 +11,9 @@ type Resolve = NonNullable<Hooks["resolve"]>;
 type Load = NonNullable<Hooks["load"]>;
 
 const OURS = /^@sluice\/(?:core|stages|sqlite|view|workflows|tui|cli)(?:\/[a-z-]+)?$/;
+
+/** The conditions of `import` in the manifests of packages. */
+const AS_IMPORT = ["node", "import", "module-sync", "node-addons"];
 
 /** A file of a pipeline's or a config's own code; files of installed packages do not count. */
 export interface ModuleFile {
@@ -80,6 +83,9 @@ class LoadedCode {
   #count = 0;
   #entering: Loading | undefined;
   #turn: Promise<unknown> | undefined;
+  #registered = false;
+  /** Whether `locate` is running. */
+  #locating = false;
 
   /**
    * Imports a file with `run`, and calls `admit` for each file of its code before it is evaluated, also for files that this
@@ -91,7 +97,7 @@ class LoadedCode {
     admit: Admit,
     run: (specifier: string) => Promise<T>,
   ): Promise<{ readonly exports: T; readonly modules: WatchedModules }> {
-    if (this.#turn === undefined) registerHooks({ resolve: this.#resolve, load: this.#load });
+    this.#register();
     // Imports run one after the other, so that each module is attributed to its import.
     const previous = this.#turn;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -124,7 +130,35 @@ class LoadedCode {
     }
   }
 
+  /**
+   * The file that a specifier in a file's code means; undefined if there is none, for Sluice itself, and for installed packages.
+   * Nothing is loaded.
+   */
+  locate(specifier: string, from: string): string | undefined {
+    this.#register();
+    if (isBuiltin(specifier) || OURS.test(specifier)) return undefined;
+    this.#locating = true;
+    try {
+      const file = specifier.startsWith("file:")
+        ? realpathSync(fileURLToPath(withoutFragment(ofFile(specifier))))
+        : createRequire(from).resolve(ofFile(withoutFragment(specifier)));
+      return installedBeside(from)(file) ? undefined : file;
+    } catch {
+      // The import fails, too, or is refused because trust does not cover it.
+      return undefined;
+    } finally {
+      this.#locating = false;
+    }
+  }
+
+  #register(): void {
+    if (this.#registered) return;
+    this.#registered = true;
+    registerHooks({ resolve: this.#resolve, load: this.#load });
+  }
+
   readonly #resolve: Resolve = (specifier, context, next) => {
+    if (this.#locating) return resolveOurs(specifier, { ...context, conditions: AS_IMPORT }, next);
     const required = context.conditions.includes("require");
     const from = context.parentURL === undefined ? undefined : this.#parent(context.parentURL, required);
     const isEntry = specifier === this.#entering?.specifier;
@@ -134,6 +168,8 @@ class LoadedCode {
     if (!isEntry && OURS.test(specifier) && found.url === ownUrl(specifier)) return found;
     const address = onDisk(found.url);
     if (!/^(?:file|data):/.test(address)) return found;
+    // Node runs an addon from its file, without the bytes that were admitted.
+    if (/\.node$/.test(address) && !loading.isInstalled(fileURLToPath(address))) throw addonOutside(address);
     // If the entry is a link, its target is evaluated.
     if (isEntry) loading.start = address;
     else this.#noteSearch(specifier, from, address, loading);
@@ -193,7 +229,7 @@ class LoadedCode {
       return next(url, context);
     }
     const bytes = readFileSync(file);
-    const digest = hash("sha256", bytes);
+    const digest = digestOf(bytes);
     loading.admit({ file, digest, late: loading.finished });
     loading.files.set(file, digest);
     const { source, ...loaded } = next(url, context);
@@ -259,8 +295,19 @@ function onlyOnce(address: string): SluiceError {
   );
 }
 
-function digestNow(file: string): string | undefined {
-  return existsSync(file) ? hash("sha256", readFileSync(file)) : undefined;
+function addonOutside(address: string): SluiceError {
+  const message = `${fileURLToPath(address)} is a native addon, which trust cannot cover; use it from an installed package`;
+  return new SluiceError("Validation", "folder_untrusted", message);
+}
+
+/** The digest of a file's content. */
+export function digestOf(bytes: Buffer): string {
+  return hash("sha256", bytes);
+}
+
+/** The digest of a file as it is now; undefined if there is none. */
+export function digestNow(file: string): string | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.isFile() === true ? digestOf(readFileSync(file)) : undefined;
 }
 
 function withoutFragment(url: string): string {
@@ -295,10 +342,28 @@ const resolveOurs: Resolve = (specifier, context, next) => {
   try {
     return next(specifier, context);
   } catch (thrown) {
+    const source = sourceOf(specifier, context.parentURL);
+    if (source !== undefined) return next(source, context);
     if (specifier !== "zod" && !specifier.startsWith("zod/")) throw thrown;
     return next(specifier, { ...context, parentURL: import.meta.resolve("@sluice/stages") });
   }
 };
+
+/** The endings that a file may have where an import names it without one. */
+const UNNAMED = [".ts", ".mts", ".js", ".mjs", "/index.ts", "/index.js"];
+
+/**
+ * The TypeScript source that a relative import means, as bundlers and tsc find it: `./tool` and `./tool.js` may stand for
+ * `./tool.ts`. Undefined in installed packages, whose files are as they were published.
+ */
+function sourceOf(specifier: string, parent: string | undefined): string | undefined {
+  if (!/^\.\.?(?:\/|$)/.test(specifier) || parent?.startsWith("file:") !== true) return undefined;
+  const from = fileURLToPath(ofFile(withoutFragment(parent)));
+  if (from.split(sep).includes("node_modules")) return undefined;
+  const named = specifier.replace(/\.(?<kind>[mc]?)js$/, ".$<kind>ts");
+  const candidates = named === specifier ? UNNAMED.map((ending) => `${specifier}${ending}`) : [named];
+  return candidates.find((one) => statSync(join(dirname(from), one), { throwIfNoEntry: false })?.isFile() === true);
+}
 
 /** Whether a file belongs to an installed package; the package of the entry itself does not count. */
 function installedBeside(entry: string): (file: string) => boolean {

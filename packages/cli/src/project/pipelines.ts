@@ -6,13 +6,13 @@ import type { PipelineSource } from "@sluice/stages";
 import { builtinTools } from "@sluice/stages/runtime";
 import { bundled } from "./bundled.ts";
 import {
-  asTrusted,
   CODE_EXTENSIONS,
   type CodeDigests,
   fileDigests,
   fileStem,
   isWorkflow,
   type ProjectCode,
+  type TrustedCode,
   WORKFLOW_EXTENSIONS,
 } from "./code.ts";
 import { isPipeline, type LoadedFile, type LoadedPipeline, loadFile } from "./load/load.ts";
@@ -20,7 +20,8 @@ import type { LoadedConfig } from "./load-config.ts";
 import type { WorkflowSurroundings } from "./load-workflow.ts";
 import type { Admit } from "./modules.ts";
 import { realPath } from "./project-paths.ts";
-import type { NamedFiles } from "./trust.ts";
+import { importedFiles } from "./trust/imports.ts";
+import type { NamedFiles } from "./trust/trust.ts";
 
 export interface FoundPipeline {
   /** The name that the user gave. */
@@ -44,8 +45,8 @@ export interface Finding {
   readonly config: LoadedConfig | undefined;
   /** Why an existing config was not loaded. */
   readonly withoutConfig?: string | undefined;
-  /** Returns the trusted digests of the project's code. Throws Validation `folder_untrusted`. */
-  requireTrust(): Promise<CodeDigests>;
+  /** The project's trusted code. Throws Validation `folder_untrusted`. */
+  requireTrust(): Promise<TrustedCode>;
   /** Files that the user has named on this machine. */
   readonly named: NamedFiles;
 }
@@ -119,7 +120,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
     config !== undefined && configured !== undefined
       ? fromConfig(name, configured, config)
       : await fromFile(name, realpathSync(origin), exported, {
-          admit: asTrusted(await finding.requireTrust(), code.root),
+          trusted: await finding.requireTrust(),
           finding,
         });
   if (!bundled().has(name)) return found;
@@ -164,8 +165,7 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
     case "file": {
       const file = existing(source.file, finding.orElse);
       if ([code.pipelinesFolder, code.workflowsFolder].some((folder) => file.startsWith(realPath(folder) + sep))) {
-        const admit = asTrusted(await finding.requireTrust(), code.root);
-        return await fromFile(source.file, file, source.export, { admit, finding });
+        return await fromFile(source.file, file, source.export, { trusted: await finding.requireTrust(), finding });
       }
       if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
       // A store can come from elsewhere and refer to any file.
@@ -173,7 +173,12 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
         throw untrustedFile(
           `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
         );
-      return await fromFile(source.file, file, source.export, { admit: asRecorded(source, runId, orElse), finding });
+      const admit = asRecorded(source, runId, orElse);
+      return await fromFile(source.file, file, source.export, {
+        trusted: named(file, admit),
+        recordsAll: true,
+        finding,
+      });
     }
   }
 }
@@ -195,19 +200,31 @@ function withConfig(found: FoundPipeline, config: LoadedConfig | undefined): Fou
   return { ...found, code, source: { ...source, config: config.source } };
 }
 
-/** Naming a file trusts everything that it imports when it is loaded, but not later imports, which a run may have written. */
-const asNamed: Admit = ({ file, late }) => {
-  if (!late) return;
-  throw untrustedFile(
-    `${file} is imported during the run, which may have changed it; import it at the top of the pipeline's file`,
-  );
-};
+/** The code of a file that was named: what it imports, also later, as it is now. */
+function named(file: string, admit: (imported: CodeDigests) => Admit): TrustedCode {
+  const digests = isWorkflow(file) ? new Map<string, string>() : importedFiles([file]);
+  return { digests, admit: admit(digests) };
+}
+
+/**
+ * Naming a file trusts everything that it imports when it is loaded. Imports during the run, which may have written to them, are
+ * trusted as they were then, if their names are written out.
+ */
+const asNamed =
+  (imported: CodeDigests): Admit =>
+  ({ file, digest, late }) => {
+    if (!late || imported.get(file) === digest) return;
+    throw untrustedFile(
+      imported.has(file)
+        ? `${file} is imported during the run, and has changed since the run began; import it at the top of the pipeline's file`
+        : `${file} is imported during the run by a name that the code computes; import it at the top of the pipeline's file, or write its name out`,
+    );
+  };
 
 /** Admits only the code that the run was started with. */
-function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
+function asRecorded(source: FileSource, runId: string, orElse: string) {
   const known = new Map(source.files.map(({ file, digest }) => [file, digest]));
-  return (module) => {
-    asNamed(module);
+  return (): Admit => (module) => {
     if (known.get(module.file) === module.digest) return;
     const what = known.has(module.file) ? "has changed" : "is a new import";
     throw untrustedFile(
@@ -217,25 +234,40 @@ function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
 }
 
 async function fromNamed(name: string, file: string, wanted: string | undefined, finding: Finding) {
-  const found = await fromFile(name, file, wanted, { admit: asNamed, finding });
+  const found = await fromFile(name, file, wanted, { trusted: named(file, asNamed), recordsAll: true, finding });
   finding.named.remember(file, found.source.files);
   return found;
+}
+
+interface FileLoading {
+  readonly trusted: TrustedCode;
+  /** Whether a run records all of this code, and not only what was loaded before it began. */
+  readonly recordsAll?: boolean;
+  readonly finding: Finding;
 }
 
 async function fromFile(
   name: string,
   file: string,
   wanted: string | undefined,
-  { admit, finding }: { readonly admit: Admit; readonly finding: Finding },
+  { trusted, recordsAll = false, finding }: FileLoading,
 ): Promise<FoundPipeline & { readonly source: FileSource }> {
+  const { digests, admit } = trusted;
   const { pipelines, files, deciding, warnings } = await loadPipelines(file, admit, finding);
   const names = [...pipelines.keys()];
   // A workflow file has one pipeline, whose id may have changed since it was recorded.
   const exported = (isWorkflow(file) ? undefined : wanted) ?? (names.length === 1 ? names[0] : undefined);
   const pipeline = exported === undefined ? undefined : pipelines.get(exported);
   if (pipeline !== undefined && exported !== undefined) {
-    const source = { kind: "file", file, export: exported, files: fileDigests(files) } as const;
-    return { name, pipeline, source, code: [...deciding], ...(warnings === undefined ? {} : { note: warnings }) };
+    const recorded = fileDigests(recordsAll ? new Map([...digests, ...files]) : files);
+    const source = { kind: "file", file, export: exported, files: recorded } as const;
+    return {
+      name,
+      pipeline,
+      source,
+      code: [...deciding, ...digests.keys()],
+      ...(warnings === undefined ? {} : { note: warnings }),
+    };
   }
   if (names.length === 0) throw notFound(`${file} exports no pipeline; export the result of pipeline({ … })`);
   const choice = names.map((one) => `${file}#${one}`).join(", ");

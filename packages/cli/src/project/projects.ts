@@ -5,11 +5,21 @@ import { visible } from "@sluice/core/runtime";
 import type { ConfigSource } from "@sluice/stages";
 import { readSettings, secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
-import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode, untrustedFolder } from "./code.ts";
+import {
+  asTrusted,
+  type CodeDigests,
+  digestCode,
+  findCode,
+  inLine,
+  type ProjectCode,
+  type TrustedCode,
+  untrustedFolder,
+} from "./code.ts";
 import type { LoadedConfig } from "./load-config.ts";
+import type { Admit } from "./modules.ts";
 import type { Finding } from "./pipelines.ts";
 import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
-import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust.ts";
+import { createNamedFiles, createTrust, powersOf, type Trust, type TrustState, trustQuestion } from "./trust/trust.ts";
 
 export type Projects = ReturnType<typeof createProjects>;
 export type Project = Finding & { readonly trusted: boolean };
@@ -128,10 +138,12 @@ type Folder = ReturnType<typeof createFolder>;
 function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOptions) {
   const { root } = code;
   let digests: CodeDigests | undefined;
+  /** What was trusted now, with the modules that the code imports. */
+  let granted: CodeDigests | undefined;
   let answer: Promise<boolean> | undefined;
   let loaded: Promise<LoadedConfig | undefined> | undefined;
   const read = (): CodeDigests => {
-    digests ??= digestCode(code);
+    digests ??= trust.codeOf(root, digestCode(code));
     return digests;
   };
   /** Code that cannot be trusted, such as a link, is unknown, unless the folder was trusted before. */
@@ -144,16 +156,45 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     }
   };
   const decide = async (): Promise<boolean> => {
-    const current = state();
-    if (current.kind === "trusted") return true;
-    if (!trusted && (ask === undefined || digests === undefined || !(await ask(trustQuestion(root, read(), current)))))
-      return false;
-    trust.grant(root, read(), say);
+    if (state().kind === "trusted") {
+      // --trust also covers what the code computes to import now.
+      if (trusted) granted = read();
+      return true;
+    }
+    if (!trusted && (ask === undefined || digests === undefined)) return false;
+    const { importedFiles } = await import("./trust/imports.ts");
+    const entries = digestCode(code);
+    const imported = new Map([...entries, ...importedFiles(entries.keys()), ...entries]);
+    digests = new Map([...imported, ...trust.codeOf(root, imported)]);
+    if (!trusted && !(await ask?.(trustQuestion(root, read(), state())))) return false;
+    trust.grant(root, imported, say);
+    granted = imported;
     return true;
+  };
+  /** Trusted code. Where trust was granted now, it also covers what the code computes to import while it is loaded. */
+  const trustedCode = (): TrustedCode => {
+    if (granted === undefined) return asTrusted(read(), root);
+    const covered = new Map(granted);
+    const seen = new Map(read());
+    const exact = asTrusted(seen, root);
+    const admit: Admit = (module) => {
+      const { file, digest, late } = module;
+      if (late || seen.has(file)) exact.admit(module);
+      if (covered.get(file) === digest) return;
+      seen.set(file, digest);
+      covered.set(file, digest);
+      trust.grant(root, covered, say);
+    };
+    return { digests: seen, admit };
   };
   const mayLoad = (): Promise<boolean> => {
     answer ??= decide();
     return answer;
+  };
+  let trustedNow: TrustedCode | undefined;
+  const codeNow = (): TrustedCode => {
+    trustedNow ??= trustedCode();
+    return trustedNow;
   };
   return {
     code,
@@ -170,21 +211,21 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
       answer === undefined && !trusted ? state().kind === "trusted" : await mayLoad(),
     /** Whether `mayLoad` has been called. */
     wasAsked: (): boolean => answer !== undefined,
-    /** The digests of its trusted code. Throws Validation `folder_untrusted`. */
-    requireTrust: async (): Promise<CodeDigests> => {
-      if (await mayLoad()) return read();
+    /** Its trusted code. Throws Validation `folder_untrusted`. */
+    requireTrust: async (): Promise<TrustedCode> => {
+      if (await mayLoad()) return codeNow();
       throw untrusted(root, state(), read());
     },
     /** Its config; only to be called if its code may be loaded. */
     config: (): Promise<LoadedConfig | undefined> => {
-      loaded ??= load(code, read());
+      loaded ??= load(code, codeNow());
       return loaded;
     },
   };
 }
 
 /** Imports the config reader on demand: commands that only read runs do not need it. */
-async function load(code: ProjectCode, trusted: CodeDigests): Promise<LoadedConfig | undefined> {
+async function load(code: ProjectCode, trusted: TrustedCode): Promise<LoadedConfig | undefined> {
   if (code.configs.length === 0) return undefined;
   const { loadConfig } = await import("./load-config.ts");
   return await loadConfig(code, trusted);

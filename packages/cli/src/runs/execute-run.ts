@@ -27,6 +27,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const isInteractive = terminal.interactive && flags.headless !== true;
   const interactors = [...(answered === undefined ? [] : [answered.by])];
   if (isInteractive) interactors.push(await userAt(terminal, answered?.request));
+  const asked = answered === undefined ? {} : { asked: await exceptFor(answered.request) };
   const wait = flags.wait ?? plan.wait ?? false;
   const waits = wait !== false && !isInteractive;
   const store = host ?? (await storeOpener(place, flags.adoptStore));
@@ -40,7 +41,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   };
   const sleeps = flags.suspendSleeps === true ? { suspendSleepsOver: 0 } : {};
   const people = { interactors, wait, onFault, ...(waits ? { onCode } : {}), ...sleeps };
-  const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
+  const { session, traffic } = openSession({ plan, place, flags, store, people, ...asked }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };
     const options = { ...execution, extraJson: { ...chosen, ...extraJson } };
@@ -56,6 +57,12 @@ export async function executeRun(execution: RunExecution, context: CommandContex
     await session.close();
     codes?.close();
   }
+}
+
+/** Keeps interactors from being asked for what is answered. */
+async function exceptFor(answered: OpenRequest): Promise<(interactor: Interactor) => Interactor> {
+  const { except } = await import("./line-interactor.ts");
+  return (interactor) => except(interactor, answered);
 }
 
 /** The user at the terminal, who is not asked again for what is answered. Loaded only where one is. */

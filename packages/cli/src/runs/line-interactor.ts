@@ -14,6 +14,8 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
     name: "terminal",
     async answer(request, signal) {
       await prompt.pause();
+      // A rule may have answered by now.
+      if (signal.aborted) return undefined;
       const asksValue = isQuestion(request);
       output.write(requestCard(request));
       const how = asksValue
@@ -66,7 +68,7 @@ export function oneAnswer(
 /** An interactor that is not asked for a request that is already answered. */
 export function except(interactor: Interactor, answered: OpenRequest): Interactor {
   return {
-    name: interactor.name,
+    ...interactor,
     answer: async (request, signal) =>
       isSameRequest(request, answered) ? undefined : await interactor.answer(request, signal),
   };

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import type { GuardHook, RunHost } from "@sluice/core";
+import type { GuardHook, Interactor, RunHost } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
 import type { AgentSessionOptions, ExternalAgentsOptions } from "@sluice/gateway";
 import {
@@ -29,6 +29,8 @@ export interface SessionConfig {
   readonly store: RunHost | (() => RunHost);
   readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> &
     Pick<SessionOptions, "onCode" | "suspendSleepsOver">;
+  /** What is asked in the place of each of the config's interactors; default: the interactor itself. */
+  readonly asked?: (interactor: Interactor) => Interactor;
   /** What an agent of another program that works on the run needs. */
   readonly agent?: AgentSessionOptions;
   /** Files that the run may not write, besides those of the config. */
@@ -36,7 +38,7 @@ export interface SessionConfig {
 }
 /** The session for a planned run, with the recording or playback of its model traffic. */
 export function openSession(
-  { plan, place, flags, store, people, agent, protectedPaths: added = [] }: SessionConfig,
+  { plan, place, flags, store, people, asked = (it) => it, agent, protectedPaths: added = [] }: SessionConfig,
   { env, here }: CallerContext,
 ): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
   const { code, model, mode, allow, config } = plan;
@@ -70,6 +72,8 @@ export function openSession(
     env,
     host: store,
     ...people,
+    // A rule comes first: it answers before a screen shows the request.
+    interactors: [...(config?.settings.interactors ?? []).map(asked), ...people.interactors],
     ...(maxParallel === undefined ? {} : { maxParallel }),
     ...(agent === undefined ? {} : withAgent(agent, config?.settings)),
   });

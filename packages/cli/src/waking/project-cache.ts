@@ -3,7 +3,7 @@ import type { CommandContext } from "../command-context.ts";
 import { digestCode, findCode } from "../project/code.ts";
 import type { FoundPipeline } from "../project/pipelines.ts";
 import { createProjects, type Projects } from "../project/projects.ts";
-import { createTrust } from "../project/trust.ts";
+import { createTrust } from "../project/trust/trust.ts";
 
 /** A project folder in one version of its code and its trust. */
 export interface KnownProject {
@@ -51,8 +51,8 @@ function createProject(context: CommandContext, version: string | undefined): Kn
 function versionOf(root: string, { env }: CommandContext): string | undefined {
   try {
     const code = findCode(root);
-    const digests = digestCode(code);
     const trust = createTrust(env);
+    const digests = trust.codeOf(root, digestCode(code));
     return digestOf({ files: [...digests], unread: [...code.unread], trust: trust.stateOf(root, digests).kind });
   } catch {
     // Loading the code throws the same error, which is reported.

@@ -2,6 +2,7 @@ import {
   type AvailableTool,
   type AvailableTools,
   type CompiledSchema,
+  type ModelSettings,
   type PipelineSpec,
   SluiceError,
   type StageContext,
@@ -14,15 +15,10 @@ import { isObject, pipelinesWithin, statesWithin } from "@sluice/core/runtime";
 export const READ_SKILL = "ReadSkill";
 
 /** The options of an agent state, as stage() leaves them. */
-export interface AgentSpec {
+export interface AgentSpec extends ModelSettings {
   /** The rendered system prompt. Throws Validation `prompt_unresolved` for a template path that does not exist. */
   prompt(ctx: StageContext): string;
   readonly visibility: "allowed" | "session";
-  readonly model?: string;
-  /** Tried in this order when the model before fails for long. */
-  readonly fallbackModels?: readonly string[];
-  readonly temperature?: number;
-  readonly maxOutputTokens?: number;
   /** Without it and its schema, the state completes by events. */
   readonly completionTool?: string;
   readonly completionSchema?: CompiledSchema<unknown>;
@@ -91,18 +87,28 @@ export function projectNeeds(spec: PipelineSpec): ProjectNeeds {
 
 function isAgentSpec(options: unknown): options is AgentSpec {
   if (!isObject(options)) return false;
-  const { prompt, visibility, model, fallbackModels = [], temperature, maxOutputTokens } = options;
-  const { completionTool, completionSchema, turnCap } = options;
+  const { prompt, visibility, completionTool, completionSchema, turnCap } = options;
   return (
     typeof prompt === "function" &&
     (visibility === "allowed" || visibility === "session") &&
-    (model === undefined || typeof model === "string") &&
-    Array.isArray(fallbackModels) &&
-    fallbackModels.every((fallback) => typeof fallback === "string") &&
     (completionTool === undefined
       ? completionSchema === undefined
       : typeof completionTool === "string" && isCompiledSchema(completionSchema)) &&
-    [temperature ?? 0, maxOutputTokens ?? 1, turnCap].every((number) => typeof number === "number")
+    typeof turnCap === "number" &&
+    hasModelSettings(options)
+  );
+}
+
+function hasModelSettings(options: Readonly<Record<string, unknown>>): boolean {
+  const { model, fallbackModels = [], temperature, maxOutputTokens } = options;
+  const { reasoning, toolChoice, providerOptions, cache } = options;
+  return (
+    Array.isArray(fallbackModels) &&
+    fallbackModels.every((fallback) => typeof fallback === "string") &&
+    [model, reasoning, toolChoice].every((text) => text === undefined || typeof text === "string") &&
+    [temperature, maxOutputTokens].every((number) => number === undefined || typeof number === "number") &&
+    (providerOptions === undefined || isObject(providerOptions)) &&
+    (cache === undefined || typeof cache === "boolean")
   );
 }
 

@@ -44,6 +44,7 @@ export function agentExecutor(
   caller: ModelCaller = (request) => callModel(request),
   kind: "agent" | "router" = "agent",
 ): StateExecutor {
+  const warned: Warned = new WeakMap();
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools, place: StatePlace): PreparedStage => {
     const known = prepared.get(offer);
@@ -72,7 +73,7 @@ export function agentExecutor(
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
-      return act(init, scope, stage, { models: { all: modelsOf(stage.agent), index: 0 }, caller });
+      return act(init, scope, stage, { models: { all: modelsOf(stage.agent), index: 0 }, caller, warned });
     },
   };
 }
@@ -100,7 +101,11 @@ interface PreparedStage {
 interface ModelCalls {
   readonly models: ModelsInUse;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
 }
+
+/** The warnings that the states of each run have reported, by `kept` of their scopes. */
+export type Warned = WeakMap<object, Set<string>>;
 
 /** The state of an attempt between turns. */
 interface AgentState {
@@ -108,6 +113,7 @@ interface AgentState {
   readonly agent: AgentSpec;
   readonly completion: Completion;
   readonly models: ModelsInUse;
+  readonly warned: Warned;
   readonly transcript: Transcript;
   usage: Usage;
   /** Whether `limit.near` was reported for the context window. */
@@ -124,7 +130,7 @@ interface AgentState {
 
 async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: ModelCalls): Promise<ActOutcome> {
   const { agent, completion } = prepared;
-  const { models } = calls;
+  const { models, warned } = calls;
   // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
@@ -133,6 +139,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: 
     agent,
     completion,
     models,
+    warned,
     transcript,
     usage: NO_USAGE,
     nearReported: false,
@@ -175,6 +182,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { reply } = answer;
   transcript.assistant(reply);
   state.said = textOf(reply) || state.said;
+  noteWarnings(state, turn, reply);
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
@@ -298,6 +306,21 @@ function undecided({ scope, completion, rejected, usage }: AgentState, turns: nu
   const after = `${DECIDING_TURNS} turns after the last of ${scope.used().calls} tool calls`;
   scope.note({ type: "limit.reached", data: { limit: "maxToolCalls", message: after } });
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
+}
+
+/** Reports what the provider did not do as requested, each warning once per state of a run. */
+export function noteWarnings(
+  { scope, models, warned }: { readonly scope: ActScope; readonly models: ModelsInUse; readonly warned: Warned },
+  turn: number,
+  { warnings }: Pick<Reply, "warnings">,
+): void {
+  if (warnings.length === 0) return;
+  const reported = warned.get(scope.kept) ?? new Set();
+  warned.set(scope.kept, reported);
+  const fresh = [...new Set(warnings)].filter((warning) => !reported.has(`${scope.stateId} ${warning}`));
+  for (const warning of fresh) reported.add(`${scope.stateId} ${warning}`);
+  if (fresh.length > 0)
+    scope.note({ type: "model.warned", data: { turn, model: modelInUse(models).model.id, warnings: fresh } });
 }
 
 /** Reports once per attempt that the transcript is close to filling the model's context window. */

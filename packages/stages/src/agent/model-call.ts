@@ -23,6 +23,7 @@ export interface ModelRequest {
   readonly toolChoice?: LanguageModelV4ToolChoice;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
+  readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;
   /** Ids of the calls already in the transcript, which new calls must not reuse. */
   readonly callIds?: ReadonlySet<string>;
@@ -164,7 +165,7 @@ type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
 type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
 function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> {
-  const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
+  const { toolChoice, maxOutputTokens, temperature, reasoning, providerOptions } = request;
   const { prompt, tools } = request;
   const options: LanguageModelV4CallOptions = { prompt, abortSignal };
   if (tools.length > 0) {
@@ -173,6 +174,7 @@ function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> 
   }
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (temperature !== undefined) options.temperature = temperature;
+  if (reasoning !== undefined) options.reasoning = reasoning;
   if (providerOptions !== undefined) options.providerOptions = providerOptions;
   return Promise.resolve(request.model.doStream(options));
 }

@@ -12,6 +12,8 @@ export interface TurnPosition {
   readonly attempt: number;
   /** Masked in cassettes. */
   readonly runId?: string;
+  /** False if the state does not want the provider to cache its prompt. */
+  readonly cache?: false;
 }
 
 /** An agent of another program that makes the tool calls of a run, in place of a model. */

@@ -59,6 +59,7 @@ import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
+import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
@@ -186,6 +187,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
+    refuseProviderOptions(spec);
     await executors.loadFor(spec);
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
@@ -217,6 +219,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
       if (problems.length > 0)
         throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+      refuseProviderOptions(made);
       await executors.loadFor(made);
       const own = await modelsOf(made);
       const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);

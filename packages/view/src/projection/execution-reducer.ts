@@ -19,6 +19,7 @@ const NOTED: ReadonlySet<string> = new Set([
   "stage.precondition",
   "stage.exit",
   "model.retried",
+  "model.warned",
   "sleep.started",
   "sleep.ended",
   "attempt.finished",

@@ -192,6 +192,10 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
       const next = `next try in ${milliseconds(numberAt(data, "waitMs"))}`;
       return words("retrying", `${text("message")}; ${next}`, { ...NOTICE, why: text("message") });
     }
+    case "model.warned": {
+      const warnings = Array.isArray(data.warnings) ? data.warnings.filter((one) => typeof one === "string") : [];
+      return words("warning", `${text("model")}: ${warnings.join("; ")}`, NOTICE);
+    }
     case "call.decided": {
       const why = textAt(data.result, "reason") || textAt(data.result, "message");
       if (data.verdict === "refused")

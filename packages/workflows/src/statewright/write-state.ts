@@ -45,8 +45,21 @@ export function writeState(
     ...writePrompt(report, `${path}.prompt`, prompt, calledWords(name, id)),
     ...(typeof turnCap !== "number" || turnCap === TURN_CAP ? {} : { turn_cap: turnCap }),
     ...(typeof model === "string" ? { model } : {}),
+    ...writeModelSettings(state),
     ...writeLimits(report, `${path}.limits`, state.limits ?? {}),
     ...writeEnvironment(state),
+  };
+}
+
+function writeModelSettings({ parts = {} }: StateSpec): JsonObject {
+  const { reasoning, toolChoice, providerOptions, cache } = parts;
+  return {
+    ...(typeof reasoning === "string" ? { reasoning } : {}),
+    ...(typeof toolChoice === "string" ? { tool_choice: toolChoice } : {}),
+    ...(typeof providerOptions === "object" && "data" in providerOptions
+      ? { provider_options: providerOptions.data }
+      : {}),
+    ...(cache === "off" ? { cache: false } : {}),
   };
 }
 

@@ -15,7 +15,7 @@ import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { cancelled, endedWithout } from "../executor.ts";
+import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
 import type { ModelCaller } from "../model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
@@ -44,6 +44,7 @@ const UNKNOWN_WINDOW = 128_000;
 /** Runs the orchestrators of pipelines. */
 export function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels, caller: ModelCaller): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
+  const warned: Warned = new WeakMap();
   return {
     kind: "orchestrator",
     init: (state, ctx, _offer, place) => {
@@ -73,7 +74,8 @@ export function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels
         return { status: "completed", output: { return: true }, turns: 0, usage: NO_USAGE };
       if (model.agent !== undefined && scope.closing === true)
         return { status: "completed", output: {}, turns: 0, usage: NO_USAGE };
-      const work: Work = { scope, agent, models, caller, completion, conversation, usage: NO_USAGE, refused: [] };
+      const shared = { scope, agent, models, caller, warned };
+      const work: Work = { ...shared, completion, conversation, usage: NO_USAGE, refused: [] };
       const outcome = scope.closing === true ? await acknowledge(work) : await choose(work);
       return work.refused.length === 0 ? outcome : { ...outcome, refused: work.refused };
     },
@@ -86,6 +88,7 @@ interface Work {
   readonly agent: AgentSpec;
   readonly models: ModelsInUse;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
   readonly completion: Completion;
   readonly conversation: Conversation;
   readonly refused: RefusedTarget[];
@@ -166,6 +169,7 @@ async function takeTurn(work: Work, turn: number, tools: readonly Completion["to
   if (answer.kind !== "reply") return answer;
   const { reply } = answer;
   conversation.assistant(reply, turn);
+  noteWarnings(work, turn, reply);
   const data = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data });
   return answer;

@@ -5,7 +5,6 @@ import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
   baseUrl,
-  immutable,
   invalidModel,
   loadProvider,
   type ModelOptions,
@@ -25,7 +24,9 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const baseURL = versioned(baseUrl(options, "gateway", "AI_GATEWAY_BASE_URL") ?? new URL(HOME), "/v4/ai");
   const { createGateway } = await loadProvider("@ai-sdk/gateway", () => import("@ai-sdk/gateway"));
   const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
-  return immutable(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey]);
+  const plain = withDefaults(model, defaultsFor(name, false));
+  const cached = options.promptCache === false ? plain : withDefaults(model, defaultsFor(name, true));
+  return { id, secrets: [apiKey], at: ({ cache }) => (cache === false ? plain : cached) };
 }
 
 /** The gateway forwards these options, so that a model behaves as when it is called directly. */

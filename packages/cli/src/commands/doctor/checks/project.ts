@@ -17,7 +17,7 @@ import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { loadWorkflowFile } from "../../../project/load-workflow.ts";
 import { workflowSurroundings } from "../../../project/pipelines.ts";
 import { foldersAbove, shellWord } from "../../../project/project-paths.ts";
-import type { Trust, TrustState } from "../../../project/trust.ts";
+import type { Trust, TrustState } from "../../../project/trust/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 export interface ProjectReport {
@@ -50,7 +50,7 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
   let digests: CodeDigests;
   let state: TrustState;
   try {
-    digests = digestCode(code);
+    digests = trust.codeOf(root, digestCode(code));
     state = trust.stateOf(root, digests);
   } catch (thrown) {
     if (!isSluiceError(thrown)) throw thrown;
@@ -70,7 +70,7 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
   const checks = [ok("trust", `the current code is trusted: ${files}`)];
   let config: LoadedConfig | undefined;
   try {
-    config = await loadConfig(code, digests);
+    config = await loadConfig(code, asTrusted(digests, root));
     checks.push(ok("config", config === undefined ? "none" : `${basename(config.file)} is valid`));
   } catch (thrown) {
     checks.push(blocking("config", messageOf(thrown), "fix it, or use sluice run --no-config"));
@@ -87,7 +87,7 @@ async function checkPipelines(
 ): Promise<readonly Check[]> {
   const broken: Check[] = [];
   const names = [...(config?.settings.pipelines.keys() ?? [])];
-  const admit = asTrusted(digests, code.root);
+  const { admit } = asTrusted(digests, code.root);
   const surroundings = workflowSurroundings({ code, config });
   for (const file of [...code.pipelines, ...code.workflows]) {
     const name = fileStem(file);

@@ -1,13 +1,14 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/core";
+import { field, isJsonObject, type Json, type JsonObject, parseJson, SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import { digestOf, messageOf, sha256 } from "@sluice/core/runtime";
 import type { FileDigest } from "@sluice/stages";
 import { type Environment, readSettings, stateFolder } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";
-import type { CodeDigests } from "./code.ts";
-import type { ProjectSettings } from "./load-config.ts";
+import type { CodeDigests } from "../code.ts";
+import type { ProjectSettings } from "../load-config.ts";
+import { digestNow } from "../modules.ts";
 
 /** Whether the user trusts the current code of a folder. */
 export type TrustState =
@@ -24,12 +25,26 @@ export type Trust = ReturnType<typeof createTrust>;
  */
 export function createTrust(env: Environment) {
   const file = join(stateFolder(env), "trust.json");
+  const trusted = (root: string): JsonObject | undefined => {
+    const known = field(field(readTrust(file), "folders"), root);
+    return isJsonObject(known) ? known : undefined;
+  };
   return {
     /** Whether the folder was ever trusted. */
-    knows: (root: string): boolean => isJsonObject(field(field(readTrust(file), "folders"), root)),
+    knows: (root: string): boolean => trusted(root) !== undefined,
+    /** These files as they were read, and as they are now all others that were trusted with them, such as the modules that they import. */
+    codeOf(root: string, entries: CodeDigests): CodeDigests {
+      const others = Object.keys(trusted(root) ?? {}).filter((path) => !entries.has(path));
+      const now = others.map((path) => [path, digestNow(path)] as const);
+      return new Map([
+        ...entries,
+        ...now.flatMap(([path, digest]) => (digest === undefined ? [] : [[path, digest] as const])),
+      ]);
+    },
+    /** Whether `code`, which is from `codeOf`, is what was trusted. */
     stateOf(root: string, code: CodeDigests): TrustState {
-      const known = field(field(readTrust(file), "folders"), root);
-      if (!isJsonObject(known)) return { kind: "unknown" };
+      const known = trusted(root);
+      if (known === undefined) return { kind: "unknown" };
       const paths = new Set([...Object.keys(known), ...code.keys()]);
       const files = [...paths].filter((path) => field(known, path) !== code.get(path)).sort();
       return files.length === 0 ? { kind: "trusted" } : { kind: "changed", files };
@@ -136,13 +151,13 @@ export function trustQuestion(root: string, code: CodeDigests, state: TrustState
   return [
     `The code of ${root} runs with your rights${since}:`,
     ...lines.map((line) => oneLine(line, 400)),
-    "It controls what runs may do here: a config can set the mode, start MCP servers, pass keys to commands, and set where keys are sent.",
+    "It controls what runs may do here: a config can set the mode, answer requests, start MCP servers, pass keys to commands, and set where keys are sent.",
   ].join("\n");
 }
 
 /** The settings of a config that widen what a run may do, in words; '' if there are none. */
 export function powersOf(settings: ProjectSettings, flags: { readonly mode?: SecurityMode | undefined }): string {
-  const { mode, allow = [], passEnv, baseUrls, tools, executors, onCall, mcpServers = {} } = settings;
+  const { mode, allow = [], passEnv, baseUrls, tools, executors, interactors, onCall, mcpServers = {} } = settings;
   const names = (list: readonly string[]): string => list.join(", ");
   return [
     ...(mode === undefined || mode === "ask" || flags.mode !== undefined ? [] : [`mode ${mode}`]),
@@ -152,6 +167,7 @@ export function powersOf(settings: ProjectSettings, flags: { readonly mode?: Sec
     ...(tools.length === 0 ? [] : [`tools ${names(tools.map(({ name }) => name))}`]),
     ...(Object.keys(mcpServers).length === 0 ? [] : [`MCP servers ${names(Object.keys(mcpServers))}`]),
     ...(executors.length === 0 ? [] : [`kinds of state ${names(executors.map(({ kind }) => kind))}`]),
+    ...(interactors.length === 0 ? [] : [`answers by ${names(interactors.map(({ name }) => name))}`]),
     ...(onCall === undefined ? [] : ["a guard hook"]),
   ].join("; ");
 }
