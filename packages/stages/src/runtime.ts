@@ -16,3 +16,4 @@ export { AGENT_GONE } from "./replay/absent-agents.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
 export { builtinTools } from "./session/tools.ts";
+export { readMcpServers } from "./tools/mcp/config.ts";

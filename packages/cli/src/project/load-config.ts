@@ -11,8 +11,13 @@ import {
 import { parsePattern } from "@sluice/core/gate";
 import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
 import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
-import { MODEL_PROVIDERS, modelFacts, readHttpAddress, readSandboxSettings } from "@sluice/stages/runtime";
-import { readMcpServers } from "@sluice/stages/tools";
+import {
+  MODEL_PROVIDERS,
+  modelFacts,
+  readHttpAddress,
+  readMcpServers,
+  readSandboxSettings,
+} from "@sluice/stages/runtime";
 import { bundled } from "./bundled.ts";
 import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";

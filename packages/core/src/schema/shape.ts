@@ -171,12 +171,18 @@ export function pair<A, B>(first: Shape<A>, second: Shape<B>): Shape<readonly [A
   });
 }
 
-/** An object with any keys. */
-export function mapOf<T>(member: Shape<T>): Shape<Readonly<Record<string, T>>> {
+/** An object with any keys, or with those that match a pattern. */
+export function mapOf<T>(
+  member: Shape<T>,
+  key?: { readonly regex: RegExp; readonly message: string },
+): Shape<Readonly<Record<string, T>>> {
   const schema = { type: "object", additionalProperties: member.jsonSchema };
   return shapeOf(schema, (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("record", value, found, path);
-    for (const [key, one] of Object.entries(value)) member.fits(one, found, [...path, key]);
+    for (const [name, one] of Object.entries(value)) {
+      if (key?.regex.test(name) === false) found.push({ path: [...path, name], message: key.message });
+      member.fits(one, found, [...path, name]);
+    }
   });
 }
 

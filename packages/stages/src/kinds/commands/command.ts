@@ -20,11 +20,11 @@ import {
   createReport,
   isObject,
   isVariable,
+  ownSchema,
   pipelinesWithin,
   type Report,
   readTemplate,
   readVariables,
-  ownSchema,
   schemaAt,
   stateSpec,
   statesWithin,
@@ -214,10 +214,7 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
 }
 
 /** The schema of a command's output, and of what its kind adds to it. */
-function outputSchema(
-  parsed: CompiledSchema<unknown> | undefined,
-  more: JsonObject = {},
-): CompiledSchema<unknown> {
+function outputSchema(parsed: CompiledSchema<unknown> | undefined, more: JsonObject = {}): CompiledSchema<unknown> {
   const { definitions, $defs, ...own } = parsed?.accepted?.() ?? {};
   // A reference to the whole schema would lead to the output instead.
   const isWhole = !/"\$ref":"#\/?"/.test(JSON.stringify(own));
