@@ -11,7 +11,7 @@ export { providerOptionProblems } from "./models/provider-options.ts";
 export { readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript } from "./models/script.ts";
-export { bundledPipelines } from "./pipelines/bundled.ts";
+export { bundledPipelines, loadCodeReview } from "./pipelines/bundled.ts";
 export { AGENT_GONE } from "./replay/absent-agents.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
