@@ -191,7 +191,7 @@ export function mapOf<T>(
   member: Shape<T>,
   key?: { readonly regex: RegExp; readonly message: string },
 ): Shape<Readonly<Record<string, T>>> {
-  const schema = { type: "object", additionalProperties: member.jsonSchema };
+  const schema = { type: "object", propertyNames: { type: "string" }, additionalProperties: member.jsonSchema };
   return shapeOf(schema, (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("record", value, found, path);
     for (const [name, one] of Object.entries(value)) {
