@@ -102,6 +102,8 @@ const entries = new Set([
   "packages/stages/src/index.ts",
   "packages/stages/src/testing.ts",
   "packages/stages/src/opentelemetry.ts",
+  "packages/stages/src/runtime.ts",
+  "packages/stages/src/tools.ts",
   "packages/stages/src/pipelines.ts",
   "packages/sqlite/src/index.ts",
   "packages/view/src/index.ts",
