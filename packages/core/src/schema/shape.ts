@@ -40,9 +40,12 @@ interface Optional<T> {
   readonly optional: Shape<T>;
 }
 type Fields = Readonly<Record<string, Shape<unknown> | Optional<unknown>>>;
-type ObjectOf<F extends Fields> = {
-  readonly [K in keyof F as F[K] extends Shape<unknown> ? K : never]: ShapeOf<F[K]>;
-} & { readonly [K in keyof F as F[K] extends Shape<unknown> ? never : K]?: F[K] extends Optional<infer T> ? T : never };
+type Flat<T> = { [K in keyof T]: T[K] };
+type ObjectOf<F extends Fields> = Flat<
+  { [K in keyof F as F[K] extends Shape<unknown> ? K : never]: ShapeOf<F[K]> } & {
+    [K in keyof F as F[K] extends Shape<unknown> ? never : K]?: F[K] extends Optional<infer T> ? T : never;
+  }
+>;
 
 interface Described {
   /** For models. */
@@ -156,7 +159,7 @@ export function exactly<const T extends string | number | boolean>(only: T): Sha
   });
 }
 
-export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = {}): Shape<readonly T[]> {
+export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = {}): Shape<T[]> {
   const schemaWith = (items: JsonObject): JsonObject => ({
     ...described,
     type: "array",
