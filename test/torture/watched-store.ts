@@ -36,7 +36,7 @@ export function watched(
     const { phase, stepId } = record;
     const done = around(`${placeOf(runId)} ${phase} ${stepId}`, commit);
     // A sleep follows the record of the time it counts from, or of the failure that it follows.
-    if (/(?:^|\/)now$/.test(stepId) || record.value.includes('"then":{"kind":"retry"'))
+    if (/(?:^|\/)now$/.test(stepId) || record.value.includes('"next":{"kind":"retry"'))
       sleepsNext = `${placeOf(runId)} ${stepId}`;
     onRecord(runId, record);
     return done;
