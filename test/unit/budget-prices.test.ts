@@ -1,5 +1,6 @@
 import { isSluiceError } from "@sluice/core";
-import { createSession, modelFacts, type PriceOption } from "@sluice/stages";
+import { createSession, type PriceOption } from "@sluice/stages";
+import { modelFacts } from "@sluice/stages/runtime";
 import { describe, expect, test } from "vitest";
 
 describe("what is known about a model", () => {

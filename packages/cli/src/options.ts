@@ -83,8 +83,10 @@ export function withWorkOptions(command: Command, ...lines: readonly string[]): 
         "suspend the run as soon as it only sleeps, with exit code 3; sluice serve or sluice wake continues it at its time",
       )
       .addOption(onProviderFaultOption())
+      .option("--no-suspend-sleeps", "wait for sleeps here, also in a run that was started with --suspend-sleeps")
       .option(...ADOPT_STORE)
-      .option("--fail-on-denied", "exit with code 5 if the run completed with denied calls"),
+      .option("--fail-on-denied", "exit with code 5 if the run completed with denied calls")
+      .option("--no-fail-on-denied", "do not, also in a run that was started with --fail-on-denied"),
   );
 }
 

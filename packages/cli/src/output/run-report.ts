@@ -103,11 +103,22 @@ function withWorkedMs(results: readonly StageResult<unknown>[], { stages }: RunT
 /** The recorded name of any agent that `sluice gateway` serves. */
 const MCP_AGENT = "mcp";
 
-/** The words that resume a run. If a request is open, they keep it open: without --wait, the resumed run would deny it. A run that an agent works on continues with its gateway. */
-export function resumeWords(runId: string, isOpen: boolean, agent = ""): readonly string[] {
+/** What the words that resume a run depend on. */
+export interface Resumable {
+  readonly runId: string;
+  /** A request is open: without --wait, the resumed run would deny it. */
+  readonly isOpen: boolean;
+  /** The agent of another program that works on it, which continues it with its gateway. */
+  readonly agent?: string;
+  /** It sleeps, and keeps --suspend-sleeps: without --no-suspend-sleeps, it would be suspended at once. */
+  readonly isLeftAsleep?: boolean;
+}
+
+/** The words that resume a run. */
+export function resumeWords({ runId, isOpen, agent = "", isLeftAsleep = false }: Resumable): readonly string[] {
   if (agent === MCP_AGENT) return ["gateway", "--resume", runId];
   if (agent !== "") return ["gateway", "run", agent, "--resume", runId];
-  return ["resume", runId, ...(isOpen ? ["--wait"] : [])];
+  return ["resume", runId, ...(isOpen ? ["--wait"] : []), ...(isLeftAsleep ? ["--no-suspend-sleeps"] : [])];
 }
 
 /** An error before a run began. */
@@ -165,22 +176,10 @@ function asJson(value: unknown): Json {
 export type RunTotals = ReturnType<typeof totalsOf>;
 
 /** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
-export function totalsOf({ executions, forks, denied, usage }: RunView) {
+export function totalsOf({ executions, forks, denied, usage, updatedAt }: RunView) {
   const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
   const stages = executions.map((execution) => {
-    const {
-      runId,
-      executionId,
-      item,
-      fork,
-      stateId,
-      status,
-      attempt,
-      turns,
-      usage: used,
-      updatedAt,
-      sleeps,
-    } = execution;
+    const { runId, executionId, item, fork, stateId, status, attempt, turns, usage: used, sleeps } = execution;
     return {
       runId,
       executionId,

@@ -58,8 +58,11 @@ export async function followRun(
     const reducer = reduceRun(handle.runId, options.past);
     const shown = await show(handle, options, around, reducer);
     const totals = totalsOf(reducer.view());
-    const isOpen = "result" in shown && shown.result.status === "suspended" && shown.result.waitingFor.length > 0;
-    const resume = around.line(resumeWords(handle.runId, isOpen));
+    const suspended = "result" in shown && shown.result.status === "suspended" ? shown.result : undefined;
+    // Of a run whose journal failed, the events say what is open.
+    const isOpen = suspended === undefined ? reducer.hasRequests() : suspended.waitingFor.length > 0;
+    const isLeftAsleep = suspended?.reason === "sleeping" && options.flags.suspendSleeps === true;
+    const resume = around.line(resumeWords({ runId: handle.runId, isOpen, isLeftAsleep }));
     const report =
       "thrown" in shown
         ? reportOfFault(shown.thrown, handle.runId, totals, resume)

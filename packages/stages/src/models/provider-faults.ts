@@ -12,6 +12,7 @@ const WAITS_FOR_A_PERSON: ReadonlySet<string> = new Set([
   "quota_exhausted",
   "missing_key",
   "missing_setting",
+  "html_response",
 ]);
 
 /** What follows a failed model call, as its record says, so that a resume with other settings does the same. */

@@ -3,16 +3,7 @@ import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/
 import { SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import type { ResolvedModel } from "./model.ts";
-import { resolveAnthropic } from "./providers/anthropic.ts";
-import { resolveAzure } from "./providers/azure.ts";
-import { resolveBedrock } from "./providers/bedrock.ts";
-import { resolveGateway } from "./providers/gateway.ts";
-import { resolveGoogle } from "./providers/google.ts";
-import { resolveOllama } from "./providers/ollama.ts";
-import { resolveOpenAI } from "./providers/openai.ts";
-import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
 import { immutable, invalidModel, type ModelOptions } from "./providers/settings.ts";
-import { resolveVertex } from "./providers/vertex.ts";
 
 /** A model object of any version of the AI SDK's provider interface. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
@@ -79,16 +70,19 @@ type Resolve = (id: string, name: string, options: ModelOptions) => Promise<Reso
 
 /** By the part of a model id before the first slash. */
 const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
-  ["anthropic", resolveAnthropic],
-  ["openai", (...call) => resolveOpenAI("responses", ...call)],
-  ["openai-chat", (...call) => resolveOpenAI("chat", ...call)],
-  ["google", resolveGoogle],
-  ["gateway", resolveGateway],
-  ["bedrock", resolveBedrock],
-  ["vertex", resolveVertex],
-  ["azure", resolveAzure],
-  ["ollama", resolveOllama],
-  ["openai-compatible", resolveOpenAICompatible],
+  ["anthropic", async (...call) => (await import("./providers/anthropic.ts")).resolveAnthropic(...call)],
+  ["openai", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("responses", ...call)],
+  ["openai-chat", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("chat", ...call)],
+  ["google", async (...call) => (await import("./providers/google.ts")).resolveGoogle(...call)],
+  ["gateway", async (...call) => (await import("./providers/gateway.ts")).resolveGateway(...call)],
+  ["bedrock", async (...call) => (await import("./providers/bedrock.ts")).resolveBedrock(...call)],
+  ["vertex", async (...call) => (await import("./providers/vertex.ts")).resolveVertex(...call)],
+  ["azure", async (...call) => (await import("./providers/azure.ts")).resolveAzure(...call)],
+  ["ollama", async (...call) => (await import("./providers/ollama.ts")).resolveOllama(...call)],
+  [
+    "openai-compatible",
+    async (...call) => (await import("./providers/openai-compatible.ts")).resolveOpenAICompatible(...call),
+  ],
 ]);
 
 /**
@@ -123,12 +117,14 @@ async function resolveCassette(file: string, { cwd, env, clock }: ModelOptions):
 async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return immutable(`${model.provider}/${model.modelId}`, model, []);
+      return immutable(`${model.provider}/${model.modelId}`, model, { secrets: [] });
     case "v3":
     case "v2": {
       // `wrapLanguageModel` adapts older versions, even with no middleware. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
+      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), {
+        secrets: [],
+      });
     }
     default:
       throw invalidModel(

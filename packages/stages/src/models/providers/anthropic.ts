@@ -6,6 +6,7 @@ import type {
 } from "@ai-sdk/provider";
 import { isObject } from "@sluice/core/runtime";
 import { type ResolvedModel, withCalls } from "../model.ts";
+import { accessOf } from "./access.ts";
 import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
 import { fetchHere } from "./fetch.ts";
 import { baseUrl, loadProvider, type ModelOptions, requireKey, trimmedUrl, withDefaults } from "./settings.ts";
@@ -28,7 +29,8 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const address = trimmedUrl(url);
   const baseURL = /\/v\d+$/.test(address) ? address : `${address}/v1`;
   const model = createAnthropic({ apiKey, baseURL, fetch: fetchHere }).languageModel(name);
-  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, [apiKey]);
+  const access = accessOf(options, "anthropic", baseURL, { address: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" });
+  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets: [apiKey], access });
 }
 
 /** A model of Anthropic's Messages API with the defaults of every host. */

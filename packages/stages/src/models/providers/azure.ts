@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { type ResolvedModel, withCalls } from "../model.ts";
+import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
@@ -22,7 +23,9 @@ export async function resolveAzure(id: string, name: string, options: ModelOptio
   const url = configuredUrl(options, "azure") ?? resourceUrl(id, options);
   const { createAzure } = await loadProvider("@ai-sdk/azure", () => import("@ai-sdk/azure"));
   const baseURL = versioned(url, "/openai/v1");
-  return immutable(id, stateless(createAzure({ apiKey, baseURL, fetch: fetchHere }).responses(name)), [apiKey]);
+  const model = stateless(createAzure({ apiKey, baseURL, fetch: fetchHere }).responses(name));
+  const access = accessOf(options, "azure", baseURL, { address: "AZURE_RESOURCE_NAME", key: "AZURE_API_KEY" });
+  return immutable(id, model, { secrets: [apiKey], access });
 }
 
 function resourceUrl(id: string, options: ModelOptions): URL {

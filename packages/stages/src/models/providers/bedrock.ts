@@ -1,5 +1,6 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import type { ResolvedModel } from "../model.ts";
+import { accessOf } from "./access.ts";
 import { withFreeChoice } from "./anthropic.ts";
 import { cachedModel } from "./cache-marks.ts";
 import { fetchFrames } from "./fetch.ts";
@@ -29,19 +30,25 @@ const CACHED = /anthropic\.claude-(?!v\d|instant|3-sonnet|3-haiku|3-opus|3-5-son
 export async function resolveBedrock(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
   const region = hostPart(requireSetting(id, options, "AWS_REGION"), "AWS_REGION");
   const url = baseUrl(options, "bedrock", ENDPOINT);
+  const address = url === undefined ? endpointIn(region) : trimmedUrl(url);
   const credentials = credentialsOf(id, options);
   const { createAmazonBedrock } = await loadProvider("@ai-sdk/amazon-bedrock", () => import("@ai-sdk/amazon-bedrock"));
   const { secrets, ...keys } = credentials;
   const model = createAmazonBedrock({
     region,
-    baseURL: url === undefined ? endpointIn(region) : trimmedUrl(url),
+    baseURL: address,
     fetch: fetchFrames,
     // All are set, because the package would otherwise read the process's environment.
     ...keys,
   }).languageModel(name);
-  if (!name.includes("anthropic.claude")) return immutable(id, model, secrets);
+  const access = accessOf(options, "bedrock", address, {
+    address: "AWS_REGION",
+    key: keys.apiKey === "" ? "AWS_ACCESS_KEY_ID" : "AWS_BEARER_TOKEN_BEDROCK",
+  });
+  const known = { secrets, access };
+  if (!name.includes("anthropic.claude")) return immutable(id, model, known);
   const claude = withFreeChoice(model);
-  return CACHED.test(name) ? cachedModel(id, claude, MARK, options, secrets) : immutable(id, claude, secrets);
+  return CACHED.test(name) ? cachedModel(id, claude, MARK, options, known) : immutable(id, claude, known);
 }
 
 function endpointIn(region: string): string {

@@ -1,6 +1,8 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
+import { mediaTypesOf, withReadableFiles } from "../files.ts";
 import { type ResolvedModel, withCalls } from "../model.ts";
+import type { ProviderAccess } from "./access.ts";
 import { readHttpAddress } from "./http-url.ts";
 
 export interface ModelOptions {
@@ -15,9 +17,28 @@ export interface ModelOptions {
   readonly clock: Clock;
 }
 
-/** A model that is the same for every turn. */
-export function immutable(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
-  return { id, secrets, at: () => model };
+/** What is known of a model besides how to call it. */
+export interface ModelKnown {
+  readonly secrets: readonly string[];
+  readonly access?: ProviderAccess;
+}
+
+/** A model that is the same for every turn; or, for a state that does not want the prompt cached, `uncached`. */
+export function immutable(
+  id: string,
+  model: LanguageModelV4,
+  { secrets, access, uncached = model }: ModelKnown & { readonly uncached?: LanguageModelV4 },
+): ResolvedModel {
+  const takes = mediaTypesOf(model);
+  const usual = withReadableFiles(model);
+  const other = uncached === model ? usual : withReadableFiles(uncached);
+  return {
+    id,
+    secrets,
+    ...(access === undefined ? {} : { access }),
+    ...(takes === undefined ? {} : { takes }),
+    at: ({ cache }) => (cache === false ? other : usual),
+  };
 }
 
 /** A variable of the environment; a blank one counts as unset. */

@@ -38,7 +38,9 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
   if (apiKey !== undefined) {
     const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", load);
     const baseURL = url === undefined ? {} : { baseURL: addressOf(url, "/v1/publishers/google") };
-    return immutable(id, createGoogleVertex({ apiKey, fetch: fetchHere, ...baseURL }).languageModel(name), [apiKey]);
+    return immutable(id, createGoogleVertex({ apiKey, fetch: fetchHere, ...baseURL }).languageModel(name), {
+      secrets: [apiKey],
+    });
   }
   const { project, location } = locationOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
@@ -47,7 +49,7 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
   const baseURL = url === undefined ? {} : { baseURL: addressOf(url, path) };
   // A blank key, because the package would otherwise read the process's environment.
   const settings = { apiKey: "", project, location, fetch: fetchHere, googleAuthOptions: { credentials }, ...baseURL };
-  return immutable(id, createGoogleVertex(settings).languageModel(name), secrets);
+  return immutable(id, createGoogleVertex(settings).languageModel(name), { secrets });
 }
 
 async function claudeOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
@@ -62,7 +64,7 @@ async function claudeOnVertex(id: string, name: string, options: ModelOptions): 
   const baseURL = url === undefined ? {} : { baseURL: addressOf(url, path) };
   const settings = { project, location, fetch: fetchHere, googleAuthOptions: { credentials }, ...baseURL };
   const model = createGoogleVertexAnthropic(settings).languageModel(name);
-  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, secrets);
+  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets });
 }
 
 function addressOf(url: URL, path: string): string {

@@ -1,5 +1,6 @@
 import { isSluiceError, systemClock } from "@sluice/core";
 import { isObject, messageOf, type SecretFilter } from "@sluice/core/runtime";
+import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { cutText, NO_SECRETS } from "./provider-values.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 import { resetInHeaders, saneWait, waitInWords } from "./reset-time.ts";
@@ -30,6 +31,9 @@ const OVERFLOW_STATUS = new Set([400, 413, 422]);
 
 const NETWORK_CODE =
   /^(?:ECONN(?:RESET|REFUSED|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$|^UND_ERR_/;
+/** Codes of causes that are shown: of the network, and of TLS, which are named after what is wrong with a certificate. */
+const CAUSE_CODE =
+  /^(?:E[A-Z_]{4,}|UND_ERR_[A-Z_]+|ERR_(?:TLS|SSL)_[A-Z0-9_]+|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|DEPTH_ZERO_[A-Z_]+|SELF_SIGNED_[A-Z_]+)$/;
 const NETWORK_MESSAGES = new Set(["fetch failed", "failed to fetch", "terminated"]);
 
 type Verdict = { readonly kind: FailureKind; readonly code: string };
@@ -164,6 +168,8 @@ interface Facts {
   readonly retryAfterMs: number | undefined;
   readonly waitInWordsMs: number | undefined;
   readonly resetAfterMs: number | undefined;
+  /** The answer is an HTML page. */
+  readonly isPage: boolean;
 }
 
 /**
@@ -188,11 +194,11 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   // These names are more specific than the status: Google reports a wrong key as a bad request.
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
   if (facts.isDaily) return { kind: "permanent", code: "quota_exhausted" };
-  if (status !== undefined && ACCOUNT_STATUS.has(status)) {
+  if (status !== undefined && ACCOUNT_STATUS.has(status) && !facts.isPage) {
     const [, code] = BY_WORDS.find(([words]) => words.test(facts.message)) ?? [];
     if (code !== undefined) return { kind: "permanent", code };
   }
-  if (status !== undefined) return byStatus(status, retryable);
+  if (status !== undefined) return byStatus(status, facts.isPage, retryable);
   if (named !== undefined) return named;
   const fromSdk = own(BY_SDK_NAME, facts.sdkName);
   if (fromSdk?.kind === "permanent") return fromSdk;
@@ -209,7 +215,10 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   return { kind: opened ? "transient" : "permanent", code: "provider_error" };
 }
 
-function byStatus(status: number, retryable = status >= 500): Verdict {
+/** A page that a wait may replace has the code of its status; any other comes from something that is not the API. */
+function byStatus(status: number, isPage: boolean, retryable = status >= 500): Verdict {
+  if (isPage && BY_STATUS[status]?.kind !== "transient" && status < 500)
+    return { kind: "permanent", code: "html_response" };
   const code = status >= 500 ? "server_error" : "provider_error";
   return BY_STATUS[status] ?? { kind: retryable ? "transient" : "permanent", code };
 }
@@ -232,6 +241,7 @@ function factsOf(thrown: unknown, now: number): Facts {
     return undefined;
   };
   const message = first((layer) => text(layer.message));
+  const page = pageIn(outer);
   const details = detailsOf(layers);
   const isDaily = isDailyQuota(details);
   const headers = record(outer?.responseHeaders);
@@ -239,7 +249,9 @@ function factsOf(thrown: unknown, now: number): Facts {
   const at = Number.isFinite(sent) ? sent : now;
   return {
     message:
-      message ?? (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
+      page ??
+      withCause(message, thrown) ??
+      (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
     status: first((layer) => status(layer.statusCode) ?? status(layer.status) ?? status(layer.code)),
     retryable: first((layer) => (typeof layer.isRetryable === "boolean" ? layer.isRetryable : undefined)),
     names: [...details.map((detail) => text(detail?.reason)), ...layers.flatMap(namesOf)].filter(
@@ -247,6 +259,7 @@ function factsOf(thrown: unknown, now: number): Facts {
     ),
     sdkName: text(outer?.name),
     isDaily,
+    isPage: page !== undefined,
     // The delay beside a quota of a day does not end it.
     retryAfterMs: retryAfter(headers) ?? (isDaily ? undefined : retryDelay(details)),
     waitInWordsMs: message === undefined ? undefined : waitInWords(message, at),
@@ -280,6 +293,21 @@ function resetInBody(body: Readonly<Record<string, unknown>> | undefined, now: n
   const [inSeconds, at] = [body?.resets_in_seconds, body?.resets_at];
   const wait = typeof inSeconds === "number" ? inSeconds * 1_000 : typeof at === "number" ? at * 1_000 - now : 0;
   return saneWait(wait);
+}
+
+/** What an answer is that is a page for browsers. */
+function pageIn(outer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const body = text(outer?.responseBody);
+  if (!isHtml(text(record(outer?.responseHeaders)?.["content-type"]), body)) return undefined;
+  return pageText(body ?? "", shownAddress(text(outer?.url) ?? ""));
+}
+
+/** The message of a network error, with the code of its cause, which says more: `ECONNREFUSED`, a fault of a certificate. */
+function withCause(message: string | undefined, thrown: unknown): string | undefined {
+  if (message === undefined) return undefined;
+  const cause = causesOf(thrown).find(({ code }) => CAUSE_CODE.test(text(code) ?? ""));
+  const code = text(cause?.code);
+  return code === undefined || message.includes(code) ? message : `${message} (${code})`;
 }
 
 function namesOf(layer: Readonly<Record<string, unknown>> | undefined): readonly (string | undefined)[] {

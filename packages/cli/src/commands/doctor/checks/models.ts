@@ -2,14 +2,8 @@ import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { isSluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import {
-  chooseModel,
-  MODEL_PROVIDERS,
-  type ModelChoice,
-  type ProviderInfo,
-  readHttpAddress,
-  resolveModel,
-} from "@sluice/stages";
+import { chooseModel, type ModelChoice, type ProviderInfo } from "@sluice/stages";
+import { MODEL_PROVIDERS, readHttpAddress, resolveModel } from "@sluice/stages/runtime";
 import type { Environment } from "@sluice/tui/user";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
