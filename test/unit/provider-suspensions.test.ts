@@ -1,16 +1,39 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { done, fanOut, invoke, memoryHost, pipeline, stage } from "@sluice/core";
-import { type ResolvedModel, replayRun, type ScriptedTurn, scriptedModel } from "@sluice/stages";
+import {
+  playbackTraffic,
+  type ResolvedModel,
+  recordTraffic,
+  replayRun,
+  type ScriptedTurn,
+  scriptedModel,
+} from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { bye, directed, select } from "../support/orchestrated.ts";
-import { completed, dataOf, eventsOf, eventually, failed, session, tool, twoHosts, work } from "../support/run-kit.ts";
+import {
+  completed,
+  dataOf,
+  eventsOf,
+  eventually,
+  failed,
+  session,
+  type TestSessionOptions,
+  tool,
+  twoHosts,
+  work,
+} from "../support/run-kit.ts";
+import { tempFolder } from "../support/tools.ts";
 
 const input = z.object({ task: z.string() });
 const task = { task: "fix" };
 const refused = { status: 401, message: "invalid key" };
 const finish: ScriptedTurn = { calls: [{ tool: "finish", input: { text: "done" } }] };
 
-function worker(options: { readonly onProviderFault?: "suspend" | "fail" } = {}) {
+function worker(
+  options: { readonly onProviderFault?: "suspend" | "fail"; readonly fallbackModels?: readonly string[] } = {},
+) {
   return stage({
     prompt: "Work.",
     allowedTools: ["Look"],
@@ -95,6 +118,36 @@ const one = (options: Parameters<typeof worker>[0] = {}) =>
     initial: "work",
     next: { work: ({ output }) => done(output) },
   });
+
+test("recorded traffic has the failures of each model, and plays them back with the same fallbacks", async () => {
+  const folder = tempFolder();
+  const busy = { status: 503, message: "busy" };
+  writeFileSync(join(folder.root, "spare.json"), JSON.stringify({ stages: { work: [looks, finish] } }));
+  const pipe = one({ fallbackModels: ["scripted:spare.json"] });
+  const file = join(folder.root, "traffic.jsonl");
+  const asked = async (options: TestSessionOptions) => {
+    const live = session({ tools: [tool("Look")], cwd: folder.root, ...options });
+    const result = await live.run(pipe, task);
+    const events = await eventsOf(live.host, result.runId);
+    return {
+      status: result.status,
+      fallbacks: dataOf(events, "model.fallback"),
+      turns: dataOf(events, "turn.started"),
+    };
+  };
+  const model = scriptedModel({ stages: { work: [{ ...looks, errors: [busy] }] } });
+  const recorded = await asked({ model, traffic: recordTraffic(file) });
+  expect(recorded).toMatchObject({
+    status: "completed",
+    fallbacks: [{ to: "scripted:spare.json", code: "overloaded" }],
+  });
+  const played = await asked({ model, traffic: playbackTraffic(file) });
+  expect([played.status, played.fallbacks.length, played.turns.length]).toEqual([
+    "completed",
+    1,
+    recorded.turns.length,
+  ]);
+});
 
 describe("a replay", () => {
   test("is identical to a run that was suspended and resumed, with another setting too", async () => {
