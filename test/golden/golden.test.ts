@@ -21,6 +21,7 @@ import { killed } from "./expected/killed.ts";
 import { killedInFanOut } from "./expected/killed-in-fan-out.ts";
 import { killedInWrite } from "./expected/killed-in-write.ts";
 import { outcomeUnknown } from "./expected/outcome-unknown.ts";
+import { provider } from "./expected/provider.ts";
 import { release } from "./expected/release.ts";
 import { resumed } from "./expected/resumed.ts";
 import { routed } from "./expected/routed.ts";
@@ -42,6 +43,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "killed-in-fan-out": killedInFanOut,
   "killed-in-write": killedInWrite,
   "outcome-unknown": outcomeUnknown,
+  provider,
   release,
   resumed,
   routed,
@@ -157,7 +159,8 @@ async function resume(copy: Copy, ...more: readonly string[]): Promise<Ended> {
 }
 
 /** The events that a case lists completely. */
-const KEY = /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
+const KEY =
+  /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$|^execution\.(?:suspended|continued)$/;
 /** The fields of an event's data in its line, in this order. */
 const FIELDS = [
   "kind",

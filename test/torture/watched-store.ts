@@ -35,8 +35,9 @@ export function watched(
   const recorded = <T>(runId: string, record: JournalRecord, commit: () => Promise<T> | T): Promise<T> | T => {
     const { phase, stepId } = record;
     const done = around(`${placeOf(runId)} ${phase} ${stepId}`, commit);
-    // A sleep follows the record of the time it counts from.
-    if (/(?:^|\/)(?:now|failed-at)$/.test(stepId)) sleepsNext = `${placeOf(runId)} ${stepId}`;
+    // A sleep follows the record of the time it counts from, or of the failure that it follows.
+    if (/(?:^|\/)now$/.test(stepId) || record.value.includes('"next":{"kind":"retry"'))
+      sleepsNext = `${placeOf(runId)} ${stepId}`;
     onRecord(runId, record);
     return done;
   };
