@@ -1,6 +1,7 @@
 export type { AgentSpec } from "./agent/agent-spec.ts";
 export { type RouterOptions, router } from "./agent/choosing/router.ts";
 export { type MessageKind, sendMessage } from "./agent/messages.ts";
+export { progressOf } from "./agent/transcript.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions } from "./history/fork.ts";
 export type { AllowedChanges, ChangeOptions } from "./history/pipeline-changes.ts";
 export type { ConfigSource, FileDigest, PipelineSource } from "./history/run-started.ts";
