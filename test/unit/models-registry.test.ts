@@ -96,7 +96,7 @@ describe("a model id", () => {
     ["gemini-x", "Did you mean google/gemini-x?"],
     [
       "some-model",
-      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, ollama/<model>, openai-compatible/<model>, scripted:<file>, cassette:<file>.",
+      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, bedrock/<model>, vertex/<model>, azure/<deployment>, ollama/<model>, openai-compatible/<model>, scripted:<file>, cassette:<file>.",
     ],
     ["constructor/x", "Known: anthropic/<model>"],
   ])("of an unknown provider (%s) names the known ones", async (id, words) => {
