@@ -1,6 +1,5 @@
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
 import { type Failed, field, type Json, type ResultFile } from "@sluice/core";
-import { firstCharacters } from "../tools/files/results.ts";
 import { isMetered } from "./budget.ts";
 import type { Reply, TurnCall } from "./reply-record.ts";
 
@@ -212,5 +211,5 @@ function oneLine(text: string): string {
 
 /** With its line end. */
 function cut(line: string, share: number): string {
-  return line.length < share ? line : `${firstCharacters(line, share - 2)}…`;
+  return line.length < share ? line : `${line.slice(0, share - 2).toWellFormed()}…`;
 }

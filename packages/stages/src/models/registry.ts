@@ -75,9 +75,9 @@ const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
   ["openai-chat", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("chat", ...call)],
   ["google", async (...call) => (await import("./providers/google.ts")).resolveGoogle(...call)],
   ["gateway", async (...call) => (await import("./providers/gateway.ts")).resolveGateway(...call)],
-  ["bedrock", async (...call) => (await import("./providers/bedrock.ts")).resolveBedrock(...call)],
-  ["vertex", async (...call) => (await import("./providers/vertex.ts")).resolveVertex(...call)],
-  ["azure", async (...call) => (await import("./providers/azure.ts")).resolveAzure(...call)],
+  ["bedrock", async (...call) => (await import("./providers/clouds/bedrock.ts")).resolveBedrock(...call)],
+  ["vertex", async (...call) => (await import("./providers/clouds/vertex.ts")).resolveVertex(...call)],
+  ["azure", async (...call) => (await import("./providers/clouds/azure.ts")).resolveAzure(...call)],
   ["ollama", async (...call) => (await import("./providers/ollama.ts")).resolveOllama(...call)],
   [
     "openai-compatible",
