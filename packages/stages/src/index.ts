@@ -46,7 +46,7 @@ export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.t
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export type { PriceOption } from "./models/pricing/prices.ts";
 export type { HttpAddress } from "./models/providers/http-url.ts";
-export type { ModelObject, ProviderInfo } from "./models/registry.ts";
+export type { ModelObject, ProviderInfo, ProviderVariable } from "./models/registry.ts";
 export type { Script, ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
 export type { RecordLocation } from "./replay/locate.ts";
