@@ -6,7 +6,7 @@ export { deepFreeze, isObject, jsonFault, numberField, parseStoredJson, toJsonVa
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { parsePlace, pathInside, placeOf, placeText, thrownAt } from "./base/source-place.ts";
-export { jsonFaultPosition, positionAt } from "./base/text-position.ts";
+export { jsonFaultPosition, jsonFaultText, positionAt } from "./base/text-position.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";
 export { invokeKey, parseChoice } from "./definition/choice.ts";

@@ -24,6 +24,11 @@ export function jsonFaultPosition(text: string): TextPosition | undefined {
   return positionAt(text, Math.min(good, text.length));
 }
 
+/** The engine's message about a fault, without its position and the text around it. */
+export function jsonFaultText(fault: string): string {
+  return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON at position.*$/su, "");
+}
+
 const CUT = /unterminated|unexpected end|(?:exponent|fractional) part is missing|no number after minus/i;
 
 /** Whether a text is JSON, or could become JSON with more text behind it. */

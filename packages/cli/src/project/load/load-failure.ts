@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { field, isSluiceError, type SluiceError, type SourcePlace } from "@sluice/core";
-import { didYouMean, jsonFaultPosition, messageOf, placeOf, positionAt } from "@sluice/core/runtime";
+import { didYouMean, jsonFaultPosition, jsonFaultText, messageOf, placeOf, positionAt } from "@sluice/core/runtime";
 import { definitionFieldPlace } from "./field-place.ts";
 import { isFile, textOf } from "./file-text.ts";
 
@@ -174,11 +174,6 @@ const EXPLANATIONS: readonly Explain[] = [
       : undefined;
   },
 ];
-
-/** The engine's message without the text around the fault, which is shown with its place. */
-function jsonFaultText(fault: string): string {
-  return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON at position.*$/su, "");
-}
 
 function commonJsFix(from: string, name: string): string {
   return `write import pkg from "${from}"; const { ${name} } = pkg`;
