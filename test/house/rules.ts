@@ -154,6 +154,7 @@ const lightEntries = new Set([
   "@sluice/core/machine",
   "@sluice/core/runtime",
   "@sluice/stages/pipelines",
+  "@sluice/stages/runtime",
   "@sluice/stages/environment-secrets",
   "@sluice/view/records",
   "@sluice/view/words",

@@ -6,7 +6,11 @@ export type Signatures = ReadonlyMap<string, string>;
 
 const ID = /^[a-zA-Z0-9_-]+$/;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
-const BODY = ["model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice"];
+const BODY = [
+  ...["model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice"],
+  ...["thinking", "output_config", "service_tier"],
+];
+const MOST_BREAKPOINTS = 4;
 /** By block type; `cache_control` may stand on any. */
 const BLOCKS: Readonly<Record<string, readonly string[]>> = {
   text: ["text", "citations"],
@@ -35,6 +39,12 @@ function bodyFault(body: JsonObject): string | undefined {
   const max = body.max_tokens;
   if (typeof max !== "number" || !Number.isInteger(max) || max < 1) return "max_tokens: Field required";
   if (body.stream !== true) return "stream: this server only streams";
+  const { thinking, tool_choice: choice } = body;
+  const isForced = isJsonObject(choice) && (choice.type === "any" || choice.type === "tool");
+  if (isForced && isJsonObject(thinking) && thinking.type !== "disabled")
+    return "Thinking may not be enabled when tool_choice forces tool use.";
+  const marks = JSON.stringify(body).split('"cache_control":').length - 1;
+  if (marks > MOST_BREAKPOINTS) return `A maximum of 4 blocks with cache_control may be provided. Found ${marks}.`;
   if (body.system === undefined || typeof body.system === "string") return undefined;
   return list(body.system).every((block) => isJsonObject(block) && block.type === "text" && !blank(block.text))
     ? undefined

@@ -39,6 +39,10 @@ if (olderThan(running, needed)) {
   );
 } else {
   silenceNotices();
+  // Stacks then lead to the sources; reading the maps of all bundles takes as long as most commands.
+  if (process.argv.indexOf("--debug") !== -1 || (process.env.SLUICE_DEBUG || "0") !== "0") {
+    process.setSourceMapsEnabled(true);
+  }
   import("../../cli/dist/main.js").catch(function (error) {
     if (!isMissingBuild(error)) throw error;
     stop("it is not built yet: run `npm run build` in the root of the repository (`npm start` installs and builds).");

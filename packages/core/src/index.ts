@@ -110,6 +110,7 @@ export type {
   Exact,
   In,
   Interrupt,
+  ModelSettings,
   NextMap,
   OrchestratorOptions,
   Out,
@@ -117,6 +118,7 @@ export type {
   Pipeline,
   PipelineCommon,
   Reads,
+  ReasoningEffort,
   Row,
   Stage,
   StageOptions,
@@ -124,6 +126,7 @@ export type {
   StateCommon,
   StateOptions,
   TargetsWithin,
+  ToolChoice,
   Transitions,
 } from "./definition/types.ts";
 export type { CallRequest } from "./gate/authorize-call.ts";
@@ -133,6 +136,7 @@ export type {
   MeasureScene,
   Reach,
   RecoverAnswer,
+  ResultFile,
   Subject,
   TextMask,
   ToolCall,

@@ -4,6 +4,7 @@ import { dirname, extname, isAbsolute, join, normalize } from "node:path";
 import type { AnyPipeline, Pipeline, PipelineSpec, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
+import { providerOptionProblems } from "@sluice/stages/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import type { PropertySource } from "./check/properties/property.ts";
@@ -303,5 +304,6 @@ function compileTail(
   const { spec, problems } = compilePipeline(definition);
   const kinds = new Set(statesWithin(spec).map(({ kind }) => kind));
   const live = tools === undefined || problems.length > 0 ? [] : checkSession(spec, { tools, kinds: [...kinds] });
-  return { pipeline: { id: spec.id, spec }, problems: [...problems, ...live] };
+  const refused = problems.length > 0 ? [] : providerOptionProblems(spec);
+  return { pipeline: { id: spec.id, spec }, problems: [...problems, ...refused, ...live] };
 }

@@ -4,24 +4,28 @@ import {
   type GuardHook,
   type Interactor,
   type Problem,
+  type ProviderRetry,
   SluiceError,
   type StateExecutor,
   type Tool,
 } from "@sluice/core";
 import { parsePattern } from "@sluice/core/gate";
-import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
 import {
-  type ConfigSource,
-  type McpServers,
+  checkProviderFaults,
+  createReport,
+  didYouMean,
+  isObject,
+  messageOf,
+  problemsError,
+} from "@sluice/core/runtime";
+import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
+import {
   MODEL_PROVIDERS,
   modelFacts,
-  type PriceOption,
   readHttpAddress,
   readMcpServers,
   readSandboxSettings,
-  type SandboxMode,
-  type SandboxSettings,
-} from "@sluice/stages";
+} from "@sluice/stages/runtime";
 import { bundled } from "./bundled.ts";
 import { fileDigests, fileStem, isPipelineName, type ProjectCode, type TrustedCode } from "./code.ts";
 import type { SluiceConfig } from "./config.ts";
@@ -130,6 +134,13 @@ const isInteractor = (value: unknown): value is Interactor =>
   isObject(value) && typeof value.name === "string" && value.name.trim() !== "" && typeof value.answer === "function";
 const isFunction = (value: unknown): value is GuardHook => typeof value === "function";
 
+/** Throws for settings that are none, as a pipeline with them is refused. */
+function checkRetry(retry: ProviderRetry): void {
+  const report = createReport();
+  checkProviderFaults(report, { retry });
+  if (report.problems.length > 0) throw problemsError("config_invalid", "retry:", report.problems);
+}
+
 type AllSettings = Required<ProjectSettings>;
 
 const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } = {
@@ -146,6 +157,8 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
     (sandbox) => (typeof sandbox === "string" ? { mode: sandbox } : sandbox),
   ),
   requestTimeoutMs: wholeNumber,
+  retry: checkedBy((value): value is ProviderRetry => isPlain(value), checkRetry),
+  onProviderFault: oneOf(["suspend", "fail"]),
   store: text,
   pipelines: recordOf(that(isPipeline, "must be a pipeline", "use the result of pipeline({ … })"), pipelineName),
   defaultPipeline: text,

@@ -53,21 +53,42 @@ export interface StateCommon<Up, I, O> extends ProviderFaultOptions {
 /** The outputs of the states that `reads` names. */
 export type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
-/** The options of a stage. */
-export interface StageOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
-  /** States whose outputs the prompt and the hooks read. Only their types are used. */
-  readonly reads?: A;
-  /** The system prompt: text with `{{ctx.path}}` templates, or a function. */
-  readonly prompt: string | ((ctx: StageContext<Reads<A>, I>) => string);
-  /** `allowed` (default): the model sees only the envelope's tools. `session`: it sees all, and calls outside the envelope need a grant. */
-  readonly visibility?: "allowed" | "session";
-  /** Overrides the session's model for this stage. */
+/** How much a model may reason before it answers, from least to most. */
+export const REASONING_EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
+export type ReasoningEffort = (typeof REASONING_EFFORTS)[number];
+/** Whether the model has to call a tool in every turn. */
+export const TOOL_CHOICES = ["auto", "required"] as const;
+export type ToolChoice = (typeof TOOL_CHOICES)[number];
+
+/** How a state calls its model. A setting that the model does not support is left out, and a `model.warned` event says so. */
+export interface ModelSettings {
+  /** Overrides the session's model for this state. */
   readonly model?: string;
   /** Models that take its place, in this order, when the provider of the one before fails for long. */
   readonly fallbackModels?: readonly string[];
   readonly temperature?: number;
   /** Per model call. */
   readonly maxOutputTokens?: number;
+  /** The effort of a reasoning model. Default: the provider's. */
+  readonly reasoning?: ReasoningEffort;
+  /** `auto` (default): the model may answer with text alone. `required`: it has to call a tool in every turn. */
+  readonly toolChoice?: ToolChoice;
+  /** Options of the provider's package, by provider. Those that let a provider run tools or keep state are refused. */
+  readonly providerOptions?: Readonly<Record<string, JsonObject>>;
+  /** Whether the provider may cache the prompt for a few minutes at a lower price. Default: true. */
+  readonly cache?: boolean;
+}
+
+/** The options of a stage. */
+export interface StageOptions<A extends Record<string, AnyState>, O, I>
+  extends StateCommon<Reads<A>, I, O>,
+    ModelSettings {
+  /** States whose outputs the prompt and the hooks read. Only their types are used. */
+  readonly reads?: A;
+  /** The system prompt: text with `{{ctx.path}}` templates, or a function. */
+  readonly prompt: string | ((ctx: StageContext<Reads<A>, I>) => string);
+  /** `allowed` (default): the model sees only the envelope's tools. `session`: it sees all, and calls outside the envelope need a grant. */
+  readonly visibility?: "allowed" | "session";
   /** The tool whose accepted call ends the stage. */
   readonly completionTool: string;
   readonly completionSchema: Schema<O>;
@@ -154,14 +175,9 @@ export interface Interrupt<S> {
   readonly target: NoInfer<keyof S & string>;
 }
 /** A model that chooses what follows every state. It keeps one transcript over the whole run. */
-export interface OrchestratorOptions {
+export interface OrchestratorOptions extends ModelSettings {
   /** What the model has to achieve and how: text with `{{ctx.path}}` templates, or a function. Rendered once, when it first chooses. */
   readonly instructions: string | ((ctx: StageContext) => string);
-  /** Overrides the session's model. */
-  readonly model?: string;
-  readonly temperature?: number;
-  /** Per model call. */
-  readonly maxOutputTokens?: number;
   /** Model calls allowed for one choice. Default: 8. */
   readonly maxTurnsPerChoice?: number;
   /** Whether a choice may replace the prompt of one execution of a stage. Default: false. */

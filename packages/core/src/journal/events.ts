@@ -20,6 +20,7 @@ export const EVENT_TYPES = [
   "turn.finished",
   "model.retried",
   "model.fallback",
+  "model.warned",
   "message.received",
   "call.decided",
   "call.started",

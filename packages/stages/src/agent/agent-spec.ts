@@ -2,27 +2,25 @@ import {
   type AvailableTool,
   type AvailableTools,
   type CompiledSchema,
+  type ModelSettings,
   type PipelineSpec,
+  type Problem,
   SluiceError,
   type StageContext,
   type StateSpec,
 } from "@sluice/core";
 import { matchesName } from "@sluice/core/gate";
-import { isObject, pipelinesWithin, statesWithin } from "@sluice/core/runtime";
+import { isObject, pipelinesWithin, problemsError, statesWithin } from "@sluice/core/runtime";
+import { optionProblems } from "../models/provider-options.ts";
 
 /** The tool that reads skills. */
 export const READ_SKILL = "ReadSkill";
 
 /** The options of an agent state, as stage() leaves them. */
-export interface AgentSpec {
+export interface AgentSpec extends ModelSettings {
   /** The rendered system prompt. Throws Validation `prompt_unresolved` for a template path that does not exist. */
   prompt(ctx: StageContext): string;
   readonly visibility: "allowed" | "session";
-  readonly model?: string;
-  /** Tried in this order when the model before fails for long. */
-  readonly fallbackModels?: readonly string[];
-  readonly temperature?: number;
-  readonly maxOutputTokens?: number;
   /** Without it and its schema, the state completes by events. */
   readonly completionTool?: string;
   readonly completionSchema?: CompiledSchema<unknown>;
@@ -71,6 +69,24 @@ export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
   return [...own.map(([, agent]) => agent), ...owned, ...[...pipelines.values()].flatMap(costCappedAgents)];
 }
 
+/** The provider options that the states of a pipeline may not set, with paths such as `stages.plan.providerOptions.openai.store`. */
+export function providerOptionProblems(spec: PipelineSpec): readonly Problem[] {
+  return [...agentsOf(spec)].flatMap(([id, { providerOptions = {} }]) =>
+    optionProblems(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
+  );
+}
+
+/** Throws Validation `provider_option_refused`, which lists every refused option of a pipeline and of those that it may run. */
+export function refuseProviderOptions(spec: PipelineSpec): void {
+  const problems = pipelinesWithin(spec).flatMap(providerOptionProblems);
+  if (problems.length === 0) return;
+  throw problemsError(
+    "provider_option_refused",
+    `Pipeline ${spec.id} sets provider options that are refused:`,
+    problems,
+  );
+}
+
 /** What the prompts of a pipeline read of the project's files. */
 export interface ProjectNeeds {
   /** The text of AGENTS.md. */
@@ -91,18 +107,28 @@ export function projectNeeds(spec: PipelineSpec): ProjectNeeds {
 
 function isAgentSpec(options: unknown): options is AgentSpec {
   if (!isObject(options)) return false;
-  const { prompt, visibility, model, fallbackModels = [], temperature, maxOutputTokens } = options;
-  const { completionTool, completionSchema, turnCap } = options;
+  const { prompt, visibility, completionTool, completionSchema, turnCap } = options;
   return (
     typeof prompt === "function" &&
     (visibility === "allowed" || visibility === "session") &&
-    (model === undefined || typeof model === "string") &&
-    Array.isArray(fallbackModels) &&
-    fallbackModels.every((fallback) => typeof fallback === "string") &&
     (completionTool === undefined
       ? completionSchema === undefined
       : typeof completionTool === "string" && isCompiledSchema(completionSchema)) &&
-    [temperature ?? 0, maxOutputTokens ?? 1, turnCap].every((number) => typeof number === "number")
+    typeof turnCap === "number" &&
+    hasModelSettings(options)
+  );
+}
+
+function hasModelSettings(options: Readonly<Record<string, unknown>>): boolean {
+  const { model, fallbackModels = [], temperature, maxOutputTokens } = options;
+  const { reasoning, toolChoice, providerOptions, cache } = options;
+  return (
+    Array.isArray(fallbackModels) &&
+    fallbackModels.every((fallback) => typeof fallback === "string") &&
+    [model, reasoning, toolChoice].every((text) => text === undefined || typeof text === "string") &&
+    [temperature, maxOutputTokens].every((number) => number === undefined || typeof number === "number") &&
+    (providerOptions === undefined || isObject(providerOptions)) &&
+    (cache === undefined || typeof cache === "boolean")
   );
 }
 

@@ -3,6 +3,7 @@ import {
   type ActOutcome,
   type ActScope,
   type AvailableTools,
+  type CallRequest,
   field,
   type Json,
   type RefusedTarget,
@@ -44,6 +45,7 @@ export function agentExecutor(
   caller: ModelCaller = (request) => callModel(request),
   kind: "agent" | "router" = "agent",
 ): StateExecutor {
+  const warned: Warned = new WeakMap();
   const prepared = new WeakMap<AvailableTools, PreparedStage>();
   const prepare = (state: StateSpec, offer: AvailableTools, place: StatePlace): PreparedStage => {
     const known = prepared.get(offer);
@@ -72,7 +74,7 @@ export function agentExecutor(
     },
     act: (init, scope) => {
       const stage = prepare(scope.state, scope.offer, scope);
-      return act(init, scope, stage, { models: { all: modelsOf(stage.agent), index: 0 }, caller });
+      return act(init, scope, stage, { models: { all: modelsOf(stage.agent), index: 0 }, caller, warned });
     },
   };
 }
@@ -100,7 +102,11 @@ interface PreparedStage {
 interface ModelCalls {
   readonly models: ModelsInUse;
   readonly caller: ModelCaller;
+  readonly warned: Warned;
 }
+
+/** The warnings that the states of each run have reported, by `kept` of their scopes. */
+export type Warned = WeakMap<object, Set<string>>;
 
 /** The state of an attempt between turns. */
 interface AgentState {
@@ -108,6 +114,7 @@ interface AgentState {
   readonly agent: AgentSpec;
   readonly completion: Completion;
   readonly models: ModelsInUse;
+  readonly warned: Warned;
   readonly transcript: Transcript;
   usage: Usage;
   /** Whether `limit.near` was reported for the context window. */
@@ -124,7 +131,7 @@ interface AgentState {
 
 async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: ModelCalls): Promise<ActOutcome> {
   const { agent, completion } = prepared;
-  const { models } = calls;
+  const { models, warned } = calls;
   // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.budget.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
@@ -133,6 +140,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: 
     agent,
     completion,
     models,
+    warned,
     transcript,
     usage: NO_USAGE,
     nearReported: false,
@@ -175,6 +183,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { reply } = answer;
   transcript.assistant(reply);
   state.said = textOf(reply) || state.said;
+  noteWarnings(state, turn, reply);
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
@@ -183,7 +192,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
       ? []
       : await scope.calls(
           turn,
-          others.map((call) => requestOf(turn, call)),
+          others.map((call) => requestOf(turn, call, modelInUse(state.models).model.takes)),
         );
   const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data: finished });
@@ -300,6 +309,21 @@ function undecided({ scope, completion, rejected, usage }: AgentState, turns: nu
   return { status: "failed", ...completion.notCompleted(`within ${after}`, rejected), turns, usage };
 }
 
+/** Reports what the provider did not do as requested, each warning once per state of a run. */
+export function noteWarnings(
+  { scope, models, warned }: { readonly scope: ActScope; readonly models: ModelsInUse; readonly warned: Warned },
+  turn: number,
+  { warnings }: Pick<Reply, "warnings">,
+): void {
+  if (warnings.length === 0) return;
+  const reported = warned.get(scope.kept) ?? new Set();
+  warned.set(scope.kept, reported);
+  const fresh = [...new Set(warnings)].filter((warning) => !reported.has(`${scope.stateId} ${warning}`));
+  for (const warning of fresh) reported.add(`${scope.stateId} ${warning}`);
+  if (fresh.length > 0)
+    scope.note({ type: "model.warned", data: { turn, model: modelInUse(models).model.id, warnings: fresh } });
+}
+
 /** Reports once per attempt that the transcript is close to filling the model's context window. */
 function reportNearWindow(state: AgentState): void {
   if (state.nearReported) return;
@@ -338,9 +362,14 @@ function textOf({ content }: Reply): string {
   return texts.join("").trim();
 }
 
-function requestOf(turn: number, { index, tool, input, inputError, rawInput }: TurnCall) {
+function requestOf(
+  turn: number,
+  { index, tool, input, inputError, rawInput }: TurnCall,
+  takes: CallRequest["takes"],
+): CallRequest {
   const id = callId(turn, index);
-  if (inputError === undefined && input !== undefined) return { id, tool, input };
+  if (inputError === undefined && input !== undefined)
+    return { id, tool, input, ...(takes === undefined ? {} : { takes }) };
   const code = inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
   const message = inputError?.message ?? "the arguments could not be read";
   return { id, tool, inputFault: { code, message, ...(rawInput === undefined ? {} : { raw: rawInput }) } };

@@ -23,6 +23,7 @@ export interface ModelRequest {
   readonly toolChoice?: LanguageModelV4ToolChoice;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
+  readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;
   /** Ids of the calls already in the transcript, which new calls must not reuse. */
   readonly callIds?: ReadonlySet<string>;
@@ -90,11 +91,11 @@ class ModelCall {
         if (opened === undefined) return this.#failed(ABORTED, false);
         this.#reader = opened.stream.getReader();
       } catch (thrown) {
-        return this.#failed(failureOf(thrown, false, this.#secrets), false);
+        return this.#failed(failureOf(thrown, false, this.#secrets, clock.now()), false);
       }
       // Ended while it opened: `#end` had no reader to cancel.
       if (this.#stop.signal.aborted) return this.#failed(ABORTED, true);
-      return await this.#read(this.#reader, silence);
+      return await this.#read(this.#reader, silence, clock);
     } finally {
       silence?.end();
       signal.removeEventListener("abort", this);
@@ -119,7 +120,7 @@ class ModelCall {
     });
   }
 
-  async #read(reader: StreamReader, silence: SilenceLimit | undefined): Promise<ModelOutcome> {
+  async #read(reader: StreamReader, silence: SilenceLimit | undefined, clock: Clock): Promise<ModelOutcome> {
     const reply = new ReplyBuilder({ ...this.#request, secrets: this.#secrets });
     while (!this.#ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
@@ -129,7 +130,7 @@ class ModelCall {
         this.#ended = true;
         // The reply is already complete, so a broken connection does not matter.
         if (reply.finished) break;
-        return this.#failed(failureOf(thrown, true, this.#secrets), true);
+        return this.#failed(failureOf(thrown, true, this.#secrets, clock.now()), true);
       }
       if (chunk.done) this.#ended = true;
       else {
@@ -164,7 +165,7 @@ type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
 type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
 function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> {
-  const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
+  const { toolChoice, maxOutputTokens, temperature, reasoning, providerOptions } = request;
   const { prompt, tools } = request;
   const options: LanguageModelV4CallOptions = { prompt, abortSignal };
   if (tools.length > 0) {
@@ -173,6 +174,7 @@ function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> 
   }
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (temperature !== undefined) options.temperature = temperature;
+  if (reasoning !== undefined) options.reasoning = reasoning;
   if (providerOptions !== undefined) options.providerOptions = providerOptions;
   return Promise.resolve(request.model.doStream(options));
 }

@@ -302,7 +302,7 @@ function modelRequest(
 ): ModelRequest {
   const { agent, transcript, tools, completion } = request;
   const { model, facts } = used;
-  const { temperature } = agent;
+  const { temperature, reasoning, providerOptions } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
@@ -313,10 +313,13 @@ function modelRequest(
       attempt: failures + 1,
       runId: scope.ctx.runId,
       ...(key === undefined ? {} : { key }),
+      ...(agent.cache === false ? { cache: false } : {}),
     }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
-    ...(completion.forced === true ? { toolChoice: { type: "required" } as const } : {}),
+    ...(completion.forced === true || agent.toolChoice === "required"
+      ? { toolChoice: { type: "required" } as const }
+      : {}),
     callIds: transcript.callIds,
     secrets: scope.secrets,
     ...(model.agent === undefined ? {} : { patient: true }),
@@ -324,6 +327,8 @@ function modelRequest(
     onText: (delta, kind) => live.push(delta, kind),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(providerOptions === undefined ? {} : { providerOptions: { ...providerOptions } }),
   };
 }
 

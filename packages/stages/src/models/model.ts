@@ -1,5 +1,4 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import type { ProviderAccess } from "./providers/access.ts";
 
 /** The position of a model call, from the run's journal. */
 export interface TurnPosition {
@@ -13,6 +12,8 @@ export interface TurnPosition {
   readonly attempt: number;
   /** Masked in cassettes. */
   readonly runId?: string;
+  /** False if the state does not want the provider to cache its prompt. */
+  readonly cache?: false;
 }
 
 /** An agent of another program that makes the tool calls of a run, in place of a model. */
@@ -26,6 +27,18 @@ export interface OutsideAgent {
   readonly started?: true;
 }
 
+/** How a provider is reached: what a person can change when a call fails. Holds no key. */
+export interface ProviderAccess {
+  readonly provider: string;
+  /** Where requests go, without a query. */
+  readonly address: string;
+  /** What sets the address: a variable, or a field of the config. */
+  readonly addressFrom: string;
+  /** The variable that is read for the key; absent if the provider reads none. */
+  readonly keyVariable?: string;
+  readonly hasKey: boolean;
+}
+
 /** A model that is ready to be called. */
 export interface ResolvedModel {
   /** `anthropic/claude-…` */
@@ -34,6 +47,8 @@ export interface ResolvedModel {
   readonly pricedAs?: string;
   /** Values that must never be shown, recorded or sent to a model. */
   readonly secrets: readonly string[];
+  /** The media types of files that it reads in results of tools; absent if it reads only text. */
+  readonly takes?: readonly string[];
   /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
   readonly agent?: OutsideAgent;
   /** How its provider is reached; absent for scripts, cassettes and model objects. */

@@ -7,14 +7,18 @@ import { resolveModel } from "../models/registry.ts";
 import type { SessionOptions } from "./options.ts";
 
 /** Resolves the models of a session's states, each one once. */
-export function sessionModels(options: Pick<SessionOptions, "model" | "traffic" | "baseUrls">, scope: TrafficScope) {
-  const { model: sessionModel, baseUrls } = options;
+export function sessionModels(
+  options: Pick<SessionOptions, "model" | "traffic" | "baseUrls" | "promptCache">,
+  scope: TrafficScope,
+) {
+  const { model: sessionModel, baseUrls, promptCache } = options;
   const traffic = options.traffic ?? playbackOf(sessionModel, scope.root);
   const settings = {
     env: scope.env,
     cwd: scope.root,
     clock: scope.clock,
     ...(baseUrls === undefined ? {} : { baseUrls }),
+    ...(promptCache === undefined ? {} : { promptCache }),
   };
   const models = new Map<string, Promise<ResolvedModel>>();
   const resolveFor = (stage: string, named: string | undefined): Promise<ResolvedModel> => {

@@ -89,6 +89,8 @@ export interface SessionOptions {
   readonly passEnv?: readonly string[];
   /** Base URLs by provider; they take precedence over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
+  /** Whether providers may cache prompts for a few minutes at a lower price; default true. A state switches it off with `cache: false`. */
+  readonly promptCache?: boolean;
   /**
    * Prices (US dollars per million tokens) and limits (tokens) by model id or by prefix with a `*` (`ollama/*`); they replace the
    * built-in ones. With a cost cap, a model without a price is an error.

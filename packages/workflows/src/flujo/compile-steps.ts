@@ -40,7 +40,7 @@ function stageOf(
   roots: TemplateRoots,
 ): Pick<CompiledPart, "state" | "findings" | "locate"> {
   const { max_retries, timeout_s } = known.step.fields;
-  const { tools, model, temperature, turnCap = TURN_CAP } = agent;
+  const { tools, model, temperature, settings, turnCap = TURN_CAP } = agent;
   const state = stage({
     prompt: stateTemplates(agent.prompt, roots),
     completionTool: SUBMIT,
@@ -49,6 +49,7 @@ function stageOf(
     ...(tools === undefined ? {} : { allowedTools: tools }),
     ...(model === undefined ? {} : { model }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...settings,
     ...(max_retries === undefined ? {} : { retryPolicy: { maxAttempts: max_retries + 1 } }),
     ...(timeout_s === undefined ? {} : { limits: { timeoutMs: timeout_s * 1000 } }),
   });
@@ -257,6 +258,13 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   ["turnCap", "turn_cap"],
   ["model", "model"],
   ["temperature", "temperature"],
+  ["reasoning", "reasoning"],
+  ["toolChoice", "tool_choice"],
+  ["providerOptions", "provider_options"],
+  ["fallbackModels", "fallback_models"],
+  ["retry", "retry"],
+  ["onProviderFault", "on_provider_fault"],
+  ["cache", "cache"],
   ["completionSchema", "output_schema"],
   ["allowedTools", "tools"],
   ["retryPolicy", "max_retries"],

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
 import { optionalKinds } from "../kinds/fields.ts";
+import { modelFields } from "../kinds/model-fields.ts";
 import { orchestratorFields } from "../kinds/orchestrator.ts";
 
 const text = z.string().min(1);
@@ -34,6 +35,7 @@ const agent = z
       .meta({ aliases: ["allowed_tools"] })
       .optional(),
     temperature: z.number().min(0).describe("The temperature of the model.").optional(),
+    ...modelFields,
     turn_cap: count.describe("Model calls allowed in one attempt. Default: 50.").optional(),
   })
   .describe("An agent that steps use by its name.");
@@ -142,6 +144,7 @@ export const stepSchema = z
     output_schema: object.describe("The JSON Schema of the agent's output, an object.").optional(),
     model: text.describe("The model, instead of the session's.").optional(),
     temperature: z.number().min(0).describe("The temperature of the model.").optional(),
+    ...modelFields,
     turn_cap: count.describe("Model calls allowed in one attempt. Default: 50.").optional(),
     max_retries: z.int().min(0).describe("Attempts after the first one. Default: 2.").optional(),
     timeout_s: count.describe("Seconds of working time.").optional(),

@@ -5,6 +5,7 @@ import { didYouMean, suggestOneOf } from "@sluice/core/runtime";
 import type { ContextPath, SavedOutput } from "@sluice/stages";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";
+import { modelSettings } from "../kinds/model-fields.ts";
 import { outputOfKind } from "../kinds/outputs.ts";
 import type { Finding } from "../read/shape.ts";
 import type { FlujoDocument, FlujoMachine, FlujoStep } from "./read-document.ts";
@@ -33,6 +34,7 @@ export interface Agent {
   readonly tools: readonly string[] | undefined;
   readonly model: string | undefined;
   readonly temperature: number | undefined;
+  readonly settings: ReturnType<typeof modelSettings>;
   readonly turnCap: number | undefined;
   /** The agent in the document that gives what the step does not. */
   readonly named: string | undefined;
@@ -65,6 +67,15 @@ export function outputOf({ use }: KnownStep): JsonObject | undefined {
   return use.kind === "ask" ? use.answer : undefined;
 }
 
+const MODEL_FIELDS = [
+  "reasoning",
+  "tool_choice",
+  "provider_options",
+  "fallback_models",
+  "retry",
+  "on_provider_fault",
+  "cache",
+] as const;
 const COMMON = ["kind", "name", "description", "sink_to", "updates_context"];
 const FIELDS = {
   agent: [
@@ -76,6 +87,7 @@ const FIELDS = {
     "output_schema",
     "model",
     "temperature",
+    ...MODEL_FIELDS,
     "turn_cap",
     "max_retries",
     "timeout_s",
@@ -220,6 +232,7 @@ function agentOf(document: FlujoDocument, step: FlujoStep, findings: Finding[]):
       tools: fields.tools ?? agent?.tools,
       model: fields.model ?? agent?.model,
       temperature: fields.temperature ?? agent?.temperature,
+      settings: { ...modelSettings(agent ?? {}), ...modelSettings(fields) },
       turnCap: fields.turn_cap ?? agent?.turn_cap,
       named,
     },

@@ -12,6 +12,7 @@ import {
 import { matchesName, readPattern } from "@sluice/core/gate";
 import type { DocumentPath } from "../diagnostic.ts";
 import type { FindingAt } from "../format.ts";
+import { modelSettings } from "../kinds/model-fields.ts";
 import { type Finding, readShape } from "../read/shape.ts";
 import type { SourceFile } from "../read/source.ts";
 import { type StageFields, stageFields } from "./fields.ts";
@@ -60,6 +61,15 @@ function stateOf(fields: StageFields, prompt: string): AnyState {
     ...(fields.model === undefined ? {} : { model: fields.model }),
     ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
     ...(fields.maxOutputTokens === undefined ? {} : { maxOutputTokens: fields.maxOutputTokens }),
+    ...modelSettings({
+      reasoning: fields.reasoning,
+      tool_choice: fields.toolChoice,
+      provider_options: fields.providerOptions,
+      fallback_models: fields.fallbackModels,
+      on_provider_fault: fields.onProviderFault,
+      cache: fields.cache,
+    }),
+    ...(fields.retry === undefined ? {} : { retry: given(fields.retry) }),
     ...(fields.limits === undefined ? {} : { limits: given(fields.limits) }),
     ...(attempts === undefined ? {} : { retryPolicy: { maxAttempts: attempts } }),
     ...(fields.inputSchema === undefined ? {} : { inputSchema: objectSchema(fields.inputSchema) }),

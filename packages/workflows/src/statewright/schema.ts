@@ -4,6 +4,7 @@ import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
 import { GUARD_OPERATORS } from "../expressions/guard.ts";
 import { optionalKinds } from "../kinds/fields.ts";
+import { modelFields } from "../kinds/model-fields.ts";
 import { orchestratorFields } from "../kinds/orchestrator.ts";
 
 const text = z.string().min(1);
@@ -91,6 +92,7 @@ export const stateSchema = z
     max_iterations: count.describe("Tool calls that may run. Afterwards the agent can only move on.").optional(),
     turn_cap: count.describe("Model calls allowed in one attempt. Default: 50.").optional(),
     model: text.describe("The model of this state, instead of the session's.").optional(),
+    ...modelFields,
     safe_next: z
       .union([text, move])
       .describe("The transition for an event that the state does not name. Its own guards and approval apply.")

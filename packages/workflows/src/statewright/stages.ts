@@ -6,6 +6,7 @@ import type { FindingAt } from "../format.ts";
 import { compileKind } from "../kinds/compile.ts";
 import type { KindState } from "../kinds/fields.ts";
 import type { KindNames } from "../kinds/make.ts";
+import { modelSettings } from "../kinds/model-fields.ts";
 import { problemFinding } from "../read/problem-finding.ts";
 import type { Finding } from "../read/shape.ts";
 import { fullTemplates, templateFindings } from "../read/template.ts";
@@ -55,6 +56,7 @@ export function compileState(name: string, id: string, state: StatewrightState, 
     turnCap: state.turn_cap ?? TURN_CAP,
     ...(envelope === undefined ? {} : { allowedTools: envelope.map(({ pattern }) => pattern) }),
     ...(state.model === undefined ? {} : { model: state.model }),
+    ...modelSettings(state),
     ...limitsOf(state),
     ...environmentOf(state),
   };
@@ -155,6 +157,13 @@ const FIELDS: Readonly<Record<string, string>> = {
   prompt: "instructions",
   turnCap: "turn_cap",
   model: "model",
+  reasoning: "reasoning",
+  toolChoice: "tool_choice",
+  providerOptions: "provider_options",
+  fallbackModels: "fallback_models",
+  retry: "retry",
+  onProviderFault: "on_provider_fault",
+  cache: "cache",
   "limits.maxToolCalls": "max_iterations",
   "limits.maxLinesPerEdit": "max_edit_lines",
   "limits.maxFiles": "max_files_per_state",
@@ -175,6 +184,9 @@ function locateIn(
   if (tool !== undefined) return { path: [...path, ...(tools[Number(tool)] ?? ["allowed_tools"])] };
   const variable = /^env\.set\.(.+)$/su.exec(problem.path)?.[1];
   if (variable !== undefined) return { path: [...path, "env_overrides", variable], what: "key" };
+  const [, provider, option] = /^providerOptions\.([^.]*)(?:\.(.+))?$/su.exec(problem.path) ?? [];
+  if (provider !== undefined)
+    return { path: [...path, "provider_options", provider, ...(option === undefined ? [] : [option])], what: "key" };
   const field = FIELDS[problem.path];
   if (field === undefined || !Object.hasOwn(state, field)) return { path, what: "key" };
   return { path: [...path, field], ...templateIn(state.instructions ?? "", field, problem.message) };

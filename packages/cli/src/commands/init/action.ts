@@ -1,38 +1,43 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
-import { messageOf } from "@sluice/core/runtime";
+import { relative } from "node:path";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
+import { oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
-import { ownFile } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { usageError, write } from "../../output/output.ts";
-import { writeWhole } from "../../output/output-file.ts";
-import { fileStem, findCode, isPipelineName } from "../../project/code.ts";
-import { isWithin, realPath, workspaceOf } from "../../project/project-paths.ts";
+import { type Answered, usageError, write } from "../../output/output.ts";
+import { isPipelineName } from "../../project/code.ts";
+import { shellWord, workspaceOf } from "../../project/project-paths.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
+import { type InitialProject, initProject } from "./project.ts";
+import { initWorkflow } from "./workflow.ts";
 
-/** `sluice init`: writes a workflow to start from. Existing files stay as they are. */
-export async function init(
-  { terminal, env, here }: CommandContext,
-  flags: CommonFlags & { readonly workflow?: string | true },
-): Promise<number> {
+interface InitFlags extends CommonFlags {
+  readonly name?: string;
+  readonly workflow?: string | true;
+  /** False writes no workflow for CI. */
+  readonly ci?: boolean;
+  readonly dryRun?: boolean;
+}
+
+/** `sluice init`: writes what a project starts with, or with `--workflow` a workflow. Existing files stay as they are. */
+export async function init({ terminal, env, here }: CommandContext, flags: InitFlags): Promise<number> {
   // A run could otherwise write what later runs follow.
   refuseInsideRun(readSettings(env), "init");
-  if (flags.workflow === undefined) throw usageError("say what to write: sluice init --workflow [name]");
-  const name = flags.workflow === true ? "first" : flags.workflow;
+  const root = workspaceOf(flags, here);
+  const given = flags.workflow ?? flags.name;
+  const name = given === undefined || given === true ? "first" : given;
   if (!isPipelineName(name))
     throw usageError(`${name} is not a valid name: use a letter, then up to 63 letters, digits, _ or -`);
-  const root = workspaceOf(flags, here);
-  const code = findCode(root);
-  const other = [...code.workflows, ...code.pipelines].find((path) => fileStem(path) === name);
-  if (other !== undefined) throw exists(root, other);
-  const workflow = join(code.workflowsFolder, `${name}.yaml`);
-  const script = join(root, ".sluice", "scripts", `${name}.json`);
-  if (existsSync(script)) throw exists(root, script);
-  writeNew(root, script, sampleOf("workflow-script.json", name));
-  writeNew(root, workflow, sampleOf("workflow.yaml", name));
+  const answered = flags.workflow === undefined ? projectAnswer(root, name, flags) : workflowAnswer(root, name, flags);
+  write(flags.outputFormat, terminal, answered);
+  return EXIT.completed;
+}
+
+function workflowAnswer(root: string, name: string, { name: other, dryRun }: InitFlags): Answered {
+  if (other !== undefined) throw usageError("--workflow takes the name itself: sluice init --workflow <name>");
+  if (dryRun === true) throw usageError("--dry-run is for sluice init without --workflow");
+  const { workflow, script } = initWorkflow(root, name);
   const [shownWorkflow, shownScript] = [relative(root, workflow), relative(root, script)];
-  write(flags.outputFormat, terminal, {
+  return {
     json: { workflow, script },
     text: () => [
       `Wrote ${shownWorkflow} and ${shownScript}`,
@@ -41,26 +46,36 @@ export async function init(
       `Run it without a model: sluice run ${name} "write a note" --trust --model scripted:${shownScript}`,
       `Run it:                 sluice run ${name} "<what to do>" --model <provider/model>`,
     ],
-  });
-  return EXIT.completed;
+  };
 }
 
-function sampleOf(sample: string, name: string): string {
-  return readFileSync(ownFile(`sample/${sample}`), "utf8").replaceAll("__name__", name);
+function projectAnswer(root: string, name: string, { ci, dryRun = false }: InitFlags): Answered {
+  const project = initProject(root, { name, ci: ci !== false, dryRun });
+  const { written, kept, notes, script } = project;
+  return {
+    json: { root, name, written, kept, notes, dryRun, ...(script === undefined ? {} : { script }) },
+    text: () => projectLines(root, name, project, dryRun),
+  };
 }
 
-function writeNew(root: string, file: string, text: string): void {
-  const folder = dirname(file);
-  // A cloned folder could lead elsewhere by a link.
-  if (!isWithin(realPath(folder), root)) throw usageError(`${folder} is a link that leads out of ${root}`);
-  try {
-    mkdirSync(folder, { recursive: true });
-  } catch (cause) {
-    throw usageError(`${folder} cannot be made: ${messageOf(cause)}`, { cause });
-  }
-  if (writeWhole(file, [text], { force: false, shared: true }) === undefined) throw exists(root, file);
-}
-
-function exists(root: string, file: string) {
-  return usageError(`${relative(root, file)} exists and stays as it is; choose another name`);
+function projectLines(
+  root: string,
+  name: string,
+  { written, kept, notes, script }: InitialProject,
+  dryRun: boolean,
+): readonly string[] {
+  const listed = (title: string, files: readonly string[]): readonly string[] =>
+    files.length === 0 ? [] : [title, ...files.map((file) => `  ${oneLine(relative(root, file), 400)}`)];
+  const shownScript = script === undefined ? undefined : shellWord(relative(root, script));
+  return [
+    ...listed(dryRun ? "Would write:" : "Wrote:", written),
+    ...listed("Kept as they are:", kept),
+    ...notes.flatMap((note) => ["", oneLine(note, 1_000)]),
+    "",
+    `Check the pipeline:     sluice check ${name} --trust`,
+    ...(shownScript === undefined
+      ? []
+      : [`Run it without a model: sluice run ${name} "write a note" --trust --model scripted:${shownScript}`]),
+    `Run it:                 sluice run ${name} "<what to do>" --model <provider/model>`,
+  ];
 }

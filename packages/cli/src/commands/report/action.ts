@@ -1,15 +1,15 @@
 import { hash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { field, type Json, type RunHost, type SluiceEvent, systemClock } from "@sluice/core";
+import { field, type Json, type JsonObject, type RunHost, systemClock } from "@sluice/core";
 import { inTreeOrder, verifyJournal } from "@sluice/core/host";
 import { messageOf, parsePlace } from "@sluice/core/runtime";
-import { readRunStarted } from "@sluice/stages";
+
 import { type Environment, frameAt, secretMask } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
 import { reportPage } from "@sluice/view/html";
 import { readRecord } from "@sluice/view/records";
-import { count, oneLine } from "@sluice/view/words";
+import { count, oneLine, readRunStarted } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -80,12 +80,12 @@ async function read(host: RunHost, place: ProjectPaths, named: string) {
 /** The code around the place of an error, as it was when the run started: a file that changed since would show other lines. */
 function frameOf(
   at: string,
-  started: SluiceEvent | undefined,
+  started: JsonObject | undefined,
   { cwd }: ProjectPaths,
   env: Environment,
 ): string | undefined {
   const file = resolve(cwd, parsePlace(at)?.file ?? "");
-  const source = field(started?.data, "source");
+  const source = field(started, "source");
   const recorded = [field(source, "files"), field(field(source, "config"), "files")]
     .flatMap((files): readonly Json[] => (Array.isArray(files) ? files : []))
     .find((one) => field(one, "file") === file);

@@ -3,6 +3,7 @@ import type { RouteFallback, StateSpec } from "../spec.ts";
 import { stateSpec } from "../state.ts";
 import { isCount } from "../state-rules.ts";
 import type { OrchestratorOptions } from "../types.ts";
+import { MODEL_SETTINGS, readModelSettings } from "./model-settings.ts";
 import { readPrompt } from "./stage.ts";
 
 /** The id and the kind of the state that chooses what follows every other one. */
@@ -15,9 +16,7 @@ export const ORCHESTRATED_ENDS = ["completed", "failed", "cancelled"] as const;
 const TURNS_PER_CHOICE = 8;
 const KEYS = [
   "instructions",
-  "model",
-  "temperature",
-  "maxOutputTokens",
+  ...MODEL_SETTINGS,
   "maxTurnsPerChoice",
   "allowPromptOverride",
   "acknowledges",
@@ -27,31 +26,22 @@ const KEYS = [
 /** The state of an orchestrator, which may choose every other state and every end. Its problems are those of its pipeline. */
 export function orchestratorState(options: OrchestratorOptions, targets: readonly string[]): StateSpec {
   const report = createReport();
-  const { instructions, model, temperature, maxOutputTokens, fallback } = options;
+  const { instructions, fallback } = options;
   const { maxTurnsPerChoice = TURNS_PER_CHOICE, allowPromptOverride = false, acknowledges = true } = options;
   report.unknownKeys("", options, KEYS);
   const { references, render } = readPrompt(report, instructions, false, "instructions");
   if (!isCount(maxTurnsPerChoice)) report.add("maxTurnsPerChoice", "is a whole number from 1", "it counts model calls");
   if (typeof allowPromptOverride !== "boolean") report.add("allowPromptOverride", "is true or false");
   if (typeof acknowledges !== "boolean") report.add("acknowledges", "is true or false");
-  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
-  if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
-    report.add("temperature", "is a number from 0");
-  if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
-    report.add("maxOutputTokens", "is a whole number from 1");
   if (fallback !== undefined && !isFallback(fallback)) report.add("fallback", 'is an object: { to: "fix", input: {} }');
-  const settings = {
-    ...(model === undefined ? {} : { model }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-  };
+  const settings = readModelSettings(report, options);
   return stateSpec(
     ORCHESTRATOR,
     { allowedTools: [] },
     {
       keys: [],
       problems: report.problems,
-      options: { prompt: render, visibility: "allowed", turnCap: maxTurnsPerChoice, acknowledges, ...settings },
+      options: { prompt: render, visibility: "allowed", turnCap: maxTurnsPerChoice, acknowledges, ...settings.options },
       chooses: {
         targets,
         ends: true,
@@ -68,7 +58,7 @@ export function orchestratorState(options: OrchestratorOptions, targets: readonl
         instructions: typeof instructions === "function" ? "a function" : { data: instructions },
         maxTurnsPerChoice,
         ...(acknowledges ? {} : { acknowledges: "no" }),
-        ...settings,
+        ...settings.parts,
       },
     },
   );

@@ -6,6 +6,7 @@ import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "../state.
 import { isCount } from "../state-rules.ts";
 import { type CompiledTemplate, readTemplate } from "../template.ts";
 import type { AnyState, AnyStates, EventOutput, EventStageOptions, Stage, StageOptions, State } from "../types.ts";
+import { MODEL_SETTINGS, readModelSettings } from "./model-settings.ts";
 
 /** StageOptions with erased types. */
 type AgentOptions = CommonOptions &
@@ -16,10 +17,7 @@ const AGENT_KEYS = [
   "reads",
   "prompt",
   "visibility",
-  "model",
-  "fallbackModels",
-  "temperature",
-  "maxOutputTokens",
+  ...MODEL_SETTINGS,
   "completionTool",
   "completionSchema",
   "turnCap",
@@ -37,36 +35,26 @@ export function stage<const A extends Record<string, AnyState> = Record<never, n
   options: StageOptions<A, O, I>,
 ): Stage<O, NoInfer<I>>;
 export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
-  const { reads: _typesOnly, prompt, visibility = "allowed", model, temperature, maxOutputTokens, ...rest } = given;
-  const { fallbackModels, completionTool, completionSchema, turnCap, ...common } = rest;
+  const {
+    reads: _typesOnly,
+    prompt,
+    visibility = "allowed",
+    completionTool,
+    completionSchema,
+    turnCap,
+    ...rest
+  } = given;
+  const { model, fallbackModels, temperature, maxOutputTokens, ...others } = rest;
+  const { reasoning, toolChoice, providerOptions, cache, ...common } = others;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const completion = readCompletion(report, completionTool, completionSchema, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
   if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
-  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
-  if (fallbackModels !== undefined && !isModelList(fallbackModels))
-    report.add("fallbackModels", "is a list of ids of models", '["openai/gpt-5.6"]');
-  if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0)) {
-    report.add("temperature", "is a number from 0");
-  }
-  if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
-    report.add("maxOutputTokens", "is a whole number from 1");
-  const settings = {
-    ...(model === undefined ? {} : { model }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-  };
-  const fallbacks = isModelList(fallbackModels) ? [...fallbackModels] : [];
+  const sent = { model, fallbackModels, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache };
+  const settings = readModelSettings(report, sent);
   const facts: KindFacts = {
-    options: {
-      prompt: render,
-      visibility,
-      ...completion.options,
-      turnCap,
-      ...settings,
-      ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks }),
-    },
+    options: { prompt: render, visibility, ...completion.options, turnCap, ...settings.options },
     ...completion.facts,
     visibility,
     takesPrompt: true,
@@ -77,15 +65,10 @@ export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
       ...completion.parts,
       turnCap,
       ...(visibility === "allowed" ? {} : { visibility }),
-      ...settings,
-      ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks.join(", ") }),
+      ...settings.parts,
     },
   };
   return { kind: "agent", spec: stateSpec("agent", common, { ...facts, keys: AGENT_KEYS, problems: report.problems }) };
-}
-
-function isModelList(models: unknown): models is readonly string[] {
-  return Array.isArray(models) && models.every((model) => typeof model === "string" && model !== "");
 }
 
 interface Completion {

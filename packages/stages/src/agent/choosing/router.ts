@@ -2,30 +2,34 @@ import type {
   AnyState,
   ChoosingState,
   ChosenRoute,
+  ModelSettings,
   Reads,
   RouteFallback,
   StageContext,
   StateCommon,
 } from "@sluice/core";
-import { type CommonOptions, createReport, readPrompt, stateSpec } from "@sluice/core/runtime";
+import {
+  type CommonOptions,
+  createReport,
+  MODEL_SETTINGS,
+  readModelSettings,
+  readPrompt,
+  stateSpec,
+} from "@sluice/core/runtime";
 
 /** The kind of states that let a model choose what follows. */
 const ROUTER = "router";
 
 /** The options of a router. */
 export interface RouterOptions<A extends Record<string, AnyState>, T extends string, I>
-  extends Omit<StateCommon<Reads<A>, I, ChosenRoute>, "allowedTools" | "onCall" | "sandbox" | "env"> {
+  extends Omit<StateCommon<Reads<A>, I, ChosenRoute>, "allowedTools" | "onCall" | "sandbox" | "env">,
+    ModelSettings {
   /** The states that may follow. One that has reached its visit cap is not offered. */
   readonly targets: readonly T[];
   /** States whose outputs the prompt and the hooks read. Only their types are used. */
   readonly reads?: A;
   /** What the model reads before it chooses: text with `{{ctx.path}}` templates, or a function. */
   readonly prompt: string | ((ctx: StageContext<Reads<A>, I>) => string);
-  /** Overrides the session's model. */
-  readonly model?: string;
-  readonly temperature?: number;
-  /** Per model call. */
-  readonly maxOutputTokens?: number;
   /** How often the model may choose; what was wrong with a refused choice is fed back. Default: 3. */
   readonly tries?: number;
   /** Where the run continues if the router fails, whatever the reason. Without it, its `failed` route decides. */
@@ -35,7 +39,7 @@ export interface RouterOptions<A extends Record<string, AnyState>, T extends str
 type ErasedOptions = CommonOptions &
   Omit<RouterOptions<Record<string, AnyState>, string, unknown>, keyof CommonOptions>;
 
-const KEYS = ["targets", "reads", "prompt", "model", "temperature", "maxOutputTokens", "tries", "fallback"];
+const KEYS = ["targets", "reads", "prompt", ...MODEL_SETTINGS, "tries", "fallback"];
 const TRIES = 3;
 
 /**
@@ -49,21 +53,17 @@ export function router<
   I = undefined,
 >(options: RouterOptions<A, T, I>): ChoosingState<T, NoInfer<I>>;
 export function router(given: ErasedOptions): ChoosingState<string, never> {
-  const { targets, reads: _typesOnly, prompt, model, temperature, maxOutputTokens, tries = TRIES, ...rest } = given;
-  const { fallback, ...common } = rest;
+  const { targets, reads: _typesOnly, prompt, tries = TRIES, fallback, ...rest } = given;
+  const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache, ...common } = rest;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const isList = Array.isArray(targets) && targets.every((target) => typeof target === "string");
   if (!isList) report.add("targets", "is a list of states", '["fix", "done"]');
   if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "is a whole number from 1");
-  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
   if (fallback !== undefined && (typeof fallback !== "object" || typeof fallback?.to !== "string"))
     report.add("fallback", 'is an object: { to: "fix", input: {} }');
-  const settings = {
-    ...(model === undefined ? {} : { model }),
-    ...(temperature === undefined ? {} : { temperature }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-  };
+  const sent = { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache };
+  const settings = readModelSettings(report, sent);
   const chosen = isList ? [...targets] : [];
   const spec = stateSpec(
     ROUTER,
@@ -71,13 +71,13 @@ export function router(given: ErasedOptions): ChoosingState<string, never> {
     {
       keys: KEYS,
       problems: report.problems,
-      options: { prompt: render, visibility: "allowed", turnCap: tries, ...settings },
+      options: { prompt: render, visibility: "allowed", turnCap: tries, ...settings.options },
       chooses: { targets: chosen, ...(fallback === undefined ? {} : { fallback: { ...fallback } }) },
       checksOutput: true,
       completionTool: "choose",
       templates: { prompt: references },
       shape: { turnCap: tries },
-      parts: { prompt: typeof prompt === "function" ? "a function" : { data: prompt }, tries, ...settings },
+      parts: { prompt: typeof prompt === "function" ? "a function" : { data: prompt }, tries, ...settings.parts },
     },
   );
   return { kind: ROUTER, targets: chosen, spec };

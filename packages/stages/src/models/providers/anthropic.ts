@@ -1,9 +1,16 @@
-import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4StreamPart,
+  SharedV4Warning,
+} from "@ai-sdk/provider";
+import { isObject } from "@sluice/core/runtime";
+import { type ResolvedModel, withCalls } from "../model.ts";
+import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
 import { fetchHere } from "./fetch.ts";
 import {
+  accessOf,
   baseUrl,
-  immutable,
   loadProvider,
   type ModelOptions,
   requireKey,
@@ -29,11 +36,53 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const address = trimmedUrl(url);
   const baseURL = /\/v\d+$/.test(address) ? address : `${address}/v1`;
   const model = createAnthropic({ apiKey, baseURL, fetch: fetchHere }).languageModel(name);
-  // Only for Anthropic's own address, because proxies reject unknown fields.
-  const cache = options.promptCache !== false && url.origin === HOME;
-  const anthropic = { ...ANTHROPIC_WHOLE_ARGUMENTS, ...(cache ? { cacheControl: { type: "ephemeral" } } : {}) };
+  const access = accessOf(options, "anthropic", baseURL, { address: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" });
+  return { ...cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, [apiKey]), access };
+}
+
+/** A model of Anthropic's Messages API with the defaults of every host. */
+export function claude(model: LanguageModelV4, name: string): LanguageModelV4 {
   // The API requires a maximum; the package knows those of Claude models.
   const maximum = name.includes("claude-") ? undefined : UNKNOWN_MODEL_MAX_OUTPUT_TOKENS;
-  const access = accessOf(options, "anthropic", baseURL, { address: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" });
-  return immutable(id, withDefaults(model, { anthropic }, maximum), [apiKey], access);
+  return withFreeChoice(withDefaults(model, { anthropic: ANTHROPIC_WHOLE_ARGUMENTS }, maximum));
+}
+
+/** The API rejects a forced tool call of a model that thinks, so the model may then choose. */
+export function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
+  const allowed = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
+    if (call.toolChoice?.type !== "required" || !thinks(call)) return call;
+    return { ...call, toolChoice: { type: "auto" } };
+  };
+  const warning = {
+    type: "unsupported",
+    feature: "toolChoice",
+    details: "a model that thinks cannot be forced",
+  } as const;
+  const isFreed = (call: LanguageModelV4CallOptions): boolean => allowed(call) !== call;
+  return withCalls(model, {
+    doGenerate: async (call) => {
+      const result = await model.doGenerate(allowed(call));
+      return isFreed(call) ? { ...result, warnings: [...result.warnings, warning] } : result;
+    },
+    doStream: async (call) => {
+      const result = await model.doStream(allowed(call));
+      return isFreed(call) ? { ...result, stream: result.stream.pipeThrough(warningAtStart(warning)) } : result;
+    },
+  });
+}
+
+function thinks({ reasoning, providerOptions }: LanguageModelV4CallOptions): boolean {
+  const thinking = providerOptions?.anthropic?.thinking ?? providerOptions?.bedrock?.reasoningConfig;
+  if (isObject(thinking)) return thinking.type !== "disabled";
+  return reasoning !== undefined && reasoning !== "none" && reasoning !== "provider-default";
+}
+
+/** Adds a warning to those that a stream starts with. */
+function warningAtStart(
+  warning: SharedV4Warning,
+): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
+  return new TransformStream({
+    transform: (part, controller) =>
+      controller.enqueue(part.type === "stream-start" ? { ...part, warnings: [...part.warnings, warning] } : part),
+  });
 }

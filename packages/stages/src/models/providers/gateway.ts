@@ -1,10 +1,10 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { ANTHROPIC_WHOLE_ARGUMENTS } from "./anthropic.ts";
 import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
+  accessOf,
   baseUrl,
   immutable,
   invalidModel,
@@ -27,7 +27,9 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const { createGateway } = await loadProvider("@ai-sdk/gateway", () => import("@ai-sdk/gateway"));
   const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
   const access = accessOf(options, "gateway", baseURL, { address: "AI_GATEWAY_BASE_URL", key: "AI_GATEWAY_API_KEY" });
-  return immutable(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey], access);
+  const plain = withDefaults(model, defaultsFor(name, false));
+  const cached = options.promptCache === false ? plain : withDefaults(model, defaultsFor(name, true));
+  return { ...immutable(id, cached, [apiKey], plain), access };
 }
 
 /** The gateway forwards these options, so that a model behaves as when it is called directly. */

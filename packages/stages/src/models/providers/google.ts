@@ -1,7 +1,6 @@
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, immutable, loadProvider, type ModelOptions, requireKey, versioned } from "./settings.ts";
+import { accessOf, baseUrl, immutable, loadProvider, type ModelOptions, requireKey, versioned } from "./settings.ts";
 
 const HOME = "https://generativelanguage.googleapis.com/v1beta";
 
@@ -12,5 +11,8 @@ export async function resolveGoogle(id: string, name: string, options: ModelOpti
   const { createGoogle } = await loadProvider("@ai-sdk/google", () => import("@ai-sdk/google"));
   const variables = { address: "GOOGLE_GENERATIVE_AI_BASE_URL", key: "GOOGLE_GENERATIVE_AI_API_KEY" };
   const access = accessOf(options, "google", baseURL, variables);
-  return immutable(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), [apiKey], access);
+  return {
+    ...immutable(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), [apiKey]),
+    access,
+  };
 }

@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
+import { accessOf, baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
 
 const ADDRESS = "OPENAI_COMPATIBLE_BASE_URL";
 
@@ -51,5 +50,5 @@ export async function compatibleModel(
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
   const access = accessOf(options, provider, baseURL, { address: addressVariable, key: keyVariable });
-  return immutable(id, model, apiKey === undefined ? [] : [apiKey], access);
+  return { ...immutable(id, model, apiKey === undefined ? [] : [apiKey]), access };
 }

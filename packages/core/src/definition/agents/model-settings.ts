@@ -1,0 +1,87 @@
+import { isJson, isJsonObject, type JsonObject } from "../../base/json.ts";
+import type { Report } from "../../base/problems.ts";
+import type { Part } from "../spec.ts";
+import { isCount } from "../state-rules.ts";
+import { type ModelSettings, REASONING_EFFORTS, TOOL_CHOICES } from "../types.ts";
+
+/** The names of the options that `readModelSettings` reads. */
+export const MODEL_SETTINGS = [
+  "model",
+  "fallbackModels",
+  "temperature",
+  "maxOutputTokens",
+  "reasoning",
+  "toolChoice",
+  "providerOptions",
+  "cache",
+] as const satisfies readonly (keyof ModelSettings)[];
+
+/** The model settings of a state: as its executor reads them, and as parts of the fingerprint. */
+export interface ReadSettings {
+  readonly options: ModelSettings;
+  readonly parts: Readonly<Record<string, Part>>;
+}
+
+/** Reads the model settings of a state that calls a model, and reports what is wrong with them. */
+export function readModelSettings(
+  report: Report,
+  given: { readonly [K in keyof ModelSettings]?: ModelSettings[K] | undefined },
+): ReadSettings {
+  const { model, fallbackModels, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache } = given;
+  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
+  if (fallbackModels !== undefined && !isModelList(fallbackModels))
+    report.add("fallbackModels", "is a list of ids of models", '["openai/gpt-5.6"]');
+  const fallbacks = isModelList(fallbackModels) ? [...fallbackModels] : [];
+  if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
+    report.add("temperature", "is a number from 0");
+  if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
+    report.add("maxOutputTokens", "is a whole number from 1");
+  if (reasoning !== undefined && !REASONING_EFFORTS.includes(reasoning))
+    report.add("reasoning", `is one of ${quoted(REASONING_EFFORTS)}`);
+  if (toolChoice !== undefined && !TOOL_CHOICES.includes(toolChoice))
+    report.add("toolChoice", `is one of ${quoted(TOOL_CHOICES)}`);
+  const provided = readProviderOptions(report, providerOptions);
+  if (cache !== undefined && typeof cache !== "boolean") report.add("cache", "is true or false");
+  const options = {
+    ...(model === undefined ? {} : { model }),
+    ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+    ...(toolChoice === undefined ? {} : { toolChoice }),
+    ...(provided === undefined ? {} : { providerOptions: provided }),
+    ...(cache === undefined ? {} : { cache }),
+  };
+  const { providerOptions: data, cache: isCached, fallbackModels: _listed, ...plain } = options;
+  return {
+    options,
+    parts: {
+      ...plain,
+      ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks.join(", ") }),
+      ...(data === undefined ? {} : { providerOptions: { data } }),
+      ...(isCached === false ? { cache: "off" } : {}),
+    },
+  };
+}
+
+/** A copy, because the caller may change its object after the definition was checked. */
+function readProviderOptions(
+  report: Report,
+  given: ModelSettings["providerOptions"],
+): ModelSettings["providerOptions"] {
+  if (given === undefined) return undefined;
+  if (!isJson(given) || !isJsonObject(given) || !Object.values(given).every(isJsonObject)) {
+    report.add("providerOptions", "is an object of JSON objects by provider", '{ openai: { serviceTier: "flex" } }');
+    return undefined;
+  }
+  const copy: Record<string, JsonObject> = structuredClone(given);
+  return copy;
+}
+
+function isModelList(models: unknown): models is readonly string[] {
+  return Array.isArray(models) && models.every((model) => typeof model === "string" && model !== "");
+}
+
+function quoted(words: readonly string[]): string {
+  return words.map((word) => JSON.stringify(word)).join(", ");
+}
