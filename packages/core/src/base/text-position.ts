@@ -29,7 +29,7 @@ export function jsonFaultText(fault: string): string {
   return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON at position.*$/su, "");
 }
 
-const CUT = /unterminated|unexpected end|(?:exponent|fractional) part is missing|no number after minus/i;
+const CUT = /unterminated string|unexpected end/i;
 
 /** Whether a text is JSON, or could become JSON with more text behind it. */
 function isPrefix(text: string): "whole" | boolean {
