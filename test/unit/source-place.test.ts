@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
-import { jsonFaultPosition, parsePlace, placeOf, placeText } from "@sluice/core/runtime";
+import { jsonFaultPosition, parsePlace, placeText, thrownPlace } from "@sluice/core/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { frameAt, sourceFrame } from "../../packages/tui/src/user/source-frame.ts";
 
@@ -34,7 +34,7 @@ describe("the place of an error is", () => {
       { file: "/work/my team/(x)/a.ts", line: 8, column: 5 },
     ],
   ])("%s", (_name, frame, place) => {
-    expect(placeOf(thrownWith([frame]))).toEqual(place);
+    expect(thrownPlace(thrownWith([frame]))).toEqual(place);
   });
 
   test("the first of the user's own: neither Node's, nor Sluice's, nor a package's", () => {
@@ -46,56 +46,56 @@ describe("the place of an error is", () => {
       "run (file:///work/team/node_modules/@sluice/core/dist/index.js:1:1)",
       `walk (file://${join(import.meta.dirname, "../../packages/core/src/run/walk/walk.ts")}:1:1)`,
     ];
-    expect(placeOf(thrownWith([...others, own]))).toEqual({ file: "/work/team/a.ts", line: 9, column: 1 });
+    expect(thrownPlace(thrownWith([...others, own]))).toEqual({ file: "/work/team/a.ts", line: 9, column: 1 });
   });
 
   test("the package that threw where there is no other, unless Sluice called it", () => {
     const packaged = "check (file:///work/team/node_modules/zod/index.js:1:2)";
-    expect(placeOf(thrownWith([packaged]))).toEqual({
+    expect(thrownPlace(thrownWith([packaged]))).toEqual({
       file: "/work/team/node_modules/zod/index.js",
       line: 1,
       column: 2,
     });
     const ours = "run (file:///work/team/node_modules/@sluice/core/dist/index.js:1:1)";
-    expect(placeOf(thrownWith([ours, packaged]))).toBeUndefined();
+    expect(thrownPlace(thrownWith([ours, packaged]))).toBeUndefined();
   });
 
   test("that of the cause, where the error itself names none of the user's", () => {
     const cause = thrownWith(["file:///work/team/a.ts:2:1"]);
-    expect(placeOf(thrownWith([], { cause }))).toEqual({ file: "/work/team/a.ts", line: 2, column: 1 });
+    expect(thrownPlace(thrownWith([], { cause }))).toEqual({ file: "/work/team/a.ts", line: 2, column: 1 });
   });
 
   test("what an error of Sluice says it is", () => {
     const place = { file: "/work/team/script.json", line: 3, column: 1 };
-    expect(placeOf(new SluiceError("Validation", "invalid_script", "no", { at: place }))).toEqual(place);
+    expect(thrownPlace(new SluiceError("Validation", "invalid_script", "no", { at: place }))).toEqual(place);
   });
 
   test("never a line of the message, which any input can write", () => {
     const message = "no\n    at steal (file:///etc/passwd:1:1)";
-    expect(placeOf(thrownWith(["file:///work/team/a.ts:2:1"], { message }))).toEqual({
+    expect(thrownPlace(thrownWith(["file:///work/team/a.ts:2:1"], { message }))).toEqual({
       file: "/work/team/a.ts",
       line: 2,
       column: 1,
     });
-    expect(placeOf(thrownWith([], { message }))).toBeUndefined();
+    expect(thrownPlace(thrownWith([], { message }))).toBeUndefined();
   });
 
   test("above the message of a syntax error, with the column of its caret", () => {
     const error = new SyntaxError("Unexpected token");
     error.stack = "file:///work/team/a.ts:2\nconst a = 1;\nconst b = ;\n          ^\n\nSyntaxError: Unexpected token";
-    expect(placeOf(error)).toEqual({ file: "/work/team/a.ts", line: 2, column: 11 });
+    expect(thrownPlace(error)).toEqual({ file: "/work/team/a.ts", line: 2, column: 11 });
   });
 
   test("unknown for code of a text, for what is not an error, and for an error that throws when it is read", () => {
-    expect(placeOf(thrownWith(["eval (eval at a (file:///work/team/a.ts:1:1), <anonymous>:1:1)"]))).toBeUndefined();
-    expect(placeOf("no")).toBeUndefined();
+    expect(thrownPlace(thrownWith(["eval (eval at a (file:///work/team/a.ts:1:1), <anonymous>:1:1)"]))).toBeUndefined();
+    expect(thrownPlace("no")).toBeUndefined();
     const hostile = new Error("no");
     Object.defineProperty(hostile, "stack", {
       get: () => {
         throw new Error("not for you");
       },
     });
-    expect(placeOf(hostile)).toBeUndefined();
+    expect(thrownPlace(hostile)).toBeUndefined();
   });
 });
 

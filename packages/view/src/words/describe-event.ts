@@ -439,11 +439,11 @@ function finishedCall(call: string, data: Json): Words {
   const duration = milliseconds(numberAt(data, "ms"));
   return outcome === "ok"
     ? { what: "ran", more: `${call} in ${duration}` }
-    : { what: "ran", more: `${call}: ${outcome} after ${duration}${placeOf(data)}`, tone: "notice" };
+    : { what: "ran", more: `${call}: ${outcome} after ${duration}${placeWords(data)}`, tone: "notice" };
 }
 
 /** Where code of the user threw. */
-function placeOf(data: Json): string {
+function placeWords(data: Json): string {
   const at = textAt(data, "at");
   return at === "" ? "" : ` at ${at}`;
 }
