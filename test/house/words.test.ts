@@ -8,6 +8,8 @@ const SOURCES = [
   "packages/*/src/**/*.{ts,tsx}",
   "packages/*/bin/*.js",
   "scripts/*.mjs",
+  "action/**/*.{mjs,yml}",
+  "packages/cli/sample/**/*.{sample,yml,yaml}",
   "examples/**/*.{ts,md}",
   "bench/**/*.{ts,md}",
 ];

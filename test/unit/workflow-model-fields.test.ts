@@ -1,4 +1,4 @@
-import { agentsOf } from "@sluice/stages";
+import { agentsOf } from "@sluice/stages/runtime";
 import { loadWorkflow, writeStatewright } from "@sluice/workflows";
 import { describe, expect, test } from "vitest";
 import { loadTexts } from "../support/workflows.ts";

@@ -42,12 +42,13 @@ import {
   textLike,
   that,
   wholeNumber,
-} from "./fields.ts";
+} from "./fields/fields.ts";
+import { notifyFiles, notifyOption } from "./fields/notify-option.ts";
 import { configFieldPlace } from "./load/field-place.ts";
 import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
 
-type Lists = "tools" | "executors" | "interactors" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
+type Lists = "tools" | "executors" | "interactors" | "notify" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
 
 /** A validated config with absolute paths. */
 export interface ProjectSettings
@@ -166,6 +167,7 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
   mcpServers: checkedBy((value): value is McpServers => isPlain(value), readMcpServers),
   executors: listOf(that(isExecutor, "must be an executor", "use an object with kind and act")),
   interactors: listOf(that(isInteractor, "must be an interactor", "use callbackInteractor(name, (request) => …)")),
+  notify: listOf(notifyOption),
   onCall: that(isFunction, "must be a function", "(call, ctx) => undefined, or { veto: reason }"),
   protectedPaths: listOf(plainPath),
   secrets: listOf(variableName),
@@ -245,7 +247,18 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     ...namesOfOthers(interactorNames),
   );
   if (problems.length > 0) throw invalid(file, problems);
-  return { secrets: [], passEnv: [], baseUrls: {}, ...found, pipelines, tools, executors, interactors, protectedPaths };
+  return {
+    secrets: [],
+    notify: [],
+    passEnv: [],
+    baseUrls: {},
+    ...found,
+    pipelines,
+    tools,
+    executors,
+    interactors,
+    protectedPaths: [...protectedPaths, ...notifyFiles(found.notify ?? [], root)],
+  };
 }
 
 function invalid(file: string, problems: readonly Problem[]): Error {

@@ -117,12 +117,14 @@ async function resolveCassette(file: string, { cwd, env, clock }: ModelOptions):
 async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return immutable(`${model.provider}/${model.modelId}`, model, []);
+      return immutable(`${model.provider}/${model.modelId}`, model, { secrets: [] });
     case "v3":
     case "v2": {
       // `wrapLanguageModel` adapts older versions, even with no middleware. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
+      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), {
+        secrets: [],
+      });
     }
     default:
       throw invalidModel(

@@ -37,7 +37,7 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const baseURL = /\/v\d+$/.test(address) ? address : `${address}/v1`;
   const model = createAnthropic({ apiKey, baseURL, fetch: fetchHere }).languageModel(name);
   const access = accessOf(options, "anthropic", baseURL, { address: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" });
-  return { ...cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, [apiKey]), access };
+  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets: [apiKey], access });
 }
 
 /** A model of Anthropic's Messages API with the defaults of every host. */

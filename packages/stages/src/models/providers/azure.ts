@@ -23,9 +23,9 @@ export async function resolveAzure(id: string, name: string, options: ModelOptio
   const url = configuredUrl(options, "azure") ?? resourceUrl(id, options);
   const { createAzure } = await loadProvider("@ai-sdk/azure", () => import("@ai-sdk/azure"));
   const baseURL = versioned(url, "/openai/v1");
-  const access = accessOf(options, "azure", baseURL, { address: "AZURE_RESOURCE_NAME", key: "AZURE_API_KEY" });
   const model = stateless(createAzure({ apiKey, baseURL, fetch: fetchHere }).responses(name));
-  return { ...immutable(id, model, [apiKey]), access };
+  const access = accessOf(options, "azure", baseURL, { address: "AZURE_RESOURCE_NAME", key: "AZURE_API_KEY" });
+  return immutable(id, model, { secrets: [apiKey], access });
 }
 
 function resourceUrl(id: string, options: ModelOptions): URL {

@@ -30,15 +30,10 @@ const CACHED = /anthropic\.claude-(?!v\d|instant|3-sonnet|3-haiku|3-opus|3-5-son
 export async function resolveBedrock(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
   const region = hostPart(requireSetting(id, options, "AWS_REGION"), "AWS_REGION");
   const url = baseUrl(options, "bedrock", ENDPOINT);
+  const address = url === undefined ? endpointIn(region) : trimmedUrl(url);
   const credentials = credentialsOf(id, options);
   const { createAmazonBedrock } = await loadProvider("@ai-sdk/amazon-bedrock", () => import("@ai-sdk/amazon-bedrock"));
   const { secrets, ...keys } = credentials;
-  const address = url === undefined ? endpointIn(region) : trimmedUrl(url);
-  const variables = {
-    address: url === undefined ? "AWS_REGION" : ENDPOINT,
-    key: keys.apiKey === "" ? "AWS_SECRET_ACCESS_KEY" : "AWS_BEARER_TOKEN_BEDROCK",
-  };
-  const access = accessOf(options, "bedrock", address, variables);
   const model = createAmazonBedrock({
     region,
     baseURL: address,
@@ -46,10 +41,14 @@ export async function resolveBedrock(id: string, name: string, options: ModelOpt
     // All are set, because the package would otherwise read the process's environment.
     ...keys,
   }).languageModel(name);
-  if (!name.includes("anthropic.claude")) return { ...immutable(id, model, secrets), access };
+  const access = accessOf(options, "bedrock", address, {
+    address: "AWS_REGION",
+    key: keys.apiKey === "" ? "AWS_ACCESS_KEY_ID" : "AWS_BEARER_TOKEN_BEDROCK",
+  });
+  const known = { secrets, access };
+  if (!name.includes("anthropic.claude")) return immutable(id, model, known);
   const claude = withFreeChoice(model);
-  const resolved = CACHED.test(name) ? cachedModel(id, claude, MARK, options, secrets) : immutable(id, claude, secrets);
-  return { ...resolved, access };
+  return CACHED.test(name) ? cachedModel(id, claude, MARK, options, known) : immutable(id, claude, known);
 }
 
 function endpointIn(region: string): string {

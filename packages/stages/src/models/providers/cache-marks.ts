@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { type ResolvedModel, withCalls } from "../model.ts";
-import { immutable, type ModelOptions } from "./settings.ts";
+import { immutable, type ModelKnown, type ModelOptions } from "./settings.ts";
 
 /** Anthropic's mark for a prefix that lives for five minutes. */
 export const ANTHROPIC_MARK: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: "ephemeral" } } };
@@ -50,7 +50,8 @@ export function cachedModel(
   model: LanguageModelV4,
   mark: SharedV4ProviderOptions,
   { promptCache }: Pick<ModelOptions, "promptCache">,
-  secrets: readonly string[],
+  known: ModelKnown,
 ): ResolvedModel {
-  return immutable(id, promptCache === false ? model : withCacheMarks(model, mark), secrets, model);
+  const cached = promptCache === false ? model : withCacheMarks(model, mark);
+  return immutable(id, cached, { ...known, uncached: model });
 }

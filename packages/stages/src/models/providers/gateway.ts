@@ -29,7 +29,7 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const access = accessOf(options, "gateway", baseURL, { address: "AI_GATEWAY_BASE_URL", key: "AI_GATEWAY_API_KEY" });
   const plain = withDefaults(model, defaultsFor(name, false));
   const cached = options.promptCache === false ? plain : withDefaults(model, defaultsFor(name, true));
-  return { ...immutable(id, cached, [apiKey], plain), access };
+  return immutable(id, cached, { secrets: [apiKey], access, uncached: plain });
 }
 
 /** The gateway forwards these options, so that a model behaves as when it is called directly. */

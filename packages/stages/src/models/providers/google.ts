@@ -11,8 +11,8 @@ export async function resolveGoogle(id: string, name: string, options: ModelOpti
   const { createGoogle } = await loadProvider("@ai-sdk/google", () => import("@ai-sdk/google"));
   const variables = { address: "GOOGLE_GENERATIVE_AI_BASE_URL", key: "GOOGLE_GENERATIVE_AI_API_KEY" };
   const access = accessOf(options, "google", baseURL, variables);
-  return {
-    ...immutable(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), [apiKey]),
+  return immutable(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), {
+    secrets: [apiKey],
     access,
-  };
+  });
 }

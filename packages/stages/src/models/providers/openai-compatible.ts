@@ -50,5 +50,5 @@ export async function compatibleModel(
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
   const access = accessOf(options, provider, baseURL, { address: addressVariable, key: keyVariable });
-  return { ...immutable(id, model, apiKey === undefined ? [] : [apiKey]), access };
+  return immutable(id, model, { secrets: apiKey === undefined ? [] : [apiKey], access });
 }

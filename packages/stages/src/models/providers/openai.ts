@@ -40,5 +40,5 @@ export async function resolveOpenAI(
   const model =
     api === "chat" ? provider.chat(name) : withDefaults(provider.responses(name), { openai: OPENAI_STATELESS });
   const access = accessOf(options, "openai", baseURL, { address: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" });
-  return { ...immutable(id, model, [apiKey]), access };
+  return immutable(id, model, { secrets: [apiKey], access });
 }

@@ -16,12 +16,17 @@ export interface ModelOptions {
   readonly clock: Clock;
 }
 
+/** What is known of a model besides how to call it. */
+export interface ModelKnown {
+  readonly secrets: readonly string[];
+  readonly access?: ProviderAccess;
+}
+
 /** A model that is the same for every turn; or, for a state that does not want the prompt cached, `uncached`. */
 export function immutable(
   id: string,
   model: LanguageModelV4,
-  secrets: readonly string[],
-  uncached: LanguageModelV4 = model,
+  { secrets, access, uncached = model }: ModelKnown & { readonly uncached?: LanguageModelV4 },
 ): ResolvedModel {
   const takes = mediaTypesOf(model);
   const usual = withReadableFiles(model);
@@ -29,6 +34,7 @@ export function immutable(
   return {
     id,
     secrets,
+    ...(access === undefined ? {} : { access }),
     ...(takes === undefined ? {} : { takes }),
     at: ({ cache }) => (cache === false ? other : usual),
   };

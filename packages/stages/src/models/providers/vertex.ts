@@ -34,6 +34,7 @@ export async function resolveVertex(id: string, name: string, options: ModelOpti
   const usesKey = !isClaude && setting(options.env, "GOOGLE_VERTEX_API_KEY") !== undefined;
   const variables = { address: "GOOGLE_VERTEX_LOCATION", key: usesKey ? "GOOGLE_VERTEX_API_KEY" : CREDENTIALS };
   const address = configuredUrl(options, "vertex")?.origin ?? "https://aiplatform.googleapis.com";
+  // Without the variable, the credentials are in the file that gcloud writes.
   return { ...resolved, access: { ...accessOf(options, "vertex", address, variables), hasKey: true } };
 }
 
@@ -44,7 +45,9 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
   if (apiKey !== undefined) {
     const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", load);
     const baseURL = url === undefined ? {} : { baseURL: addressOf(url, "/v1/publishers/google") };
-    return immutable(id, createGoogleVertex({ apiKey, fetch: fetchHere, ...baseURL }).languageModel(name), [apiKey]);
+    return immutable(id, createGoogleVertex({ apiKey, fetch: fetchHere, ...baseURL }).languageModel(name), {
+      secrets: [apiKey],
+    });
   }
   const { project, location } = locationOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
@@ -53,7 +56,7 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
   const baseURL = url === undefined ? {} : { baseURL: addressOf(url, path) };
   // A blank key, because the package would otherwise read the process's environment.
   const settings = { apiKey: "", project, location, fetch: fetchHere, googleAuthOptions: { credentials }, ...baseURL };
-  return immutable(id, createGoogleVertex(settings).languageModel(name), secrets);
+  return immutable(id, createGoogleVertex(settings).languageModel(name), { secrets });
 }
 
 async function claudeOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
@@ -68,7 +71,7 @@ async function claudeOnVertex(id: string, name: string, options: ModelOptions): 
   const baseURL = url === undefined ? {} : { baseURL: addressOf(url, path) };
   const settings = { project, location, fetch: fetchHere, googleAuthOptions: { credentials }, ...baseURL };
   const model = createGoogleVertexAnthropic(settings).languageModel(name);
-  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, secrets);
+  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets });
 }
 
 function addressOf(url: URL, path: string): string {

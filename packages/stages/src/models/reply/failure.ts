@@ -166,10 +166,10 @@ interface Facts {
   /** Whether a quota of a day is used up. */
   readonly isDaily: boolean;
   readonly retryAfterMs: number | undefined;
-  /** The answer is an HTML page. */
-  readonly isPage: boolean;
   readonly waitInWordsMs: number | undefined;
   readonly resetAfterMs: number | undefined;
+  /** The answer is an HTML page. */
+  readonly isPage: boolean;
 }
 
 /**
@@ -194,7 +194,7 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   // These names are more specific than the status: Google reports a wrong key as a bad request.
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
   if (facts.isDaily) return { kind: "permanent", code: "quota_exhausted" };
-  if (status !== undefined && ACCOUNT_STATUS.has(status)) {
+  if (status !== undefined && ACCOUNT_STATUS.has(status) && !facts.isPage) {
     const [, code] = BY_WORDS.find(([words]) => words.test(facts.message)) ?? [];
     if (code !== undefined) return { kind: "permanent", code };
   }
@@ -241,12 +241,12 @@ function factsOf(thrown: unknown, now: number): Facts {
     return undefined;
   };
   const message = first((layer) => text(layer.message));
+  const page = pageIn(outer);
   const details = detailsOf(layers);
   const isDaily = isDailyQuota(details);
   const headers = record(outer?.responseHeaders);
   const sent = Date.parse(text(headers?.date) ?? "");
   const at = Number.isFinite(sent) ? sent : now;
-  const page = pageIn(outer);
   return {
     message:
       page ??
@@ -259,27 +259,12 @@ function factsOf(thrown: unknown, now: number): Facts {
     ),
     sdkName: text(outer?.name),
     isDaily,
+    isPage: page !== undefined,
     // The delay beside a quota of a day does not end it.
     retryAfterMs: retryAfter(headers) ?? (isDaily ? undefined : retryDelay(details)),
     waitInWordsMs: message === undefined ? undefined : waitInWords(message, at),
     resetAfterMs: resetInHeaders(headers, at) ?? resetInBody(inner, at),
-    isPage: page !== undefined,
   };
-}
-
-/** What an answer is that is a page for browsers. */
-function pageIn(outer: Readonly<Record<string, unknown>> | undefined): string | undefined {
-  const body = text(outer?.responseBody);
-  if (!isHtml(text(record(outer?.responseHeaders)?.["content-type"]), body)) return undefined;
-  return pageText(body ?? "", shownAddress(text(outer?.url) ?? ""));
-}
-
-/** The message of a network error, with the code of its cause, which says more: `ECONNREFUSED`, a fault of a certificate. */
-function withCause(message: string | undefined, thrown: unknown): string | undefined {
-  if (message === undefined) return undefined;
-  const cause = causesOf(thrown).find(({ code }) => CAUSE_CODE.test(text(code) ?? ""));
-  const code = text(cause?.code);
-  return code === undefined || message.includes(code) ? message : `${message} (${code})`;
 }
 
 /** Providers wrap errors as {error: {…}}; the SDK keeps the parsed body as `data`; errors in a stream are not wrapped. */
@@ -308,6 +293,21 @@ function resetInBody(body: Readonly<Record<string, unknown>> | undefined, now: n
   const [inSeconds, at] = [body?.resets_in_seconds, body?.resets_at];
   const wait = typeof inSeconds === "number" ? inSeconds * 1_000 : typeof at === "number" ? at * 1_000 - now : 0;
   return saneWait(wait);
+}
+
+/** What an answer is that is a page for browsers. */
+function pageIn(outer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const body = text(outer?.responseBody);
+  if (!isHtml(text(record(outer?.responseHeaders)?.["content-type"]), body)) return undefined;
+  return pageText(body ?? "", shownAddress(text(outer?.url) ?? ""));
+}
+
+/** The message of a network error, with the code of its cause, which says more: `ECONNREFUSED`, a fault of a certificate. */
+function withCause(message: string | undefined, thrown: unknown): string | undefined {
+  if (message === undefined) return undefined;
+  const cause = causesOf(thrown).find(({ code }) => CAUSE_CODE.test(text(code) ?? ""));
+  const code = text(cause?.code);
+  return code === undefined || message.includes(code) ? message : `${message} (${code})`;
 }
 
 function namesOf(layer: Readonly<Record<string, unknown>> | undefined): readonly (string | undefined)[] {
