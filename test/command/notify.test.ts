@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { at, call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { notifiedServer } from "../support/notified.ts";
 
@@ -156,6 +156,17 @@ describe("a notification that fails changes nothing and is reported once", () =>
     expect([ended.code, printed(ended).status]).toEqual([0, "completed"]);
     for (const said of ["127.0.0.1:9 failed", "no-such-program-1 failed", "it ended with exit code 7"])
       expect(ended.stderr).toContain(said);
+  });
+
+  test("with a program that does not end: the command ends within two seconds, and leaves it to its end", async () => {
+    const program = `setTimeout(() => require("node:fs").writeFileSync("../late", ""), 4000);`;
+    const here = project([{ command: [process.execPath, "-e", program] }]);
+    const running = here.start(["run", SINGLE, "x", "--trust", "--model", here.script({ work: [finishes()] })]);
+    await running.said("stdout", /^completed/m);
+    const said = performance.now();
+    expect((await running.ended).code).toBe(0);
+    expect(performance.now() - said).toBeLessThan(3_500);
+    await vi.waitFor(() => expect(existsSync(join(here.folder, "../late"))).toBe(true), { timeout: 10_000 });
   });
 
   test("with a server that never answers: the end of the run is not held up for more than two seconds", async () => {

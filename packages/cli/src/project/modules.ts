@@ -169,7 +169,7 @@ class LoadedCode {
     const address = onDisk(found.url);
     if (!/^(?:file|data):/.test(address)) return found;
     // Node runs an addon from its file, without the bytes that were admitted.
-    if (/\.node$/.test(address) && !loading.isInstalled(fileURLToPath(address))) throw addonOutside(address);
+    if (address.endsWith(".node") && !loading.isInstalled(fileURLToPath(address))) throw addonOutside(address);
     // If the entry is a link, its target is evaluated.
     if (isEntry) loading.start = address;
     else this.#noteSearch(specifier, from, address, loading);

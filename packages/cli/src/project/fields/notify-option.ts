@@ -3,7 +3,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Problem } from "@sluice/core";
-import { readHttpAddress } from "@sluice/stages";
+import { readHttpAddress } from "@sluice/stages/runtime";
 import { kindOf, listOf, membersOf, oneOf, type Read, text, that } from "./fields.ts";
 
 /** What can be reported. `budget`: money of the run, or a cap of its pipeline at 80 % and when it is reached. */
