@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { at, call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { notifiedServer } from "../support/notified.ts";
+import { SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
 
 const SINGLE = `${PIPELINES}#single`;
 const JSON_OUT = ["--output-format", "json"];
@@ -182,6 +183,23 @@ describe("a notification that fails changes nothing and is reported once", () =>
     expect(performance.now() - said).toBeLessThan(4_000);
     expect(said - begun).toBeLessThan(20_000);
   });
+});
+
+test("a run that sleeps is reported once it has ended, by the process that woke it, and its sleep is not", async () => {
+  const server = await notifiedServer();
+  const here = sleepingDesk();
+  here.write("sluice.config.mjs", `export default { notify: [{ url: ${JSON.stringify(server.url)} }] };\n`);
+  const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
+  const left = await here.sluice(["run", `${SLEEPING}#napping`, ...flags]);
+  expect([left.code, kinds(server.got)]).toEqual([3, []]);
+  await vi.waitFor(
+    async () => {
+      await here.sluice(["wake"]);
+      expect(kinds(server.got)).toEqual(["finished"]);
+    },
+    { timeout: 20_000, interval: 500 },
+  );
+  expect(server.got[0]?.runId).toBe(printed(left).runId);
 });
 
 test("a run cannot write the files that notifications are started from", async () => {

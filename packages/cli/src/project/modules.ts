@@ -159,7 +159,8 @@ class LoadedCode {
 
   readonly #resolve: Resolve = (specifier, context, next) => {
     if (this.#locating) return resolveOurs(specifier, { ...context, conditions: AS_IMPORT }, next);
-    const required = context.conditions.includes("require");
+    // Node 22 gives `require` a set.
+    const required = new Set(context.conditions).has("require");
     const from = context.parentURL === undefined ? undefined : this.#parent(context.parentURL, required);
     const isEntry = specifier === this.#entering?.specifier;
     const loading = isEntry ? this.#entering : from === undefined ? undefined : this.#owners.get(from);
