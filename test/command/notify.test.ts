@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { at, call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { notifiedServer } from "../support/notified.ts";
-import { SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
+import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
 
 const SINGLE = `${PIPELINES}#single`;
 const JSON_OUT = ["--output-format", "json"];
@@ -187,8 +187,8 @@ describe("a notification that fails changes nothing and is reported once", () =>
 
 test("a run that sleeps is reported once it has ended, by the process that woke it, and its sleep is not", async () => {
   const server = await notifiedServer();
-  const here = sleepingDesk();
-  here.write("sluice.config.mjs", `export default { notify: [{ url: ${JSON.stringify(server.url)} }] };\n`);
+  const notify = `notify: [{ url: ${JSON.stringify(server.url)} }]`;
+  const here = sleepingDesk(NAPS.replace("executors: [nap]", `executors: [nap], ${notify}`));
   const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
   const left = await here.sluice(["run", `${SLEEPING}#napping`, ...flags]);
   expect([left.code, kinds(server.got)]).toEqual([3, []]);
