@@ -6,6 +6,7 @@ export { deepFreeze, isObject, isSameJson, jsonFault, numberField, parseStoredJs
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { parsePlace, pathInside, placeOf, placeText, thrownAt } from "./base/source-place.ts";
+export { jsonFaultPosition, positionAt } from "./base/text-position.ts";
 export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";

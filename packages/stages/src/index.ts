@@ -54,7 +54,7 @@ export type { ProgramReach } from "./sandbox/program-sandbox.ts";
 export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";
 export type { AnsweredRequest } from "./session/people.ts";
-export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";
+export { type DeniedCall, finished, type RunHandle, type RunResult, type Suspension } from "./session/run-handle.ts";
 export { createSession, type MessageOptions, type Session, type StartOptions } from "./session/session.ts";
 export type {
   Activity,

@@ -1,4 +1,4 @@
-import type { AnyPipeline, GuardHook, Interactor, StateExecutor, Tool } from "@sluice/core";
+import type { AnyPipeline, GuardHook, Interactor, ProviderRetry, StateExecutor, Tool } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 import type { NotifyOption } from "./fields/notify-option.ts";
@@ -19,6 +19,10 @@ export interface SluiceConfig {
   readonly sandbox?: SandboxMode | SandboxSettings;
   /** Milliseconds after which an unanswered request is denied; default: never. */
   readonly requestTimeoutMs?: number;
+  /** Retries of model calls whose provider fails, in pipelines and stages that do not say it. */
+  readonly retry?: ProviderRetry;
+  /** What follows when they are used up: `suspend` (default) suspends the run, `fail` fails the stage. */
+  readonly onProviderFault?: "suspend" | "fail";
   /** The folder that holds the journals, relative to the workspace; default: `.sluice/store`. */
   readonly store?: string;
   /** Pipelines by name, in addition to those in `.sluice/pipelines/`; they win over bundled ones. */

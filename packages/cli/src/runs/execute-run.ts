@@ -20,7 +20,8 @@ export interface RunExecution extends FollowOptions {
 
 /** Executes a run in a session of its own and reports it until it ends or is suspended. */
 export async function executeRun(execution: RunExecution, context: CommandContext): Promise<FollowedRun> {
-  const { place, flags, plan, host, answered, extraJson } = execution;
+  const { place, plan, host, answered, extraJson } = execution;
+  const flags = { ...plan.kept, ...execution.flags };
   const { terminal, env, here } = context;
   const { id = "", why } = plan.model ?? {};
   if (why !== undefined) terminal.err(`sluice: ${visible(`model ${id} (${why})`)}\n`);
@@ -44,7 +45,7 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const { session, traffic } = openSession({ plan, place, flags, store, people, ...asked }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };
-    const options = { ...execution, extraJson: { ...chosen, ...extraJson } };
+    const options = { ...execution, flags, extraJson: { ...chosen, ...extraJson } };
     const followed = await followRun(plan.begin(session), options, {
       terminal,
       waits,

@@ -47,6 +47,8 @@ export function openSession(
   const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [], notify = [] } = config?.settings ?? {};
   const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;
   const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
+  const retry = config?.settings.retry;
+  const onProviderFault = flags.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({
@@ -77,6 +79,8 @@ export function openSession(
     // A rule comes first: it answers before a screen shows the request.
     interactors: [...(config?.settings.interactors ?? []).map(asked), ...people.interactors],
     ...(maxParallel === undefined ? {} : { maxParallel }),
+    ...(retry === undefined ? {} : { retry }),
+    ...(onProviderFault === undefined ? {} : { onProviderFault }),
     ...(agent === undefined ? {} : withAgent(agent, config?.settings)),
   });
   if (notify.length === 0 || config === undefined) return { session, traffic };
