@@ -15,7 +15,7 @@ import { agentModel } from "./agent-model.ts";
 import { Exchange } from "./exchange.ts";
 import type { CallReply, GatewayRun, GatewayTool, PendingCall, PhaseNow } from "./gateway-run-types.ts";
 import { lastCalls, recordedResult } from "./recorded-calls.ts";
-import { GET_STATE, phaseText, replyOf, TRANSITION, waitingText } from "./words.ts";
+import { GET_STATE, gatewayPart, phaseText, replyOf, replyWith, TRANSITION, waitingText } from "./words.ts";
 
 /** What a gateway run adds to the options of its session. */
 export type AgentSessionOptions = Required<Pick<SessionOptions, "traffic" | "onCall" | "maxParallel">> &
@@ -143,14 +143,14 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     if (now().state === undefined && now().status === "busy") await nextPhase(onPhase, clock);
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
-    const unread = news.filter((one) => !text.includes(one));
+    const unread = news.filter((one) => !text.includes(one.text));
     const output: Json = {
       status,
       ...(state === undefined ? {} : { state }),
       runId: runId ?? null,
       tools: [...allowed],
     };
-    return { ok: true, output, text: [...unread, text].join("\n\n") };
+    return replyWith({ ok: true, output, text }, [...unread, gatewayPart(text)]);
   };
   const onPhase = (listener: (now: PhaseNow) => void): (() => void) => {
     listeners.add(listener);
@@ -264,5 +264,5 @@ function endReply(result: RunResult<unknown>): CallReply {
   const over = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
   const left = `The run ${runId} of the workflow is ${how}. Its tools are not available until a person resumes it.`;
   const text = status === "suspended" ? left : over;
-  return { ok: false, output: { code: "run_ended", status }, text };
+  return replyWith({ ok: false, output: { code: "run_ended", status }, text }, [gatewayPart(text)]);
 }
