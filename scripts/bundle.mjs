@@ -55,8 +55,8 @@ async function write(name, files) {
   const built = await rolldown({
     cwd: folder,
     input: Object.fromEntries(files.map((file) => [basename(file, ".ts"), join(folder, file)])),
-    // Only relative imports are a package's own.
-    external: /^(?![./])/,
+    // Only relative imports are a package's own; Windows has paths such as `C:\x`.
+    external: /^(?![./]|[A-Za-z]:[\\/])/,
     platform: "node",
     transform: { target: "es2024" },
     onLog: (level, log) => {
@@ -71,7 +71,7 @@ async function write(name, files) {
     // Chunks lie beside the entries, because some find files of the package relative to themselves.
     entryFileNames: "[name].js",
     chunkFileNames: ({ name, moduleIds }) => `${chunkName(name, moduleIds)}-[hash].js`,
-    codeSplitting: { groups: [{ debugName: "shared", name: chunkOf(name), minShareCount: 2 }] },
+    codeSplitting: { groups: chunksOf(name) },
     sourcemap: true,
     // The package brings its sources.
     sourcemapExcludeSources: true,
@@ -80,25 +80,23 @@ async function write(name, files) {
   return output.map(({ fileName }) => fileName);
 }
 
-/** Names the chunk of a module; null leaves the choice to the bundler. */
-function chunkOf(name) {
-  const chunks = (CHUNKS[name] ?? []).map(([chunk, entries]) => ({
-    chunk,
-    entries: entries.map((entry) => join(root, "packages", name, "src", `${entry}.ts`)),
-    reached: new Set(),
-  }));
-  const visit = (id, reached, context) => {
-    if (reached.has(id)) return;
-    reached.add(id);
-    for (const next of context.getModuleInfo(id)?.importedIds ?? []) visit(next, reached, context);
-  };
-  return (id, context) => {
-    for (const { chunk, entries, reached } of chunks) {
-      for (const entry of entries) visit(entry, reached, context);
-      if (reached.has(id)) return chunk;
-    }
-    return null;
-  };
+/** The groups of modules that become chunks. A module is in the first group that has it, with everything that it imports. */
+function chunksOf(name) {
+  const chunks = CHUNKS[name] ?? [];
+  return chunks.map(([chunk, entries], at) => {
+    const files = entries.map((entry) => join(root, "packages", name, "src", `${entry}.ts`));
+    const reached = new Set();
+    const visit = (id, context) => {
+      if (reached.has(id)) return;
+      reached.add(id);
+      for (const next of context.getModuleInfo(id)?.importedIds ?? []) visit(next, context);
+    };
+    const nameOf = (id, context) => {
+      for (const file of files) visit(file, context);
+      return reached.has(id) ? chunk : null;
+    };
+    return { debugName: chunk, name: nameOf, minShareCount: 2, priority: chunks.length - at };
+  });
 }
 
 function entriesOf(name) {

@@ -5,7 +5,7 @@ import { sqliteHost } from "@sluice/sqlite";
 import { poll, script, transcriptEntries } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { scriptExecutor } from "../../packages/stages/src/kinds/script.ts";
+import { scriptExecutor } from "../../packages/stages/src/kinds/commands/script-executor.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 import { type CommandSessionOptions, commandSession, node, only } from "../support/commands.ts";
 import { EVERYTHING } from "../support/mcp.ts";

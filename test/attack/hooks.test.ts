@@ -9,7 +9,7 @@ import {
   nativeTools,
   REFUSED_TOOL,
 } from "@sluice/gateway";
-import { builtinTools } from "@sluice/stages";
+import { builtinTools } from "@sluice/stages/runtime";
 import { expect, test } from "vitest";
 import { judge, toolCall, word } from "../support/gate.ts";
 import { ATTACKS, ENVELOPES, linePlace } from "../support/shell-lanes.ts";

@@ -38,7 +38,7 @@ describe("the interactors of a config", () => {
     ]);
   });
 
-  test("that have no opinion leave a request to other processes if the run waits, and to nobody else if not", async () => {
+  test("that have no opinion leave a request to other processes if the run waits, and to no one if not", async () => {
     const here = project(`callbackInteractor("no opinion", () => undefined)`);
     const model = here.script({ work: [turn(writes("a.txt")), finishes()] });
     const flags = ["--trust", "--model", model, ...JSON_OUT];

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from "node:http";
-import { DEFAULT_MODELS } from "@sluice/stages";
+import { DEFAULT_MODELS } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { at, desk, finishes, printed } from "../support/command.ts";
 

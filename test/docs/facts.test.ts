@@ -1,7 +1,7 @@
 import { EVENT_TYPES } from "@sluice/core";
 import { compileEnvelope } from "@sluice/core/gate";
 import { eventData } from "@sluice/core/schemas";
-import { builtinTools, DEFAULT_MODELS, DEFAULT_MODELS_DATE, MODEL_PROVIDERS } from "@sluice/stages";
+import { builtinTools, DEFAULT_MODELS, DEFAULT_MODELS_DATE, MODEL_PROVIDERS } from "@sluice/stages/runtime";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { codesIn, readPage, sectionOf, tableOf } from "./pages.ts";

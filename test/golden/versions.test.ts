@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { sqliteHost } from "@sluice/sqlite";
-import { createSession, JOURNAL_VERSION, replayRun } from "@sluice/stages";
+import { createSession, replayRun } from "@sluice/stages";
+import { JOURNAL_VERSION } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { inTurn } from "../fixtures/golden/pipelines.ts";
 import { at, printed, textAt } from "../support/command.ts";

@@ -67,7 +67,8 @@ const tuiDirection: Readonly<Record<string, readonly string[]>> = {
 const cliDirection: Readonly<Record<string, readonly string[]>> = {
   output: [],
   project: [],
-  runs: ["output", "project"],
+  notify: ["project"],
+  runs: ["notify", "output", "project"],
   waking: ["output", "project", "runs"],
   commands: ["output", "project", "runs", "waking"],
 };
@@ -154,6 +155,7 @@ const lightEntries = new Set([
   "@sluice/core/machine",
   "@sluice/core/runtime",
   "@sluice/stages/pipelines",
+  "@sluice/stages/runtime",
   "@sluice/stages/environment-secrets",
   "@sluice/view/records",
   "@sluice/view/words",

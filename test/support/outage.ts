@@ -14,6 +14,8 @@ export const START = 1_000;
 export interface FailingWorld {
   readonly clock: HandClock;
   readonly server: ModelServer;
+  /** The environment of its processes, with the key and the address of the provider. */
+  readonly env: Readonly<Record<string, string>>;
   /** The inputs of the calls of Look that ran, over all sessions. */
   readonly ran: Json[];
   /** What each request was answered with: its HTTP status. */
@@ -56,6 +58,7 @@ export async function failingWorld(name: ProviderName, answer: Answer): Promise<
   return {
     clock,
     server,
+    env,
     ran,
     statuses,
     host,

@@ -1,5 +1,6 @@
 import { isSluiceError, pipeline, stage, systemClock } from "@sluice/core";
-import { chooseModel, DEFAULT_MODELS, MODEL_PROVIDERS, type ModelChoice, resolveModel } from "@sluice/stages";
+import { chooseModel, type ModelChoice } from "@sluice/stages";
+import { DEFAULT_MODELS, MODEL_PROVIDERS, resolveModel } from "@sluice/stages/runtime";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { modelFor } from "../../packages/cli/src/project/model.ts";

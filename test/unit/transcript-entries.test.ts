@@ -10,7 +10,8 @@ import {
   stage,
 } from "@sluice/core";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { builtinTools, type ScriptedTurn, type TranscriptEntry, transcriptEntries } from "@sluice/stages";
+import { type ScriptedTurn, type TranscriptEntry, transcriptEntries } from "@sluice/stages";
+import { builtinTools } from "@sluice/stages/runtime";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { session, tool, twoHosts } from "../support/run-kit.ts";

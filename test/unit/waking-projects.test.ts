@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bundledPipelines } from "@sluice/stages";
+import { bundledPipelines } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { createTerminal } from "../../packages/cli/src/output/terminal.ts";
 import { digestCode, findCode } from "../../packages/cli/src/project/code.ts";

@@ -14,7 +14,8 @@ import {
 } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { agentModelId, type ExternalAgent, externalAgent, externalAgents } from "@sluice/gateway";
-import { createSession, probeSandbox, type SessionOptions, transcriptEntries } from "@sluice/stages";
+import { createSession, type SessionOptions, transcriptEntries } from "@sluice/stages";
+import { probeSandbox } from "@sluice/stages/runtime";
 import { afterAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";

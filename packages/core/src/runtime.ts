@@ -2,10 +2,11 @@
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
-export { deepFreeze, isObject, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
+export { deepFreeze, isObject, isSameJson, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { parsePlace, pathInside, placeOf, placeText, thrownAt } from "./base/source-place.ts";
+export { jsonFaultPosition, positionAt } from "./base/text-position.ts";
 export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
 export { readPrompt } from "./definition/agents/stage.ts";
 export { checkSession } from "./definition/check/check.ts";

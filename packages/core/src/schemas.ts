@@ -140,6 +140,7 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** What its session does about faults of providers, where neither state nor pipeline says it. */
     /** Its session keeps requests open for other processes; a number suspends it after so many milliseconds. */
     wait: z.union([z.literal(true), z.number()]).optional(),
     /** What the program that started the run reads back when it resumes it. */
@@ -300,6 +301,8 @@ const data = {
     callId: z.string(),
     code: z.string(),
     issues: z.array(z.object({ path: z.string(), message: z.string() })),
+    /** Where the schema's own code threw. */
+    at: z.string().optional(),
   }),
   /** An event of a stage that completes by events; `to` is where it leads, in words. */
   "transition.accepted": z.looseObject({

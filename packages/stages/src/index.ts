@@ -1,20 +1,12 @@
-export { type AgentSpec, agentsOf, agentsWithin } from "./agent/agent-spec.ts";
+export type { AgentSpec } from "./agent/agent-spec.ts";
 export { type RouterOptions, router } from "./agent/choosing/router.ts";
-export { agentExecutor } from "./agent/executor.ts";
 export { type MessageKind, sendMessage } from "./agent/messages.ts";
-export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";
+export { type ChangedSince, changedSince, type ForkRunOptions } from "./history/fork.ts";
 export type { AllowedChanges, ChangeOptions } from "./history/pipeline-changes.ts";
-export {
-  type ConfigSource,
-  type FileDigest,
-  JOURNAL_VERSION,
-  type PipelineSource,
-  readRunStarted,
-} from "./history/run-started.ts";
+export type { ConfigSource, FileDigest, PipelineSource } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
 export type { Command, CommandOptions, ScriptOutput } from "./kinds/commands/command.ts";
-export { removeOutputs } from "./kinds/commands/streams.ts";
-export { type Duration, durationText, parseDuration } from "./kinds/duration.ts";
+export { type Duration, parseDuration } from "./kinds/duration.ts";
 export { type HumanOptions, human } from "./kinds/human.ts";
 export type { KindCommon } from "./kinds/kind-common.ts";
 export { type PollOptions, type PollOutput, poll } from "./kinds/poll.ts";
@@ -26,7 +18,6 @@ export {
   type SavedOutput,
   type Step,
   type StepsOptions,
-  stepsOf,
   stepsState,
 } from "./kinds/steps-state.ts";
 export { type SubPipelineOptions, subPipeline } from "./kinds/sub-pipeline.ts";
@@ -49,35 +40,22 @@ export {
   recordTraffic,
 } from "./models/cassettes/record.ts";
 export type { ModelTraffic, TrafficScope, WantedModel } from "./models/cassettes/traffic.ts";
-export {
-  type ChosenModel,
-  chooseModel,
-  DEFAULT_MODELS,
-  DEFAULT_MODELS_DATE,
-  type DefaultModel,
-  type ModelChoice,
-} from "./models/default-model.ts";
+export { type ChosenModel, chooseModel, type DefaultModel, type ModelChoice } from "./models/default-model.ts";
 export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.ts";
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
-export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
-export { providerOptionProblems } from "./models/provider-options.ts";
-export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
-export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
-export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
+export type { PriceOption } from "./models/pricing/prices.ts";
+export type { HttpAddress } from "./models/providers/http-url.ts";
+export type { ModelObject, ProviderInfo } from "./models/registry.ts";
+export type { Script, ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
-export { bundledPipelines } from "./pipelines/bundled.ts";
-export { AGENT_GONE } from "./replay/absent-agents.ts";
 export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
-export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
-export { type ProgramReach, sandboxedProgram } from "./sandbox/program-sandbox.ts";
-export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
+export type { ProgramReach } from "./sandbox/program-sandbox.ts";
 export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";
 export type { AnsweredRequest } from "./session/people.ts";
-export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";
+export { type DeniedCall, finished, type RunHandle, type RunResult, type Suspension } from "./session/run-handle.ts";
 export { createSession, type MessageOptions, type Session, type StartOptions } from "./session/session.ts";
-export { builtinTools } from "./session/tools.ts";
 export type {
   Activity,
   ActivityEnd,
@@ -91,21 +69,15 @@ export type {
   Telemetry,
   TelemetryFault,
 } from "./telemetry/telemetry.ts";
-export { type CommandJudge, type CommandJudgeOptions, commandJudge } from "./tools/bash/bash-tool.ts";
-export { endProcessesOf } from "./tools/bash/process.ts";
-export { reportingChanges } from "./tools/bash/workspace-diff.ts";
-export { predictChange } from "./tools/files/change.ts";
-export { fileSubjects } from "./tools/files/paths.ts";
-export {
-  type McpHttpServer,
-  type McpServerConfig,
-  type McpServerLimits,
-  type McpServers,
-  type McpStdioServer,
-  readMcpServers,
+export type { CommandJudge, CommandJudgeOptions } from "./tools/bash/bash-tool.ts";
+export type {
+  McpHttpServer,
+  McpServerConfig,
+  McpServerLimits,
+  McpServers,
+  McpStdioServer,
 } from "./tools/mcp/config.ts";
-export { type McpProbe, type McpProbeOptions, probeMcpServers } from "./tools/mcp/probe.ts";
+export type { McpProbe, McpProbeOptions } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
 export type { SandboxFault, SandboxMode, SandboxSettings } from "./tools/sandbox.ts";
-export { carriedRipgrep } from "./tools/search/grep-ripgrep.ts";
-export { type WorkspaceFiles, workspaceFiles } from "./tools/search/walk.ts";
+export type { WorkspaceFiles } from "./tools/search/walk.ts";

@@ -4,7 +4,7 @@ import { dirname, extname, isAbsolute, join, normalize } from "node:path";
 import type { AnyPipeline, Pipeline, PipelineSpec, Problem } from "@sluice/core";
 import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession, messageOf, sha256, statesWithin } from "@sluice/core/runtime";
-import { providerOptionProblems } from "@sluice/stages";
+import { providerOptionProblems } from "@sluice/stages/runtime";
 import { checkWorkflow } from "./check/lint/check-workflow.ts";
 import { propertyFindings } from "./check/properties/in-documents.ts";
 import type { PropertySource } from "./check/properties/property.ts";

@@ -14,7 +14,8 @@ import {
   type ToolResult,
 } from "@sluice/core";
 import { nativeTools } from "@sluice/gateway";
-import { builtinTools, createSession } from "@sluice/stages";
+import { createSession } from "@sluice/stages";
+import { builtinTools } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
 import { toolCall } from "../../support/gate.ts";
 import { caller, completed, dataOf, eventsOf, json, noModel, work, workExecutor } from "../../support/run-kit.ts";

@@ -8,7 +8,7 @@ import {
   type Usage,
 } from "@sluice/core";
 import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
-import type { RunResult } from "@sluice/stages";
+import type { RunResult, Suspension } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import { type RunView, workedMs } from "@sluice/view";
 
@@ -28,6 +28,13 @@ export type RunReport = {
   /** Only if it is suspended. */
   readonly suspended?: {
     readonly reason: string;
+    /** Of the first fault of a provider. */
+    readonly code?: string;
+    readonly message?: string;
+    /** When a fault may have ended, in epoch milliseconds, where that is known. */
+    readonly retryAt?: number;
+    /** All faults, each with the execution that waits. */
+    readonly faults?: readonly Json[];
     /** When a run that sleeps continues, in epoch milliseconds. */
     readonly wakeAt?: number;
     readonly requests: readonly Json[];
@@ -59,12 +66,27 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
     case "cancelled":
       return { runId, status, ...NOTHING, error: shownError(result.error), ...rest };
     case "suspended": {
-      const { reason, waitingFor, wakeAt } = result;
+      const { reason, waitingFor, wakeAt, suspended: why } = result;
       const wake = wakeAt === undefined ? {} : { wakeAt };
-      const suspended = { reason, ...wake, requests: waitingFor.map(asRequest), resume };
+      const suspended = { reason, ...shownFaults(why), ...wake, requests: waitingFor.map(asRequest), resume };
       return { runId, status, ...NOTHING, ...rest, suspended };
     }
   }
+}
+
+/** Redacted, since providers write the messages. */
+function shownFaults({
+  code,
+  message,
+  retryAt,
+  faults,
+}: Suspension): Pick<NonNullable<RunReport["suspended"]>, "code" | "message" | "retryAt" | "faults"> {
+  return {
+    ...(code === undefined ? {} : { code }),
+    ...(message === undefined ? {} : { message: redactText(message) }),
+    ...(retryAt === undefined ? {} : { retryAt }),
+    ...(faults === undefined ? {} : { faults: faults.map((fault) => asShown(fault)) }),
+  };
 }
 
 /** Results of stages with the time that they worked; a result itself counts its sleeps and the times without a process. */

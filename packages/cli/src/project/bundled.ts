@@ -1,7 +1,7 @@
 // What the command has beside a project's own code. It is loaded when it is needed.
 
 import type { AnyPipeline, StateExecutor } from "@sluice/core";
-import { bundledPipelines } from "@sluice/stages";
+import { bundledPipelines } from "@sluice/stages/runtime";
 
 /** Loaders of the pipelines that come with the command, by name. */
 export function bundled(): ReadonlyMap<string, () => Promise<AnyPipeline>> {

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { type PipelineSpec, SluiceError, systemClock } from "@sluice/core";
-import { agentsWithin, chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
+import { chooseModel, type ModelChoice } from "@sluice/stages";
+import { agentsWithin, MODEL_PROVIDERS } from "@sluice/stages/runtime";
 import type { Environment } from "@sluice/tui/user";
 import type { LoadedConfig } from "./load-config.ts";
 

@@ -2,7 +2,8 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { extname, relative, resolve, sep } from "node:path";
 import { type JsonObject, SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
-import { builtinTools, type PipelineSource } from "@sluice/stages";
+import type { PipelineSource } from "@sluice/stages";
+import { builtinTools } from "@sluice/stages/runtime";
 import { bundled } from "./bundled.ts";
 import {
   CODE_EXTENSIONS,

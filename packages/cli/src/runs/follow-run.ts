@@ -1,6 +1,6 @@
 import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
-import { messageOf, redactText, visible } from "@sluice/core/runtime";
-import type { RunHandle, RunResult } from "@sluice/stages";
+import { itemKeyOf, messageOf, redactText, visible } from "@sluice/core/runtime";
+import type { RunHandle, RunResult, Suspension } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { indented } from "@sluice/view/words";
@@ -72,6 +72,8 @@ export async function followRun(
     if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
     const denied = deniedLine(report);
     if (denied !== "") terminal.err(`sluice: ${denied}\n`);
+    if ("result" in shown && shown.result.status === "suspended")
+      for (const line of faultLines(shown.result.suspended)) terminal.err(`sluice: ${line}\n`);
     if (report.suspended !== undefined) terminal.err(`sluice: ${visible(suspendedText(report.suspended, around))}\n`);
     if ("thrown" in shown) return { report, exitCode: EXIT.environment };
     const counts = failOnDenied === true && report.denied.length > 0;
@@ -81,11 +83,27 @@ export async function followRun(
   }
 }
 
+/** What failed, with the execution that waits because of it. */
+export function faultLines({ faults = [] }: Pick<Suspension, "faults">): readonly string[] {
+  return faults.map(({ runId, executionId, code, message }) => {
+    const key = itemKeyOf(runId, executionId.split("#", 1)[0] ?? "");
+    const where = key === undefined ? executionId : `${executionId}:${key}`;
+    return visible(redactText(`the provider failed in ${where}: ${message} (${code})`));
+  });
+}
+
 /** How a suspended run continues. */
 function suspendedText(
-  { reason, wakeAt, resume }: NonNullable<RunReport["suspended"]>,
+  { reason, retryAt, wakeAt, resume }: NonNullable<RunReport["suspended"]>,
   { line }: Pick<FollowContext, "line">,
 ): string {
+  if (reason === "provider") {
+    const when =
+      retryAt === undefined
+        ? ""
+        : `; ${line(["serve"])}, or ${line(["wake"])}, does so at ${timeWithCountdown(retryAt, Date.now())}`;
+    return `the run is suspended and continues where it stopped with: ${resume}${when}`;
+  }
   if (reason !== "sleeping" || wakeAt === undefined) return `the run is suspended; resume it with: ${resume}`;
   const by = `${line(["serve"])}, or by ${line(["wake"])}`;
   return `the run sleeps until ${timeWithCountdown(wakeAt, Date.now())}; it is then continued by ${by}. To wait for it here: ${resume}`;

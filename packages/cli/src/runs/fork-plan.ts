@@ -1,6 +1,7 @@
 import type { RunHost } from "@sluice/core";
 import { forkPointsOf } from "@sluice/core/host";
-import { type ChangedSince, changedSince, forkPointBefore } from "@sluice/stages";
+import { type ChangedSince, changedSince } from "@sluice/stages";
+import { forkPointBefore } from "@sluice/stages/runtime";
 import { count, readRunStarted } from "@sluice/view/words";
 import { listed, usageError } from "../output/output.ts";
 import type { ProjectPaths } from "../project/project-paths.ts";

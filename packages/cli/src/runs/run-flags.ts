@@ -13,13 +13,14 @@ export interface RunFlags extends ProjectPathOptions {
   readonly allow?: readonly string[];
   readonly maxParallel?: number;
   readonly sandbox?: SandboxMode;
+  /** What follows a provider's fault where neither the stage nor the pipeline says it. */
+  readonly onProviderFault?: "suspend" | "fail";
   readonly adoptStore?: boolean;
   readonly trust?: boolean;
   /** Accept answers of any process in the new run. */
   readonly answers?: "any";
   /** False ignores the project's config. */
   readonly config?: boolean;
-  readonly onProviderFault?: "suspend" | "fail";
 }
 
 /** The options of every subcommand except `demo`. */

@@ -28,6 +28,23 @@ export function numberField(value: Json | undefined, key: string): number | unde
   return typeof member === "number" ? member : undefined;
 }
 
+/** Whether two JSON values are equal. The order of members and the sign of zero do not count. */
+export function isSameJson(one: Json | undefined, other: Json | undefined): boolean {
+  if (one === other) return true;
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
+  if (isJsonArray(one) || isJsonArray(other)) {
+    if (!isJsonArray(one) || !isJsonArray(other) || one.length !== other.length) return false;
+    return one.every((item, index) => isSameJson(item, other[index]));
+  }
+  const keys = Object.keys(one);
+  if (keys.length !== Object.keys(other).length) return false;
+  return keys.every((key) => Object.hasOwn(other, key) && isSameJson(one[key], other[key]));
+}
+
+function isJsonArray(value: Json): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
 /** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
 export function jsonFault(value: unknown, path = "$", depth = 0, rules: JsonRules = STRICT): string | undefined {
   const fault = faultOf(value, depth, rules);

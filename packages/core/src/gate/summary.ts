@@ -1,5 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
-import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+import { isJsonObject, isSameJson, type Json, type JsonObject } from "../base/json.ts";
 import type { Subject } from "./subjects.ts";
 
 /**
@@ -98,7 +97,7 @@ export function grantRequestBody(call: ShownCall): JsonObject {
     proposalId: id,
     tool,
     input,
-    ...(isDeepStrictEqual(input, given) ? {} : { proposed: given }),
+    ...(isSameJson(input, given) ? {} : { proposed: given }),
     argsSummary: summary,
     argsDigest,
     ...(touches.length === 0 ? {} : { touches }),

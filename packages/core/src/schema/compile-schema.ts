@@ -1,6 +1,7 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import { cloneJson, isJsonObject, type JsonObject, toJsonValue } from "../base/json.ts";
+import { placeOf } from "../base/source-place.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
@@ -142,9 +143,10 @@ function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
 
 /** A schema that throws rejects the value. */
 function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
-  return refused([
-    { path: "$", message: readableMessage(`the schema could not check this value: ${messageOf(thrown)}`) },
-  ]);
+  const message = readableMessage(`the schema could not check this value: ${messageOf(thrown)}`);
+  const { file, line, column } = placeOf(thrown) ?? {};
+  const at = file === undefined ? {} : { at: `${file}:${line}:${column}` };
+  return refused([{ path: "$", message, ...at }]);
 }
 
 function refused(issues: readonly Issue[]): { readonly ok: false; readonly issues: readonly Issue[] } {

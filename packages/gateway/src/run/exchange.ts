@@ -13,7 +13,7 @@ import {
   type ToolResult,
 } from "@sluice/core";
 import { digestOf, visible } from "@sluice/core/runtime";
-import { AGENT_GONE } from "@sluice/stages";
+import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import type {
   AgentCall,

@@ -3,6 +3,7 @@ import {
   type ActOutcome,
   type ActScope,
   type AvailableTools,
+  type CallRequest,
   field,
   type Json,
   type RefusedTarget,
@@ -191,7 +192,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
       ? []
       : await scope.calls(
           turn,
-          others.map((call) => requestOf(turn, call)),
+          others.map((call) => requestOf(turn, call, modelInUse(state.models).model.takes)),
         );
   const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data: finished });
@@ -361,9 +362,14 @@ function textOf({ content }: Reply): string {
   return texts.join("").trim();
 }
 
-function requestOf(turn: number, { index, tool, input, inputError, rawInput }: TurnCall) {
+function requestOf(
+  turn: number,
+  { index, tool, input, inputError, rawInput }: TurnCall,
+  takes: CallRequest["takes"],
+): CallRequest {
   const id = callId(turn, index);
-  if (inputError === undefined && input !== undefined) return { id, tool, input };
+  if (inputError === undefined && input !== undefined)
+    return { id, tool, input, ...(takes === undefined ? {} : { takes }) };
   const code = inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
   const message = inputError?.message ?? "the arguments could not be read";
   return { id, tool, inputFault: { code, message, ...(rawInput === undefined ? {} : { raw: rawInput }) } };

@@ -4,6 +4,7 @@ import { addUsage, itemKeyOf, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { mostOf } from "../models/pricing/prices.ts";
+import { advised } from "../models/provider-advice.ts";
 import { type AfterFailure, afterFailure, type FailedCalls, mayRetry } from "../models/provider-faults.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { cutText, LiveText } from "../secrets/live-text.ts";
@@ -365,7 +366,8 @@ function failureRecord(
   const spent = spentBy(outcome, trial);
   const late = outcome.error.kind === "aborted" ? deadline.exceeded() : undefined;
   if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
-  const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
+  const failure = advised(outcome.error, trial.used.model);
+  const error = { ...failure, message: secrets.text(failure.message) };
   const at = deadline.now();
   const then = thenAfter(scope, trial, error, at);
   noteThen(scope, trial, error, then, at, call);

@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from "node:util";
 import { type Issue, isJsonObject, type Json } from "@sluice/core";
-import type { SecretFilter } from "@sluice/core/runtime";
+import { isSameJson, type SecretFilter } from "@sluice/core/runtime";
 import { cleanWord, providerData, usageOf } from "../models/reply/provider-values.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
 
@@ -82,7 +81,7 @@ export function encodeChecks(
 ): readonly CompletionCheckRecord[] {
   return checks.map((check) => {
     const input = check.ok ? calls.find(({ index }) => index === check.index)?.input : undefined;
-    return check.ok && input !== undefined && isDeepStrictEqual(check.output, input)
+    return check.ok && input !== undefined && isSameJson(check.output, input)
       ? { index: check.index, ok: true }
       : check;
   });

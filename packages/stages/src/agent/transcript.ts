@@ -1,10 +1,13 @@
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
-import type { Json } from "@sluice/core";
+import type { Json, ResultFile } from "@sluice/core";
 import { isMetered } from "./budget.ts";
 import type { Reply, TurnCall } from "./reply-record.ts";
 
 /** Low for English, about right for code, Chinese and Japanese: a reservation should not be too small. */
 const BYTES_PER_TOKEN = 3;
+const IMAGE_TOKENS = 5_000;
+/** Characters of base64. */
+const BYTES_PER_PDF_TOKEN = 20;
 const NO_CALLS: ReadonlySet<string> = new Set();
 const NO_TEXTS: readonly string[] = [];
 
@@ -65,8 +68,9 @@ export class Transcript {
   results(calls: readonly TurnCall[], answers: readonly CallAnswer[], turn: number): void {
     const byId = new Map(answers.map((answer) => [answer.id, answer]));
     const content = calls.map((call): LanguageModelV4ToolResultPart => {
-      const output = outputOf(byId.get(callId(turn, call.index)) ?? NO_ANSWER);
-      this.#size += this.#sizeOf(output.type === "text" ? output.value : JSON.stringify(output.value));
+      const answer = byId.get(callId(turn, call.index)) ?? NO_ANSWER;
+      const output = outputOf(answer);
+      this.#size += this.#sizeOf(textOf(answer.output)) + sizeOfFiles(answer.files);
       return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
     });
     this.messages.push({ role: "tool", content });
@@ -79,10 +83,14 @@ export interface CallAnswer {
   readonly id: string;
   readonly ok: boolean;
   readonly output: Json;
+  readonly files?: readonly ResultFile[];
 }
 
 /** Providers refuse a call without a result. */
-const NO_ANSWER = { ok: false, output: { code: "call_not_run", message: "this call was not run" } } as const;
+const NO_ANSWER: Omit<CallAnswer, "id"> = {
+  ok: false,
+  output: { code: "call_not_run", message: "this call was not run" },
+};
 
 /** A call's id by its position, because providers may repeat theirs. */
 export function callId(turn: number, index: number): string {
@@ -93,9 +101,32 @@ function userMessage(text: string): LanguageModelV4Message {
   return { role: "user", content: [{ type: "text", text }] };
 }
 
-type ResultOutput = { type: "text"; value: string } | { type: "json" | "error-json"; value: Json };
+function textOf(output: Json): string {
+  return typeof output === "string" ? output : JSON.stringify(output);
+}
 
-function outputOf({ ok, output }: Pick<CallAnswer, "ok" | "output">): ResultOutput {
+/** Above what providers count for the largest image; a document counts by its bytes, since its pages are not known. */
+function sizeOfFiles(files: readonly ResultFile[] = []): number {
+  return files.reduce((sum, { mediaType, data }) => {
+    const tokens = mediaType.startsWith("image/")
+      ? IMAGE_TOKENS
+      : Math.max(IMAGE_TOKENS, data.length / BYTES_PER_PDF_TOKEN);
+    return sum + Math.ceil(tokens * BYTES_PER_TOKEN);
+  }, 0);
+}
+
+function outputOf({ ok, output, files = [] }: Omit<CallAnswer, "id">): LanguageModelV4ToolResultPart["output"] {
+  if (files.length > 0)
+    return {
+      type: "content",
+      value: [
+        { type: "text", text: textOf(output) },
+        ...files.map(
+          ({ name, mediaType, data }) =>
+            ({ type: "file", filename: name, mediaType, data: { type: "data", data } }) as const,
+        ),
+      ],
+    };
   if (!ok) return { type: "error-json", value: output };
   return typeof output === "string" ? { type: "text", value: output } : { type: "json", value: output };
 }

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import {
   field,
   isJsonObject,
@@ -12,6 +11,7 @@ import { compileEnvelope } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
 import {
   isLifecycle,
+  isSameJson,
   type PipelineParts,
   parseAttemptStep,
   partChanges,
@@ -115,7 +115,7 @@ export function originalPipeline(past: readonly RunJournal[], now: JsonObject): 
   const was: JsonObject = Object.fromEntries(
     Object.entries(before).filter(([name]) => ["source", "fingerprint", "parts", "tools"].includes(name)),
   );
-  return isDeepStrictEqual(was, now) ? {} : { originalPipeline: was };
+  return isSameJson(was, now) ? {} : { originalPipeline: was };
 }
 
 /** Readable changes, and whether resuming needs `allowChanged`: changed files alone do not. */

@@ -1,13 +1,50 @@
-import type { StateExecutor } from "@sluice/core";
+// Executors are loaded with the first pipeline that has a state of their kind.
+import type { PipelineSpec, StateExecutor } from "@sluice/core";
+import { statesWithin } from "@sluice/core/runtime";
 import type { CommandWorld } from "./commands/run-command.ts";
 import { humanExecutor } from "./human.ts";
-import { pollExecutor } from "./poll.ts";
-import { scriptExecutor } from "./script.ts";
-import { stepsExecutor } from "./steps.ts";
+import { POLL } from "./poll.ts";
+import { SCRIPT } from "./script.ts";
+import { STEPS } from "./steps-state.ts";
 import { subPipelineExecutor } from "./sub-pipeline.ts";
 import { timerExecutor } from "./timer.ts";
 
+/** Makes the executor of one kind. */
+export type ExecutorSource = () => StateExecutor | Promise<StateExecutor>;
+/** Executors by kind. */
+export type ExecutorSources = readonly (readonly [kind: string, source: ExecutorSource])[];
+
 /** The executors of all kinds without a model, which every session and replay has. */
-export function kindExecutors(world: CommandWorld): readonly StateExecutor[] {
-  return [stepsExecutor, scriptExecutor(world), pollExecutor(world), timerExecutor, humanExecutor, subPipelineExecutor];
+export function kindExecutors(world: CommandWorld): ExecutorSources {
+  return [
+    [STEPS, async () => (await import("./steps.ts")).stepsExecutor],
+    [SCRIPT, async () => (await import("./commands/script-executor.ts")).scriptExecutor(world)],
+    [POLL, async () => (await import("./commands/poll-executor.ts")).pollExecutor(world)],
+    ...executorsAsGiven([timerExecutor, humanExecutor, subPipelineExecutor]),
+  ];
+}
+
+export function executorsAsGiven(executors: readonly StateExecutor[]): ExecutorSources {
+  return executors.map((executor) => [executor.kind, () => executor]);
+}
+
+/** The executors that were loaded. Of several for one kind, the last counts. */
+export function executorSet(all: ExecutorSources) {
+  const sources = new Map(all);
+  const loading = new Map<string, Promise<StateExecutor>>();
+  const loaded = new Map<string, StateExecutor>();
+  return {
+    kinds: [...sources.keys()],
+    loaded,
+    /** Loads the executors of a pipeline, each one once: they may keep what concerns a run. */
+    loadFor: async (spec: PipelineSpec): Promise<void> => {
+      for (const { kind } of statesWithin(spec)) {
+        const source = sources.get(kind);
+        if (source === undefined || loaded.has(kind)) continue;
+        const executor = loading.get(kind) ?? Promise.resolve(source());
+        loading.set(kind, executor);
+        loaded.set(kind, await executor);
+      }
+    },
+  };
 }

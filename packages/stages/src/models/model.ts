@@ -1,4 +1,5 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { ProviderAccess } from "./providers/access.ts";
 
 /** The position of a model call, from the run's journal. */
 export interface TurnPosition {
@@ -35,8 +36,12 @@ export interface ResolvedModel {
   readonly pricedAs?: string;
   /** Values that must never be shown, recorded or sent to a model. */
   readonly secrets: readonly string[];
+  /** The media types of files that it reads in results of tools; absent if it reads only text. */
+  readonly takes?: readonly string[];
   /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
   readonly agent?: OutsideAgent;
+  /** How its provider is reached; absent for scripts, cassettes and model objects. */
+  readonly access?: ProviderAccess;
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
   /** An attempt of a state is over, which waits until the model has released what it holds for it. Never rejects. */

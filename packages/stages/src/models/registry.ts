@@ -3,12 +3,6 @@ import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/
 import { SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
 import type { ResolvedModel } from "./model.ts";
-import { resolveAnthropic } from "./providers/anthropic.ts";
-import { resolveGateway } from "./providers/gateway.ts";
-import { resolveGoogle } from "./providers/google.ts";
-import { resolveOllama } from "./providers/ollama.ts";
-import { resolveOpenAI } from "./providers/openai.ts";
-import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
 import { immutable, invalidModel, type ModelOptions } from "./providers/settings.ts";
 
 /** A model object of any version of the AI SDK's provider interface. */
@@ -25,6 +19,13 @@ export interface ProviderInfo {
   readonly variables: readonly { readonly name: string; readonly required: boolean }[];
 }
 
+const BEDROCK_SETTINGS = [
+  "AWS_BEARER_TOKEN_BEDROCK",
+  "AWS_ACCESS_KEY_ID",
+  "AWS_SECRET_ACCESS_KEY",
+  "AWS_SESSION_TOKEN",
+  "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+];
 const OPENAI_SETTINGS = ["OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"];
 
 export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
@@ -33,6 +34,14 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
   provider("openai-chat/<model>", "@ai-sdk/openai", ["OPENAI_API_KEY"], OPENAI_SETTINGS),
   provider("google/<model>", "@ai-sdk/google", ["GOOGLE_GENERATIVE_AI_API_KEY"], ["GOOGLE_GENERATIVE_AI_BASE_URL"]),
   provider("gateway/<provider>/<model>", "@ai-sdk/gateway", ["AI_GATEWAY_API_KEY"], ["AI_GATEWAY_BASE_URL"]),
+  provider("bedrock/<model>", "@ai-sdk/amazon-bedrock", ["AWS_REGION"], BEDROCK_SETTINGS),
+  provider(
+    "vertex/<model>",
+    "@ai-sdk/google-vertex",
+    ["GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION"],
+    ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_VERTEX_API_KEY"],
+  ),
+  provider("azure/<deployment>", "@ai-sdk/azure", ["AZURE_API_KEY", "AZURE_RESOURCE_NAME"], []),
   provider("ollama/<model>", "@ai-sdk/openai-compatible", [], ["OLLAMA_HOST", "OLLAMA_API_KEY"]),
   provider(
     "openai-compatible/<model>",
@@ -61,13 +70,19 @@ type Resolve = (id: string, name: string, options: ModelOptions) => Promise<Reso
 
 /** By the part of a model id before the first slash. */
 const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
-  ["anthropic", resolveAnthropic],
-  ["openai", (...call) => resolveOpenAI("responses", ...call)],
-  ["openai-chat", (...call) => resolveOpenAI("chat", ...call)],
-  ["google", resolveGoogle],
-  ["gateway", resolveGateway],
-  ["ollama", resolveOllama],
-  ["openai-compatible", resolveOpenAICompatible],
+  ["anthropic", async (...call) => (await import("./providers/anthropic.ts")).resolveAnthropic(...call)],
+  ["openai", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("responses", ...call)],
+  ["openai-chat", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("chat", ...call)],
+  ["google", async (...call) => (await import("./providers/google.ts")).resolveGoogle(...call)],
+  ["gateway", async (...call) => (await import("./providers/gateway.ts")).resolveGateway(...call)],
+  ["bedrock", async (...call) => (await import("./providers/bedrock.ts")).resolveBedrock(...call)],
+  ["vertex", async (...call) => (await import("./providers/vertex.ts")).resolveVertex(...call)],
+  ["azure", async (...call) => (await import("./providers/azure.ts")).resolveAzure(...call)],
+  ["ollama", async (...call) => (await import("./providers/ollama.ts")).resolveOllama(...call)],
+  [
+    "openai-compatible",
+    async (...call) => (await import("./providers/openai-compatible.ts")).resolveOpenAICompatible(...call),
+  ],
 ]);
 
 /**
@@ -102,12 +117,14 @@ async function resolveCassette(file: string, { cwd, env, clock }: ModelOptions):
 async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return immutable(`${model.provider}/${model.modelId}`, model, []);
+      return immutable(`${model.provider}/${model.modelId}`, model, { secrets: [] });
     case "v3":
     case "v2": {
       // `wrapLanguageModel` adapts older versions, even with no middleware. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
+      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), {
+        secrets: [],
+      });
     }
     default:
       throw invalidModel(

@@ -1,5 +1,4 @@
 import { realpathSync } from "node:fs";
-import { isDeepStrictEqual } from "node:util";
 import {
   type AvailableTool,
   type AvailableTools,
@@ -12,7 +11,6 @@ import {
   type RunJournal,
   type RunProgram,
   SluiceError,
-  type StateExecutor,
   type Workspace,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule } from "@sluice/core/gate";
@@ -21,6 +19,7 @@ import {
   checkSession,
   createConcurrencySlots,
   createRunMeter,
+  isSameJson,
   maskSecrets,
   messageOf,
   type PreparedStates,
@@ -41,10 +40,11 @@ import {
   costCappedAgents,
   type ProjectNeeds,
   projectNeeds,
+  refuseProviderOptions,
   shownTools,
 } from "../agent/agent-spec.ts";
-import { modelExecutors } from "../agent/choosing/orchestrator.ts";
 import { callModel } from "../agent/model-call.ts";
+import { modelExecutors } from "../agent/model-executors.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {
   JOURNAL_VERSION,
@@ -57,15 +57,13 @@ import {
 import { refuseUnpriced } from "../history/unpriced.ts";
 import { declaredSecrets, runsInSandbox } from "../kinds/commands/command.ts";
 import type { CommandWorld } from "../kinds/commands/run-command.ts";
-import { kindExecutors } from "../kinds/executors.ts";
+import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
-import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
-import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
 import { noModel, sessionModels } from "./models.ts";
@@ -119,13 +117,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return await held.sandbox.run(program, held.planFor(reach, serverPlan().readOnly));
   };
   const kinds = kindExecutors({ clock, env, walled, wall: () => held.sandbox.wall });
-  const executors = new Map<string, StateExecutor>(
-    [...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...(options.executors ?? [])].map((one) => [
-      one.kind,
-      one,
-    ]),
-  );
-  const knownPipeline = knownPipelines(executors);
+  const given = executorsAsGiven(options.executors ?? []);
+  const executors = executorSet([...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...given]);
+  const knownPipeline = knownPipelines(executors.kinds);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
@@ -139,7 +133,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const sharedDeps = (): SharedDeps => {
     shared ??= {
       clock,
-      executors,
+      executors: executors.loaded,
       mode,
       allow: compileEnvelope(allow),
       protectedPaths: [...(options.protectedPaths ?? []), ...ownCode()],
@@ -150,7 +144,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       providerFaults: providerFaultsOf(options, host()),
       maxParallelReads: 8,
       atWork,
-      endSurvivors,
+      endSurvivors: async (key) => await (await import("../tools/bash/process.ts")).endSurvivors(key),
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
       ...(watched === undefined ? {} : { around: watched.around }),
     };
@@ -165,7 +159,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const files = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
     const found = [...files, ...skills];
     const now = [...sharedDeps().protectedPaths, ...found];
-    if (!isDeepStrictEqual(now, paths)) paths = now;
+    if (!isSameJson(now, paths)) paths = now;
     return paths;
   };
 
@@ -194,6 +188,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
     refuseProviderOptions(spec);
+    await executors.loadFor(spec);
     const byState = await modelsOf(spec);
     const capped = costCappedAgents(spec);
     const all = [...byState.values()].flat();
@@ -221,10 +216,11 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
     // A pipeline that is made during the run has what the run has, and the models that it names.
     const admit = async (made: PipelineSpec): Promise<void> => {
-      const problems = checkSession(made, { tools: [...live.keys()], kinds: [...executors.keys()] });
+      const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
       if (problems.length > 0)
         throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
       refuseProviderOptions(made);
+      await executors.loadFor(made);
       const own = await modelsOf(made);
       const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
       if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
@@ -378,13 +374,13 @@ interface KnownPipeline {
 
 /** Derives it once per pipeline, set of tools and secrets. Throws Validation `session_invalid`. */
 function knownPipelines(
-  executors: ReadonlyMap<string, StateExecutor>,
+  kinds: readonly string[],
 ): (spec: PipelineSpec, live: LiveTools, filter: SecretFilter) => KnownPipeline {
   const known = new WeakMap<PipelineSpec, KnownPipeline>();
   return (spec, live, filter) => {
     const before = known.get(spec);
     if (before?.live === live && before.filter === filter) return before;
-    const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
+    const problems = checkSession(spec, { tools: [...live.keys()], kinds });
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
     const states = prepareStates(spec, live);

@@ -1,4 +1,4 @@
-import { bundledPipelines, DEFAULT_MODELS, MODEL_PROVIDERS } from "@sluice/stages";
+import { bundledPipelines, DEFAULT_MODELS, MODEL_PROVIDERS } from "@sluice/stages/runtime";
 import type { RunView } from "@sluice/view";
 import { executionName } from "@sluice/view/words";
 import type { Choice } from "../composer/completion/completion.ts";

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
-import { MODEL_PROVIDERS } from "@sluice/stages";
+import { MODEL_PROVIDERS } from "@sluice/stages/runtime";
 import { type Command, usageError } from "../app/command.ts";
 
 export const model: Command = {

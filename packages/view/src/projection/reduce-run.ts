@@ -271,6 +271,8 @@ class Reducer implements RunReducer {
         break;
       case "sleep.started":
       case "sleep.ended":
+      case "execution.suspended":
+      case "execution.continued":
         this.#touchOwners(runId);
         break;
       case "interrupt.started":

@@ -2,7 +2,8 @@
 
 import type { AnyPipeline, RunLimits } from "@sluice/core";
 import { checkLimits, type Report } from "@sluice/core/runtime";
-import { type Duration, durationText, parseDuration } from "@sluice/stages";
+import { type Duration, parseDuration } from "@sluice/stages";
+import { durationText } from "@sluice/stages/runtime";
 import { KIND_NAMES, type KindName } from "../kinds/fields.ts";
 
 /** The kinds of states that a model may use. Final states are always there. */

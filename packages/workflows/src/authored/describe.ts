@@ -2,7 +2,7 @@
 
 import { isJsonObject, type Json, type PipelineSpec, type StateSpec } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
-import { durationText } from "@sluice/stages";
+import { durationText } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { moveTable, moveWords } from "../check/moves.ts";
 import { kindOfState, writeKind } from "../kinds/write.ts";

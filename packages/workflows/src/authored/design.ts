@@ -1,7 +1,7 @@
 // The pipeline in which a model writes a pipeline: one stage, whose result is checked before it counts.
 
 import { done, field, isJson, type Json, type Pipeline, pipeline, stage } from "@sluice/core";
-import { durationText } from "@sluice/stages";
+import { durationText } from "@sluice/stages/runtime";
 import { runInput } from "../format.ts";
 import { renderText } from "../report/text.ts";
 import type { AuthoredRules } from "./allow.ts";

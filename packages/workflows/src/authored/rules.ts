@@ -1,7 +1,8 @@
 // What a document may not say that a model wrote, although a file may.
 
 import { isDeepStrictEqual } from "node:util";
-import { durationText, parseDuration } from "@sluice/stages";
+import { parseDuration } from "@sluice/stages";
+import { durationText } from "@sluice/stages/runtime";
 import type { DocumentPath } from "../diagnostic.ts";
 import { KIND_WORDS, textsOfKind } from "../kinds/compile.ts";
 import { KIND_NAMES, type KindState, kindsIn } from "../kinds/fields.ts";

@@ -1,7 +1,7 @@
 // Which rows for a pause a state can take.
 
 import type { AnyPipeline } from "@sluice/core";
-import { stepsOf } from "@sluice/stages";
+import { stepsOf } from "@sluice/stages/runtime";
 import type { Finding } from "../read/shape.ts";
 import { ANY } from "./check.ts";
 import type { Layout, PlacedState } from "./layout.ts";

@@ -2,7 +2,7 @@
 
 import type { AllowedTool, ChoiceShape, PipelineSpec, StateSpec } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
-import { stepsOf } from "@sluice/stages";
+import { stepsOf } from "@sluice/stages/runtime";
 import { nameOf } from "../check/finding.ts";
 import { ANY_EVENT, entersOf, functionsOf, type Move, type MoveTable, moveTable } from "../check/moves.ts";
 import { statesAt } from "../check/properties/capabilities.ts";

@@ -2,7 +2,7 @@
 
 import { field, isJsonObject, type Json, type JsonObject, type Part, type StateSpec } from "@sluice/core";
 import { canonicalJson } from "@sluice/core/runtime";
-import { durationText } from "@sluice/stages";
+import { durationText } from "@sluice/stages/runtime";
 import type { KindName } from "./fields.ts";
 import { TEXT_ANSWER } from "./make.ts";
 

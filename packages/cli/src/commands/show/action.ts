@@ -35,6 +35,7 @@ import {
 } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { answerLine } from "../../runs/answer-line.ts";
+import { faultLines } from "../../runs/follow-run.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import { type CommonFlags, keptFlags } from "../../runs/run-flags.ts";
@@ -110,6 +111,7 @@ function jsonOf(
     runId: run.runId,
     status: run.status,
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.faults === undefined ? {} : { faults: run.faults.map((fault) => asShown(fault)) }),
     ...(run.wakeAt === undefined ? {} : { wakeAt: run.wakeAt }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     pipeline: textAt(started, "pipeline"),
@@ -215,6 +217,7 @@ function textOf(
   if (denials.length > 0) lines.push("", "denied calls:", ...denials.map(deniedLine));
   if (routes.length > 0) lines.push("", ...routeRows(routes));
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
+  if (run.faults !== undefined) lines.push("", ...faultLines(run));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
   if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
   if (lastWord !== undefined) {

@@ -1,4 +1,7 @@
-import picomatch from "picomatch/posix.js";
+import { createRequire } from "node:module";
+
+// Loaded on demand: most patterns are plain names.
+const require = createRequire(import.meta.url);
 
 /** Bounds the matcher's backtracking. */
 const MAX_STARS = 4;
@@ -17,6 +20,7 @@ export function compileGlob(piece: string): Glob {
   if (!/[*?{]/.test(piece)) return (text) => text === piece;
   // picomatch interprets these even with options that disable the features.
   const escaped = piece.replace(/[()[\]|^$+@!"]/g, "\\$&");
+  const picomatch: typeof import("picomatch") = require("picomatch/posix.js");
   const regex = picomatch.makeRe(escaped, { dot: true, strictSlashes: true, fastpaths: false, debug: true });
   return (text) => text.length <= MAX_INPUT && regex.test(text);
 }

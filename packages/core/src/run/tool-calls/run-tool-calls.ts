@@ -1,4 +1,3 @@
-import PQueue from "p-queue";
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
@@ -119,7 +118,7 @@ function usedWith(
   const made = { ...used.calls, last, times };
   const allowed = verdict.kind === "approved" ? countAllowed(made, edits) : made;
   if (ran === undefined || execution.state.limits?.maxResultBytes === undefined) return allowed;
-  return countResult(allowed, ran.bytes ?? bytesOf(ran.output));
+  return countResult(allowed, ran.bytes ?? bytesOf(ran));
 }
 
 function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext["notes"]): Policy {
@@ -269,9 +268,13 @@ async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, besi
 /** A record of a grant without its request and answer grants nothing. */
 const NOBODY_ASKED: AskedCall = { body: {}, subjects: [], answer: undefined };
 
-function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
-  const queue = items.length > 1 ? new PQueue({ concurrency: limit }) : undefined;
-  return Promise.all(items.map((item) => (queue === undefined ? work(item) : queue.add(() => work(item)))));
+async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
+  const [first] = items;
+  if (first === undefined) return [];
+  if (items.length === 1) return [await work(first)];
+  const { default: PQueue } = await import("p-queue");
+  const queue = new PQueue({ concurrency: limit });
+  return await Promise.all(items.map((item) => queue.add(() => work(item))));
 }
 
 /** The result of a call, in the form that its model reads; its notes are kept for later calls. */
@@ -293,7 +296,7 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
   // Not assigned, since a note may be named __proto__.
   for (const [key, value] of Object.entries(ran.notes ?? {}))
     Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
-  return { id, tool, ok: ran.ok, output: ran.output };
+  return { id, tool, ok: ran.ok, output: ran.output, ...(ran.files === undefined ? {} : { files: ran.files }) };
 }
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */

@@ -19,7 +19,8 @@ import {
 } from "@agentclientprotocol/sdk";
 import type { Clock } from "@sluice/core";
 import { messageOf, visible } from "@sluice/core/runtime";
-import { type SandboxMode, sandboxedProgram } from "@sluice/stages";
+import type { SandboxMode } from "@sluice/stages";
+import { sandboxedProgram } from "@sluice/stages/runtime";
 import { SERVER_NAME } from "../../hosts/host.ts";
 import { isMeasured } from "../../hosts/version.ts";
 import { type AgentStart, agentStart, isOwnTool } from "./agent-host.ts";

@@ -11,14 +11,13 @@ import {
   type Usage,
 } from "@sluice/core";
 import { addUsage } from "@sluice/core/runtime";
-import type { ResolvedModel, ResolvedModels } from "../../models/model.ts";
 import type { ModelFacts } from "../../models/pricing/price-table.ts";
 import { type AgentSpec, readAgent } from "../agent-spec.ts";
 import { NO_USAGE } from "../budget.ts";
 import { type Completion, invalidCompletion, type Rejected } from "../completion/completion.ts";
-import { agentExecutor, cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
-import { callModel, type ModelCaller } from "../model-call.ts";
-import { type ModelsInUse, modelInUse, modelTurn, type StageModel, type StageModels } from "../model-turn.ts";
+import { cancelled, endedWithout, noteWarnings, type Warned } from "../executor.ts";
+import type { ModelCaller } from "../model-call.ts";
+import { type ModelsInUse, modelInUse, modelTurn, type StageModels } from "../model-turn.ts";
 import { type CompletionCheck, callsOnly, type Reply, type TurnCall } from "../reply-record.ts";
 import { completionStepName } from "../step-names.ts";
 import { type CallAnswer, callId } from "../transcript.ts";
@@ -42,31 +41,8 @@ const FULL = 0.7;
 /** Tokens, of a model whose context window is not known. */
 const UNKNOWN_WINDOW = 128_000;
 
-/** The executors of all kinds that a model works for, which every session and replay has. */
-export function modelExecutors(
-  modelsOf: (agent: AgentSpec) => ResolvedModels,
-  factsOf: (modelId: string) => ModelFacts,
-  caller: ModelCaller = (request) => callModel(request),
-): readonly StateExecutor[] {
-  const stageModels = new WeakMap<ResolvedModel, StageModel>();
-  const stageModel = (model: ResolvedModel): StageModel => {
-    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id) };
-    stageModels.set(model, known);
-    return known;
-  };
-  const modelsWithFacts = (agent: AgentSpec): StageModels => {
-    const [first, ...others] = modelsOf(agent);
-    return [stageModel(first), ...others.map(stageModel)];
-  };
-  return [
-    agentExecutor(modelsWithFacts, caller),
-    agentExecutor(modelsWithFacts, caller, "router"),
-    orchestratorExecutor(modelsWithFacts, caller),
-  ];
-}
-
 /** Runs the orchestrators of pipelines. */
-function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels, caller: ModelCaller): StateExecutor {
+export function orchestratorExecutor(modelsOf: (agent: AgentSpec) => StageModels, caller: ModelCaller): StateExecutor {
   const conversations = new WeakMap<object, Conversation>();
   const warned: Warned = new WeakMap();
   return {

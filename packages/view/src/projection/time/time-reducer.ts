@@ -260,6 +260,8 @@ const ENDS_PAUSE: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
 ]);
 
 const ENDS_MODEL: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
+  "execution.suspended",
+  "model.fallback",
   "model.retried",
   "call.decided",
   "completion.accepted",

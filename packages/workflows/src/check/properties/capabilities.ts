@@ -3,7 +3,7 @@
 import type { PipelineSpec, StateSpec } from "@sluice/core";
 import { matchesName } from "@sluice/core/gate";
 import { pipelinesWithin } from "@sluice/core/runtime";
-import { stepsOf } from "@sluice/stages";
+import { stepsOf } from "@sluice/stages/runtime";
 
 /** Whether a tool may run in a state without a grant: it lists the tool, has no envelope, or runs a pipeline with such a state. */
 export function mayUse(spec: PipelineSpec, state: string, tool: string): boolean {

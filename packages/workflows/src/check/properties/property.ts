@@ -2,7 +2,7 @@
 
 import type { PipelineSpec } from "@sluice/core";
 import { isObject, suggestOneOf } from "@sluice/core/runtime";
-import { builtinTools } from "@sluice/stages";
+import { builtinTools } from "@sluice/stages/runtime";
 import { nameOf } from "../finding.ts";
 import { listedTools, mayUse } from "./capabilities.ts";
 

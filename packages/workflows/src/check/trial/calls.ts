@@ -13,7 +13,7 @@ import {
 } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
 import { parseAttemptStep, type RecordedVerdict, readVerdicts } from "@sluice/core/runtime";
-import { builtinTools } from "@sluice/stages";
+import { builtinTools } from "@sluice/stages/runtime";
 
 /** A recorded call, and what would become of it now. */
 export interface TrialCall {

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { join, parse } from "node:path";
 import { promisify } from "node:util";
-import { carriedRipgrep, probeSandbox } from "@sluice/stages";
+import { carriedRipgrep, probeSandbox } from "@sluice/stages/runtime";
 import type { Environment } from "@sluice/tui/user";
 import { foldersAbove, type ProjectPaths } from "../../../project/project-paths.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
