@@ -184,13 +184,13 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
       id: "note",
       initial: "work",
       states: {
-        work: { allowed_tools: ["Write"], instructions: "Write a note.", on: { DONE: "done" } },
+        work: { allowed_tools: ["Bash"], instructions: "Write a note.", on: { DONE: "done" } },
         done: { type: "final" },
       },
     };
     const model = script({
       design: [turn("create_pipeline", { document })],
-      work: [writes("note.md", "A note.\n"), sends("DONE")],
+      work: [appends("noted", "note.txt"), sends("DONE")],
     });
     await killed("after open run ^work#1/a1/turn/2/model$", run("written", "written", model));
   },

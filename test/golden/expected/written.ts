@@ -10,13 +10,13 @@ export const written: Expected = {
     "run.finished completed",
     "fanOut.joined",
     "run.started",
-    "call.decided work#1 Write approved envelope",
-    "call.finished work#1 Write ok",
+    "call.decided work#1 Bash approved envelope",
+    "call.finished work#1 Bash ok",
   ],
   audit: ["the run has not ended"],
   show: ["suspended (stopped in between)", "design#1", "unfinished", "sluice resume"],
-  report: ["suspended", "pipeline note", "A note."],
-  files: { "note.md": "A note.\n" },
+  report: ["suspended", "pipeline note", "echo noted >> note.txt"],
+  files: { "note.txt": "noted\n" },
   // The document is read from the journal: the model is not asked for another one.
   resumed: {
     script: { design: [AGAIN, AGAIN], work: [AGAIN, sends("DONE")] },
@@ -29,6 +29,6 @@ export const written: Expected = {
       "route.decided design#1 done",
       "run.finished completed",
     ],
-    files: { "note.md": "A note.\n" },
+    files: { "note.txt": "noted\n" },
   },
 };

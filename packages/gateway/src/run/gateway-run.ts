@@ -227,7 +227,7 @@ function answered(answer: Promise<CallReply>): PendingCall {
   };
 }
 
-/** Why there is no run, in words: an agent tells its user. */
+/** Why there is no run, in words: an agent repeats them to its user. */
 function notStarted(thrown: unknown): CallReply {
   return faultReply("run_not_started", `The run could not start: ${messageOf(thrown)}`);
 }
