@@ -184,13 +184,13 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
       id: "note",
       initial: "work",
       states: {
-        work: { allowed_tools: ["Bash"], instructions: "Write a note.", on: { DONE: "done" } },
+        work: { allowed_tools: ["Read"], instructions: "Read it.", on: { DONE: "done" } },
         done: { type: "final" },
       },
     };
     const model = script({
       design: [turn("create_pipeline", { document })],
-      work: [appends("noted", "note.txt"), sends("DONE")],
+      work: [turn("Read", { file_path: "nested.ts" }), sends("DONE")],
     });
     await killed("after open run ^work#1/a1/turn/2/model$", run("written", "written", model));
   },

@@ -10,13 +10,13 @@ export const written: Expected = {
     "run.finished completed",
     "fanOut.joined",
     "run.started",
-    "call.decided work#1 Bash approved envelope",
-    "call.finished work#1 Bash ok",
+    "call.decided work#1 Read approved envelope",
+    "call.finished work#1 Read ok",
   ],
   audit: ["the run has not ended"],
   show: ["suspended (stopped in between)", "design#1", "unfinished", "sluice resume"],
-  report: ["suspended", "pipeline note", "echo noted >> note.txt"],
-  files: { "note.txt": "noted\n" },
+  report: ["suspended", "pipeline note", "nested.ts"],
+  files: {},
   // The document is read from the journal: the model is not asked for another one.
   resumed: {
     script: { design: [AGAIN, AGAIN], work: [AGAIN, sends("DONE")] },
@@ -29,6 +29,6 @@ export const written: Expected = {
       "route.decided design#1 done",
       "run.finished completed",
     ],
-    files: { "note.txt": "noted\n" },
+    files: {},
   },
 };
