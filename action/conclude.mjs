@@ -15,7 +15,7 @@ await step(async () => {
   const job = JSON.parse(readFileSync(given, "utf8"));
   const end = join(job.folder, "ended.json");
   const { code, result, ms, tampered } = existsSync(end) ? JSON.parse(readFileSync(end, "utf8")) : { tampered: [] };
-  const found = result ?? (await interruptedRun(job));
+  const found = result ?? (await orUndefined(() => interruptedRun(job)));
   const runId = found?.runId ?? null;
   const files = join(job.folder, "files");
   mkdirSync(files, { recursive: true });

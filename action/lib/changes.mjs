@@ -32,13 +32,12 @@ export async function snapshotsOf(repository, folder) {
   const at = ["-C", repository, ...PLAIN];
   const plain = async (...args) => (await git([...at, ...args], {})).trim();
   const own = await plain("rev-parse", "--path-format=absolute", "--git-path", "objects");
-  // No attributes: a filter of the repository would run its program on each file.
-  const noAttributes = await plain("hash-object", "-t", "tree", "/dev/null");
+  const emptyTree = await plain("hash-object", "-t", "tree", "/dev/null");
   const env = {
     GIT_INDEX_FILE: join(folder, "index"),
     GIT_OBJECT_DIRECTORY: objects,
     GIT_ALTERNATE_OBJECT_DIRECTORIES: own,
-    GIT_ATTR_SOURCE: noAttributes,
+    ...(await withoutFilters(at)),
     GIT_NO_LAZY_FETCH: "1",
     GIT_LITERAL_PATHSPECS: "1",
   };
@@ -47,11 +46,11 @@ export async function snapshotsOf(repository, folder) {
     /** The tree of the last commit; the empty tree if there is none. */
     committed: async () => {
       const { code, stdout } = await runProgram(["git", ...at, "rev-parse", "--verify", "--quiet", "HEAD^{tree}"]);
-      return code === 0 ? stdout.trim() : noAttributes;
+      return code === 0 ? stdout.trim() : emptyTree;
     },
     /** A tree of all files that git tracks or does not ignore; those of `base` count as tracked. */
     take: async (base) => {
-      await here("read-tree", base === noAttributes ? "--empty" : base);
+      await here("read-tree", base === emptyTree ? "--empty" : base);
       await here("add", "--all", ".");
       return (await here("write-tree")).trim();
     },
@@ -80,6 +79,30 @@ export async function snapshotsOf(repository, folder) {
       }
     },
   };
+}
+
+/** Variables that turn off the filters of a repository: each would run its program on every file that it is for. */
+async function withoutFilters(at) {
+  const { code, stdout } = await runProgram([
+    "git",
+    ...at,
+    "config",
+    "-z",
+    "--name-only",
+    "--get-regexp",
+    "^filter\\.",
+  ]);
+  const names = new Set(code === 0 ? stdout.split("\0").filter(Boolean) : []);
+  const filters = new Set([...names].map((name) => name.slice(0, name.lastIndexOf("."))));
+  const settings = [...filters].flatMap((filter) => [
+    ...["clean", "smudge", "process"].map((program) => [`${filter}.${program}`, ""]),
+    [`${filter}.required`, "false"],
+  ]);
+  const entries = settings.flatMap(([name, value], index) => [
+    [`GIT_CONFIG_KEY_${index}`, name],
+    [`GIT_CONFIG_VALUE_${index}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(settings.length), ...Object.fromEntries(entries) };
 }
 
 async function git(args, env, output) {

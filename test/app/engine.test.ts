@@ -76,7 +76,7 @@ test("a run is found by what only its id begins with, and what fits none or seve
   const [first, second] = [await finished(engine, "one"), await finished(engine, "two")];
   expect((await engine.find(first.runId.slice(0, 8))).runId).toBe(first.runId);
   await expect(engine.find("r")).rejects.toMatchObject({
-    message: expect.stringContaining("several runs begin with r"),
+    message: expect.stringMatching(/2 runs in .* begin with r: r\w+, r\w+\. \/runs lists the runs\./),
   });
   await expect(engine.find("rzzz")).rejects.toMatchObject({ message: expect.stringContaining("there is no run rzzz") });
   expect((await engine.list()).map(({ runId }) => runId)).toEqual([second.runId, first.runId]);

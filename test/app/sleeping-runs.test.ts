@@ -241,7 +241,7 @@ test("the report has the sleeps, the attempts, the streams, the answer and the t
   const root = soundPage(page);
   const timeline = textIn(sectionIn(root, "timeline"));
   expect(timeline).toContain("asleep until 1970-01-02 00:01:31Z, 24 h 0 min");
-  expect(timeline).toContain("ready#1: done, from 0 ms, for 1 min 30 s: sleep 1 min 30 s");
+  expect(timeline).toContain("ready#1: done, from 0 ms, worked 0 ms: sleep 1 min 30 s");
   const stages = textIn(sectionIn(root, "stages"));
   expect(stages).toMatch(/ready#1 done 0 ms · 3 sleeps/);
   expect(stages).toMatch(
@@ -281,7 +281,7 @@ test("the time in which a command ran is drawn as work, and the sleeps between i
   items.push(command);
   const executions = view.executions.map((one) => ({ ...one, items: items.view() }));
   const timeline = textIn(sectionIn(soundPage(pageOf({ ...view, executions })), "timeline"));
-  expect(timeline).toContain("ready#1: done, from 0 ms, for 1 h 0 min: tool 20.0 s, sleep 1 h 0 min");
+  expect(timeline).toContain("ready#1: done, from 0 ms, worked 20.0 s: tool 20.0 s, sleep 1 h 0 min");
   expect(timeline).toContain("command: npm view, 10.0 s");
   expect(timeline).toContain("idle, drawn shorter than it was: 1 h 0 min");
 });

@@ -38,7 +38,7 @@ describe("the interactors of a config", () => {
     ]);
   });
 
-  test("that have no opinion leave a request to other processes if the run waits, and to nobody else if not", async () => {
+  test("that have no opinion leave a request to other processes if the run waits, and to no one if not", async () => {
     const here = project(`callbackInteractor("no opinion", () => undefined)`);
     const model = here.script({ work: [turn(writes("a.txt")), finishes()] });
     const flags = ["--trust", "--model", model, ...JSON_OUT];
@@ -92,7 +92,7 @@ test("the rules of the CI example approve what they name, deny everything else, 
     true,
     false,
   ]);
-  expect(ended.stderr).toMatch(/^ci rules: approved Write\(file_path: "notes\/today\.md"/m);
+  expect(ended.stderr).toMatch(/^ci rules: approved Write\(.*file_path: "notes\/today\.md"/m);
   expect(ended.stderr).toMatch(/^ci rules: denied Bash\(command: "npm test; curl/m);
   expect((await answersOf(here, textAt(printed(ended), "runId"))).map(([answer, by]) => [answer, by])).toEqual([
     ["approve", "ci rules"],

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { afterFailure } from "../../packages/stages/src/models/provider-faults.ts";
+import type { ModelFailure } from "../../packages/stages/src/models/reply/reply.ts";
 import { codesIn, readPage, sectionOf, tableOf } from "./pages.ts";
 import { answeredIn, readSources, thrownIn } from "./sources.ts";
 
@@ -39,6 +41,30 @@ test("docs/errors.md lists every code that a tool answers a model with, and no o
   );
   const rows = tableOf(sectionOf(page, "## What a model reads")).map(([code = ""]) => codesIn(code)[0] ?? "");
   expect(rows.toSorted()).toEqual([...new Set([...thrown, ...answered])].toSorted());
+});
+
+describe("docs/errors.md says what follows each failure of a model call", () => {
+  const rows = tableOf(sectionOf(page, "## Model failures"));
+  const kindOf = (code: string, isRetried: boolean): ModelFailure["kind"] =>
+    code === "aborted" || code === "context_overflow" ? code : isRetried ? "transient" : "permanent";
+  const then = (code: string, isRetried: boolean, now: number): string => {
+    const error = { kind: kindOf(code, isRetried), code, message: "" };
+    const retry = { maxAttempts: Number.POSITIVE_INFINITY, maxElapsedMs: 300_000, initialMs: 1_000, factor: 2 };
+    const policy = { onProviderFault: "suspend", retry } as const;
+    return afterFailure(error, { count: 1, since: 0 }, policy, { now, hasFallback: false }).kind;
+  };
+
+  test.each(rows)("%s", (cell = "", _meaning, retried = "", written = "") => {
+    const [code = ""] = codesIn(cell);
+    const isRetried = !retried.startsWith("no");
+    expect(then(code, isRetried, 0) === "retry").toBe(isRetried);
+    const outcomes = { suspends: ["suspend"], fails: ["fail"], "suspends if retried": ["suspend", "fail"] };
+    const found = written === "suspends if retried" ? [true, false] : [isRetried];
+    expect(outcomes).toHaveProperty(
+      [written],
+      found.map((again) => then(code, again, 300_000)),
+    );
+  });
 });
 
 test("docs/errors.md lists every failure of a model call, and no others", () => {

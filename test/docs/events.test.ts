@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import {
   type Answer,
   backToInterrupted,
@@ -9,6 +10,7 @@ import {
   fanOut,
   final,
   type GuardHook,
+  memoryHost,
   pipeline,
   type SluiceEvent,
   stage,
@@ -34,6 +36,27 @@ const work = stage({
   onCall: noSecrets,
 });
 const [middle, left, right, last] = [small("middle"), small("left"), small("right"), small("last")];
+
+/** A model whose provider leaves out a setting. */
+const warning: LanguageModelV4 = {
+  specificationVersion: "v4",
+  provider: "test",
+  modelId: "warning",
+  supportedUrls: {},
+  doGenerate: () => Promise.reject(new Error("sessions stream")),
+  doStream: async () => {
+    const usage = {
+      inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: 1, text: 1, reasoning: 0 },
+    };
+    const parts: readonly LanguageModelV4StreamPart[] = [
+      { type: "stream-start", warnings: [{ type: "unsupported", feature: "temperature" }] },
+      { type: "tool-call", toolCallId: "a", toolName: "submit", input: '{"text":"done"}' },
+      { type: "finish", finishReason: { unified: "tool-calls", raw: undefined }, usage },
+    ];
+    return { stream: ReadableStream.from(parts) };
+  },
+};
 
 /** Passes everything: a message, a retry, calls of every fate, a question, a context, a fork, a route that goes nowhere, a cap. */
 const everything = pipeline({
@@ -164,7 +187,41 @@ test("every event of runs in which everything happens fits the exported schemas,
   const napped = await mover.run(naps, { task: "rest" });
   expect(napped.status).toBe("completed");
 
+  const warned = createSession({ model: warning, cwd: folder.root });
+  const heeded = await warned.run(
+    pipeline({ id: "one", input, stages: { last }, initial: "last", next: { last: () => done(1) } }),
+    { task: "work" },
+  );
+  expect(heeded.status).toBe("completed");
+
+  const refused = { stages: { last: [{ errors: [{ status: 401 }, { status: 402 }], ...finish }] } };
+  writeFileSync(join(folder.root, "fallback.json"), JSON.stringify(refused));
+  const spare = stage({
+    ...submit,
+    prompt: "This is last.",
+    allowedTools: [],
+    fallbackModels: ["scripted:fallback.json"],
+  });
+  const failing = createSession({
+    model: scriptedModel(refused),
+    cwd: folder.root,
+    host: memoryHost(),
+    onProviderFault: "suspend",
+  });
+  const faulty = pipeline({
+    id: "one",
+    input,
+    stages: { last: spare },
+    initial: "last",
+    next: { last: () => done(1) },
+  });
+  const faulted = await failing.run(faulty, { task: "work" });
+  expect(faulted.status).toBe("suspended");
+  expect((await failing.resume(faulty, faulted.runId)).status).toBe("completed");
+
   const events = [
+    ...(await eventsOf(failing, faulted.runId)),
+    ...(await eventsOf(warned, heeded.runId)),
     ...(await eventsOf(mover, napped.runId)),
     ...(await eventsOf(mover, moved.runId)),
     ...(await eventsOf(attended, full.runId)),
@@ -172,7 +229,14 @@ test("every event of runs in which everything happens fits the exported schemas,
     ...(await eventsOf(waiting, first.runId)),
     ...(await eventsOf(asking, second.runId)),
   ];
-  await Promise.all([mover.close(), attended.close(), waiting.close(), asking.close()]);
+  await Promise.all([
+    failing.close(),
+    warned.close(),
+    mover.close(),
+    attended.close(),
+    waiting.close(),
+    asking.close(),
+  ]);
 
   const misfits = events.flatMap((event) => {
     const parsed = eventSchema.safeParse(event);

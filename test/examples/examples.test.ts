@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,6 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 
 const root = join(import.meta.dirname, "../..");
-const sample = join(root, "packages/cli/sample");
 
 /** A folder of this test alone; examples make theirs in it, since it is their temporary folder. */
 function scratch(): string {
@@ -58,6 +57,15 @@ test("the fan-out joins what both siblings found, in declared order", () => {
   expect(status).toBe(0);
   expect(stdout).toContain("findings: [ 'The Moon is a moon.', 'It says the same thing twice.' ]");
   expect(stdout).toContain("intake#1 completed, facts#1 completed, style#1 completed, verdict#1 completed");
+});
+
+test("a review sends the plan back to the initial state with its findings, until there are none", () => {
+  const { status, stdout } = run("feedback-loop.ts");
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout:
+      "[ 'rename the option', 'rename it in the tests' ]\nplan#1 completed, review#1 completed, plan#2 completed, review#2 completed\n",
+  });
 });
 
 test("each file that a model names is reviewed, and one that fails does not stop the others", () => {
@@ -146,40 +154,6 @@ test("a rule approves what it covers and denies the rest", () => {
   expect(answers).toEqual(["  -> deny by notes rule", "  -> approve by notes rule"]);
   // The note is there, the other file is not.
   expect(stdout).toContain("completed true false");
-});
-
-/** The sample repository, as a CI job has it in its checkout. */
-function checkout(): string {
-  const folder = join(scratch(), "project");
-  cpSync(join(sample, "repository"), folder, { recursive: true });
-  return folder;
-}
-const scripted = { SLUICE_MODEL: `scripted:${join(sample, "demo-script.json")}` };
-
-test("the CI script reads the result, names the denied call and ends with code 5", () => {
-  const folder = checkout();
-  const { status, stdout } = run("ci-headless/review.ts", [folder, "mend parseDuration"], scripted);
-  expect(stdout).toMatch(/^run r\w+: completed, \d+ tokens in, \d+ out$/m);
-  expect(stdout).toContain("denied in plan#1: Edit (no_interactor)");
-  expect(stdout).toMatch(/^approve: /m);
-  expect(status).toBe(5);
-  expect(readFileSync(join(folder, "src/duration.js"), "utf8")).toContain("matchAll");
-});
-
-test("the CI script without a model says so and ends with code 4", () => {
-  const { status, stdout } = run("ci-headless/review.ts", [checkout(), "mend parseDuration"]);
-  expect(stdout).toContain("run null: failed");
-  expect(stdout).toContain("no_model");
-  expect(status).toBe(4);
-});
-
-test("the CI workflow runs the script that is here, by a build that is here", () => {
-  const workflow = readFileSync(join(root, "examples/ci-headless/github-actions.yml"), "utf8");
-  const [, script = ""] = /run: node sluice\/(\S+) project "\$TASK"/.exec(workflow) ?? [];
-  expect(existsSync(join(root, script))).toBe(true);
-  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  expect(workflow).toContain("run: npm run build");
-  expect(scripts).toHaveProperty("build");
 });
 
 test("a kind of state of one's own runs the tests, and a stage says why they fail", () => {

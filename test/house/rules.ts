@@ -67,7 +67,8 @@ const tuiDirection: Readonly<Record<string, readonly string[]>> = {
 const cliDirection: Readonly<Record<string, readonly string[]>> = {
   output: [],
   project: [],
-  runs: ["output", "project"],
+  notify: ["project"],
+  runs: ["notify", "output", "project"],
   waking: ["output", "project", "runs"],
   commands: ["output", "project", "runs", "waking"],
 };

@@ -8,6 +8,8 @@ const SOURCES = [
   "packages/*/src/**/*.{ts,tsx}",
   "packages/*/bin/*.js",
   "scripts/*.mjs",
+  "action/**/*.{mjs,yml}",
+  "packages/cli/sample/**/*.{sample,yml,yaml}",
   "examples/**/*.{ts,md}",
   "bench/**/*.{ts,md}",
 ];
@@ -39,7 +41,7 @@ test("no identifier of the replaced vocabulary is used", () => {
 /** Options of agent states. Core defines them, and holds two under the names that journals record. */
 const AGENT_OPTIONS = /\b(?:AgentSpec|completionSchema|maxOutputTokens|promptPaths|promptText|temperature|turnCap)\b/;
 const AGENT_FILES =
-  /^packages\/core\/src\/(?:definition\/(?:agents\/(?:stage|orchestrator)|types|fingerprint\/part-changes)|schemas)\.ts:/;
+  /^packages\/core\/src\/(?:definition\/(?:agents\/(?:stage|model-settings|orchestrator)|types|fingerprint\/part-changes)|schemas)\.ts:/;
 
 test("core names no option of agent states outside stage(), so that every kind has the same abilities", () => {
   const found = lines.filter(

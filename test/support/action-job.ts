@@ -52,6 +52,8 @@ export interface Machine {
   /** A git repository in it, with one commit of these files. */
   checkOut(files: Readonly<Record<string, string>>): Promise<string>;
   git(...args: readonly string[]): Promise<string>;
+  /** Runs a line in the checkout. */
+  bash(line: string): Promise<void>;
   /** Runs the steps of the action. */
   run(inputs: Readonly<Record<string, string>>, env?: Readonly<Record<string, string>>): Promise<EndedJob>;
 }
@@ -95,6 +97,10 @@ export function machine(): Machine {
   return {
     folder,
     git,
+    async bash(line) {
+      const { code, text: said } = await programOf("bash", ["-c", line], project, surroundings);
+      if (code !== 0) throw new Error(`${line}: ${said}`);
+    },
     async checkOut(files) {
       rmSync(project, { recursive: true, force: true });
       for (const [path, text] of Object.entries(files)) {

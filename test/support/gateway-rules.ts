@@ -137,7 +137,7 @@ function partFault(
     default: {
       const output = isJsonObject(part.output) ? part.output : {};
       const kind = word(output.type);
-      if (!["text", "json", "error-text", "error-json"].includes(kind) || output.value === undefined)
+      if (!["text", "json", "content", "error-text", "error-json"].includes(kind) || output.value === undefined)
         return `${at}: output of an unknown kind: ${kind}`;
       return undefined;
     }

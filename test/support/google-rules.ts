@@ -128,5 +128,5 @@ function namedFault(value: Json, struct: "args" | "response", at: string): strin
   if (!NAME.test(word(value.name))) return `Invalid function name: ${word(value.name)} at '${at}'`;
   if (!isJsonObject(value[struct]))
     return `Invalid value at '${at}.${struct}' (type.googleapis.com/google.protobuf.Struct)`;
-  return unknown(value, ["id", "name", struct], at);
+  return unknown(value, struct === "response" ? ["id", "name", struct, "parts"] : ["id", "name", struct], at);
 }

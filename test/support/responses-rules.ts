@@ -99,6 +99,11 @@ interface Walk {
   readonly next: Json | undefined;
 }
 
+/** A part of a result that is not only text. */
+function isOutputPart(part: Json): boolean {
+  return isJsonObject(part) && ["input_text", "input_image", "input_file"].includes(word(part.type));
+}
+
 function itemFault(type: string, item: JsonObject, at: string, walk: Walk): string | undefined {
   switch (type) {
     case "message":
@@ -118,7 +123,8 @@ function itemFault(type: string, item: JsonObject, at: string, walk: Walk): stri
       const id = word(item.call_id);
       if (!walk.calls.has(id)) return `No tool call found for function call output with call_id ${id}.`;
       if (walk.answered.has(id)) return `Duplicate output for call_id ${id} at '${at}'.`;
-      if (typeof item.output !== "string") return `Invalid type for '${at}.output'.`;
+      if (typeof item.output !== "string" && !list(item.output).every(isOutputPart))
+        return `Invalid type for '${at}.output'.`;
       walk.answered.add(id);
       return undefined;
     }

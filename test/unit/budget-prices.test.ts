@@ -10,6 +10,10 @@ describe("what is known about a model", () => {
     const facts = known("anthropic/claude-haiku-4-5");
     expect(facts).toMatchObject({ price: { input: 1, output: 5 }, contextWindow: 200_000, maxOutputTokens: 64_000 });
     expect(known("anthropic/claude-haiku-4-5-20251001")).toEqual(facts);
+    expect(known("bedrock/global.anthropic.claude-haiku-4-5-20251001-v1:0")).toEqual(facts);
+    // A region may cost more, and a deployment has any name.
+    for (const id of ["bedrock/eu.anthropic.claude-haiku-4-5-20251001-v1:0", "vertex/claude-haiku-4-5", "azure/gpt-5"])
+      expect(known(id)).toEqual({});
     expect(known("openai/gpt-5.4-2026-03-05")).toEqual(known("openai/gpt-5.4"));
   });
 

@@ -413,3 +413,64 @@ test("what a state of another kind adds when it completes counts as set", () => 
   });
   expect(checkWorkflow(made.spec)).toEqual([]);
 });
+
+describe("outputs that may be missing", () => {
+  const finish = { completionTool: "finish", completionSchema: z.object({ ok: z.boolean() }), turnCap: 2 };
+  const first = stage({ prompt: "First.", allowedTools: [], ...finish });
+  const plan = stage({ prompt: "Plan.", allowedTools: [], ...finish });
+  const build = stage({ reads: { plan }, prompt: "Build.", allowedTools: [], ...finish });
+  const shared = { id: "p", input: z.object({}), stages: { first, plan, build }, initial: "first" } as const;
+  const missing = (spec: Parameters<typeof checkWorkflow>[0]): readonly string[] =>
+    checkWorkflow(spec).flatMap(({ rule, path, message }) => (rule === "reads-missing" ? [`${path}: ${message}`] : []));
+
+  test("are reported where declared routes lead past the state that makes them, with the path", () => {
+    const past = pipeline({
+      ...shared,
+      next: {
+        first: route(["plan", "build"], ({ output }) => (output.ok ? to("build") : to("plan"))),
+        plan: route(["build"], () => to("build")),
+        build: route([], () => done(1)),
+      },
+    });
+    expect(missing(past.spec)).toEqual([
+      "stages.build.reads: build reads the output of plan, and a run can enter build without plan: start in first, then its route to build.",
+    ]);
+    const table = pipeline({
+      ...shared,
+      transitions: [
+        { from: "first", on: "success", to: "plan" },
+        { from: "first", on: "failure", to: "build" },
+        { from: "plan", on: "success", to: "build" },
+        { from: "build", on: "success", to: done(1) },
+      ],
+    });
+    expect(missing(table.spec)).toHaveLength(1);
+  });
+
+  test("are not reported where every path leads through it, nor where a bare function decides", () => {
+    const through = pipeline({
+      ...shared,
+      next: {
+        first: route(["plan"], () => to("plan")),
+        plan: route(["build"], () => to("build")),
+        build: route(["plan"], ({ output }) => (output.ok ? done(1) : to("plan"))),
+      },
+    });
+    const bare = pipeline({
+      ...shared,
+      next: { first: () => to("plan"), plan: () => to("build"), build: () => done(1) },
+    });
+    expect([missing(through.spec), missing(bare.spec)]).toEqual([[], []]);
+  });
+
+  test("a state that does not exist is a problem of a table, with the nearest name", () => {
+    const astray = stage({ reads: { plam: plan }, prompt: "Build.", allowedTools: [], ...finish });
+    const define = () =>
+      pipeline({
+        ...shared,
+        stages: { first, plan, build: astray },
+        transitions: [{ from: "*", on: "success", to: "build" }],
+      });
+    expect(define).toThrow(/stages\.build\.reads: there is no state "plam".*plan/s);
+  });
+});

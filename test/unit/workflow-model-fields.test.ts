@@ -8,11 +8,16 @@ const SETTINGS = {
   toolChoice: "required",
   providerOptions: { openai: { serviceTier: "flex" } },
   cache: false,
+  fallbackModels: ["openai/gpt-5-mini"],
 };
+const FAULTS = { retry: { maxElapsedMs: 60_000, initialMs: 500 }, onProviderFault: "fail" };
 const FIELDS = `reasoning: low
 tool_choice: required
 provider_options: { openai: { serviceTier: flex } }
-cache: false`;
+cache: false
+fallback_models: [openai/gpt-5-mini]
+retry: { max_elapsed_ms: 60000, initial_ms: 500 }
+on_provider_fault: fail`;
 
 const indented = (text: string, spaces: number): string => text.replaceAll(/^/gm, " ".repeat(spaces));
 
@@ -73,6 +78,7 @@ describe.each(formats)("in %s", (_name, load) => {
     expect(diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
     const agents = pipeline === undefined ? [] : [...agentsOf(pipeline.spec).values()];
     expect(agents).toMatchObject([SETTINGS]);
+    expect(pipeline?.spec.states.get("work")).toMatchObject(FAULTS);
   });
 
   test("a provider option that could bypass the gate is an error with its place", async () => {
@@ -95,4 +101,5 @@ test("writing a workflow as a statewright document keeps them", async () => {
   const written = writeStatewright(pipeline, {});
   const again = await loadTexts("w.json", { "w.json": "text" in written ? written.text : "" });
   expect(again.pipeline?.spec.fingerprint).toBe(pipeline.spec.fingerprint);
+  expect(again.pipeline?.spec.states.get("work")).toMatchObject(FAULTS);
 });

@@ -209,7 +209,9 @@ describe.each(["ollama", "openai-compatible"] as const)("a server of one's own b
   });
 });
 
-test("a wait longer than a minute is cut to one", async () => {
-  const { waits } = await troubled("anthropic", { refuse: "rate", retryAfterSeconds: 3_600 });
-  expect(waits).toEqual([60_000]);
+test("a wait of more than a minute is kept, and one that exceeds the time of all retries is not begun", async () => {
+  const minutes = await troubled("anthropic", { refuse: "rate", retryAfterSeconds: 240 });
+  expect(minutes.waits).toEqual([240_000]);
+  const hour = await troubled("anthropic", { refuse: "rate", retryAfterSeconds: 3_600 });
+  expect([hour.waits, hour.result.status]).toEqual([[], "failed"]);
 });

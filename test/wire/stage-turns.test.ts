@@ -69,10 +69,10 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
   }
 
   describe("asks again", () => {
-    async function retried(replies: readonly ServerReply[]) {
+    async function retried(replies: readonly ServerReply[], retry: SessionOptions["retry"] = {}) {
       const { tools } = traced();
       const clock = handClock();
-      const wired = await wiredSession(provider, replies, { tools, clock });
+      const wired = await wiredSession(provider, replies, { tools, clock, retry });
       const outcome = await turned(wired.live, clock, wired.live.start(one(), task));
       return { ...outcome, requests: wired.requests() };
     }
@@ -116,8 +116,11 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
       expect(dataOf(events, "model.retried")).toMatchObject([{ turn: 2, try: 1, code: "stream_cut" }]);
     });
 
-    test("four times and no more: then the stage has failed", async () => {
-      const { result, waits, requests } = await retried(Array.from({ length: 5 }, () => busy({})));
+    test("as often as it may and no more: then the stage has failed", async () => {
+      const { result, waits, requests } = await retried(
+        Array.from({ length: 5 }, () => busy({})),
+        { maxAttempts: 4 },
+      );
       expect(result).toMatchObject({
         status: "failed",
         error: { code: "model" },

@@ -14,11 +14,13 @@ function stop(line) {
   process.exitCode = 4;
 }
 
-// Node 22 announces node:sqlite as experimental at every start; all other warnings stay.
-function silenceSqliteNotice() {
+// Node 22 announces node:sqlite as experimental at every start, and every Node that a config's folder has a package.json
+// without a type; all other warnings stay.
+function silenceNotices() {
   var emitWarning = process.emitWarning;
   process.emitWarning = function (warning, ...rest) {
     if (rest[0] === "ExperimentalWarning" && String(warning).indexOf("SQLite ") === 0) return;
+    if (rest[0] && rest[0].code === "MODULE_TYPELESS_PACKAGE_JSON") return;
     emitWarning.call(process, warning, ...rest);
   };
 }
@@ -33,10 +35,10 @@ if (olderThan(running, needed)) {
       process.versions.node +
       ", Sluice needs " +
       needed.join(".") +
-      " or newer: install it from https://nodejs.org, or in a clone of the repository run `npx sluice`, which brings its own.",
+      " or newer: install it from https://nodejs.org, or in a clone of the repository run `npm start`, which brings its own.",
   );
 } else {
-  silenceSqliteNotice();
+  silenceNotices();
   // Stacks then lead to the sources; reading the maps of all bundles takes as long as most commands.
   if (process.argv.indexOf("--debug") !== -1 || (process.env.SLUICE_DEBUG || "0") !== "0") {
     process.setSourceMapsEnabled(true);

@@ -25,6 +25,12 @@ export function sandboxOption(help: string): Option {
   return new Option("--sandbox <mode>", help).choices(["require", "try", "off"]);
 }
 
+function onProviderFaultOption(): Option {
+  const help =
+    "what follows when a model's provider fails for longer than its retries, or refuses the key or the account, in stages and pipelines that do not say it: suspend the run with exit code 3 (default), or fail the stage";
+  return new Option("--on-provider-fault <reaction>", help).choices(["suspend", "fail"]);
+}
+
 export const ADOPT_STORE = ["--adopt-store", "adopt a store that was moved here from another machine"] as const;
 
 /** The options of every subcommand except `demo`, and its examples. */
@@ -76,8 +82,11 @@ export function withWorkOptions(command: Command, ...lines: readonly string[]): 
         "--suspend-sleeps",
         "suspend the run as soon as it only sleeps, with exit code 3; sluice serve or sluice wake continues it at its time",
       )
+      .addOption(onProviderFaultOption())
+      .option("--no-suspend-sleeps", "wait for sleeps here, also in a run that was started with --suspend-sleeps")
       .option(...ADOPT_STORE)
-      .option("--fail-on-denied", "exit with code 5 if the run completed with denied calls"),
+      .option("--fail-on-denied", "exit with code 5 if the run completed with denied calls")
+      .option("--no-fail-on-denied", "do not, also in a run that was started with --fail-on-denied"),
   );
 }
 

@@ -136,6 +136,7 @@ export type {
   MeasureScene,
   Reach,
   RecoverAnswer,
+  ResultFile,
   Subject,
   TextMask,
   ToolCall,

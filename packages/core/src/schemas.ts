@@ -140,8 +140,11 @@ const data = {
     tools: tools.optional(),
     journalVersion: z.int().optional(),
     ...graph,
+    /** What its session does about faults of providers, where neither state nor pipeline says it. */
     /** Its session keeps requests open for other processes; a number suspends it after so many milliseconds. */
     wait: z.union([z.literal(true), z.number()]).optional(),
+    /** What the program that started the run reads back when it resumes it. */
+    settings: z.looseObject({}).optional(),
     /** The state in which the run starts, if it is not the initial one, with its input. */
     from: z.looseObject({ state: z.string(), input: z.unknown().optional() }).optional(),
     input: z.unknown().optional(),
@@ -190,6 +193,8 @@ const data = {
     error: z.object({ code: z.string(), message: z.string(), at: z.string().optional() }).optional(),
     reason: z.string().optional(),
     children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
+    /** No process executed the run when it was cancelled. */
+    unattended: z.literal(true).optional(),
     /** What the orchestrator said at the end, and the input of the run that it asks for. */
     acknowledgement: z
       .looseObject({ text: z.string(), followUp: z.looseObject({ input: z.unknown() }).optional() })
@@ -296,6 +301,8 @@ const data = {
     callId: z.string(),
     code: z.string(),
     issues: z.array(z.object({ path: z.string(), message: z.string() })),
+    /** Where the schema's own code threw. */
+    at: z.string().optional(),
   }),
   /** An event of a stage that completes by events; `to` is where it leads, in words. */
   "transition.accepted": z.looseObject({

@@ -11,8 +11,19 @@ export function environmentSecrets(
   env: Readonly<Record<string, string | undefined>>,
   named: readonly string[] = [],
 ): SecretFilter {
-  const keys = MODEL_PROVIDERS.flatMap(({ variables }) => variables.map(({ name }) => name)).filter((name) =>
-    name.endsWith("KEY"),
-  );
-  return sessionSecrets(env, { named: [...named, ...keys], passed: [], values: [] }).filter;
+  return sessionSecrets(env, { named: [...named, ...providerKeys()], passed: [], values: [] }).filter;
+}
+
+/** The environment without those secrets, for a program that is no tool of a run. `passed` are variables that it gets in any case. */
+export function environmentWithoutSecrets(
+  env: Readonly<Record<string, string | undefined>>,
+  named: readonly string[],
+  passed: readonly string[],
+): Readonly<Record<string, string>> {
+  return sessionSecrets(env, { named: [...named, ...providerKeys()], passed, values: [] }).childEnv;
+}
+
+function providerKeys(): readonly string[] {
+  const variables = MODEL_PROVIDERS.flatMap((provider) => provider.variables.map(({ name }) => name));
+  return variables.filter((name) => name.endsWith("KEY"));
 }

@@ -1,13 +1,12 @@
 // What Sluice's own packages share. Not covered by the promises of the other entries, and not loaded with a session.
 
-export { agentsOf, agentsWithin } from "./agent/agent-spec.ts";
+export { agentsOf, agentsWithin, providerOptionProblems } from "./agent/agent-spec.ts";
 export { forkPointBefore } from "./history/fork.ts";
 export { JOURNAL_VERSION, readRunStarted } from "./history/run-started.ts";
 export { durationText } from "./kinds/duration.ts";
 export { stepsOf } from "./kinds/steps-state.ts";
 export { DEFAULT_MODELS, DEFAULT_MODELS_DATE } from "./models/default-model.ts";
 export { modelFacts } from "./models/pricing/prices.ts";
-export { providerOptionProblems } from "./models/provider-options.ts";
 export { readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript } from "./models/script.ts";

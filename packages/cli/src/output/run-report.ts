@@ -7,8 +7,8 @@ import {
   type StageResult,
   type Usage,
 } from "@sluice/core";
-import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
-import type { RunResult } from "@sluice/stages";
+import { messageOf, redactJson, redactText, thrownAt } from "@sluice/core/runtime";
+import type { RunResult, Suspension } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import { type RunView, workedMs } from "@sluice/view";
 
@@ -28,6 +28,13 @@ export type RunReport = {
   /** Only if it is suspended. */
   readonly suspended?: {
     readonly reason: string;
+    /** Of the first fault of a provider. */
+    readonly code?: string;
+    readonly message?: string;
+    /** When a fault may have ended, in epoch milliseconds, where that is known. */
+    readonly retryAt?: number;
+    /** All faults, each with the execution that waits. */
+    readonly faults?: readonly Json[];
     /** When a run that sleeps continues, in epoch milliseconds. */
     readonly wakeAt?: number;
     readonly requests: readonly Json[];
@@ -59,12 +66,27 @@ export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: 
     case "cancelled":
       return { runId, status, ...NOTHING, error: shownError(result.error), ...rest };
     case "suspended": {
-      const { reason, waitingFor, wakeAt } = result;
+      const { reason, waitingFor, wakeAt, suspended: why } = result;
       const wake = wakeAt === undefined ? {} : { wakeAt };
-      const suspended = { reason, ...wake, requests: waitingFor.map(asRequest), resume };
+      const suspended = { reason, ...shownFaults(why), ...wake, requests: waitingFor.map(asRequest), resume };
       return { runId, status, ...NOTHING, ...rest, suspended };
     }
   }
+}
+
+/** Redacted, since providers write the messages. */
+function shownFaults({
+  code,
+  message,
+  retryAt,
+  faults,
+}: Suspension): Pick<NonNullable<RunReport["suspended"]>, "code" | "message" | "retryAt" | "faults"> {
+  return {
+    ...(code === undefined ? {} : { code }),
+    ...(message === undefined ? {} : { message: redactText(message) }),
+    ...(retryAt === undefined ? {} : { retryAt }),
+    ...(faults === undefined ? {} : { faults: faults.map((fault) => asShown(fault)) }),
+  };
 }
 
 /** Results of stages with the time that they worked; a result itself counts its sleeps and the times without a process. */
@@ -81,11 +103,22 @@ function withWorkedMs(results: readonly StageResult<unknown>[], { stages }: RunT
 /** The recorded name of any agent that `sluice gateway` serves. */
 const MCP_AGENT = "mcp";
 
-/** The words that resume a run. If a request is open, they keep it open: without --wait, the resumed run would deny it. A run that an agent works on continues with its gateway. */
-export function resumeWords(runId: string, isOpen: boolean, agent = ""): readonly string[] {
+/** What the words that resume a run depend on. */
+export interface Resumable {
+  readonly runId: string;
+  /** A request is open: without --wait, the resumed run would deny it. */
+  readonly isOpen: boolean;
+  /** The agent of another program that works on it, which continues it with its gateway. */
+  readonly agent?: string;
+  /** It sleeps, and keeps --suspend-sleeps: without --no-suspend-sleeps, it would be suspended at once. */
+  readonly isLeftAsleep?: boolean;
+}
+
+/** The words that resume a run. */
+export function resumeWords({ runId, isOpen, agent = "", isLeftAsleep = false }: Resumable): readonly string[] {
   if (agent === MCP_AGENT) return ["gateway", "--resume", runId];
   if (agent !== "") return ["gateway", "run", agent, "--resume", runId];
-  return ["resume", runId, ...(isOpen ? ["--wait"] : [])];
+  return ["resume", runId, ...(isOpen ? ["--wait"] : []), ...(isLeftAsleep ? ["--no-suspend-sleeps"] : [])];
 }
 
 /** An error before a run began. */
@@ -94,10 +127,18 @@ export function reportOfError(thrown: unknown, clean: Cleaner, at?: string): Run
   return { runId: null, status: "failed", ...NOTHING, error: { ...errorOf(thrown, clean), ...place } };
 }
 
-/** A run whose journal failed: it is suspended and can be resumed. */
-export function reportOfFault(thrown: unknown, runId: string, totals: RunTotals, resume: string): RunReport {
+interface FaultyRun {
+  readonly runId: string;
+  readonly workspace: string;
+  readonly totals: RunTotals;
+  readonly resume: string;
+}
+
+/** A run whose journal or executor failed: it is suspended and can be resumed. */
+export function reportOfFault(thrown: unknown, { runId, workspace, totals, resume }: FaultyRun): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
-  return { runId, status: "suspended", ...NOTHING, error: errorOf(thrown, LOOKS), ...withoutRunIds(totals), suspended };
+  const error = { ...errorOf(thrown, LOOKS), ...thrownAt(thrown, workspace) };
+  return { runId, status: "suspended", ...NOTHING, error, ...withoutRunIds(totals), suspended };
 }
 
 function withoutRunIds({ stages, denied, usage }: RunTotals): Pick<RunReport, "stages" | "denied" | "usage"> {
@@ -143,22 +184,10 @@ function asJson(value: unknown): Json {
 export type RunTotals = ReturnType<typeof totalsOf>;
 
 /** The stages, denials and usage of a run and the runs below it, also before its end: a stage is `unfinished` until it ends. */
-export function totalsOf({ executions, forks, denied, usage }: RunView) {
+export function totalsOf({ executions, forks, denied, usage, updatedAt }: RunView) {
   const lists = new Set(forks.flatMap(({ runId, fork, list }) => (list === undefined ? [] : [runId + fork])));
   const stages = executions.map((execution) => {
-    const {
-      runId,
-      executionId,
-      item,
-      fork,
-      stateId,
-      status,
-      attempt,
-      turns,
-      usage: used,
-      updatedAt,
-      sleeps,
-    } = execution;
+    const { runId, executionId, item, fork, stateId, status, attempt, turns, usage: used, sleeps } = execution;
     return {
       runId,
       executionId,

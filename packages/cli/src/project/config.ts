@@ -1,6 +1,7 @@
-import type { AnyPipeline, GuardHook, Interactor, StateExecutor, Tool } from "@sluice/core";
+import type { AnyPipeline, GuardHook, Interactor, ProviderRetry, StateExecutor, Tool } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
+import type { NotifyOption } from "./fields/notify-option.ts";
 
 /** The settings of `sluice.config.ts`. Options and environment variables win over them. */
 export interface SluiceConfig {
@@ -18,6 +19,10 @@ export interface SluiceConfig {
   readonly sandbox?: SandboxMode | SandboxSettings;
   /** Milliseconds after which an unanswered request is denied; default: never. */
   readonly requestTimeoutMs?: number;
+  /** Retries of model calls whose provider fails, in pipelines and stages that do not say it. */
+  readonly retry?: ProviderRetry;
+  /** What follows when they are used up: `suspend` (default) suspends the run, `fail` fails the stage. */
+  readonly onProviderFault?: "suspend" | "fail";
   /** The folder that holds the journals, relative to the workspace; default: `.sluice/store`. */
   readonly store?: string;
   /** Pipelines by name, in addition to those in `.sluice/pipelines/`; they win over bundled ones. */
@@ -34,6 +39,8 @@ export interface SluiceConfig {
   readonly onCall?: GuardHook;
   /** Answer requests of every run, beside the user at the terminal: rules, or bridges to other systems. The first answer wins. */
   readonly interactors?: readonly Interactor[];
+  /** Programs and addresses to which runs are reported: open requests, suspensions, ends, budgets. */
+  readonly notify?: readonly NotifyOption[];
   /** Files and folders that no run may write, relative to the workspace, in addition to `.git`, `.sluice` and `sluice.config.*`. */
   readonly protectedPaths?: readonly string[];
   /** Names of additional environment variables with secret values. Never the values. */

@@ -4,12 +4,20 @@ import {
   type GuardHook,
   type Interactor,
   type Problem,
+  type ProviderRetry,
   SluiceError,
   type StateExecutor,
   type Tool,
 } from "@sluice/core";
 import { parsePattern } from "@sluice/core/gate";
-import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
+import {
+  checkProviderFaults,
+  createReport,
+  didYouMean,
+  isObject,
+  messageOf,
+  problemsError,
+} from "@sluice/core/runtime";
 import type { ConfigSource, McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 import {
   MODEL_PROVIDERS,
@@ -34,11 +42,13 @@ import {
   textLike,
   that,
   wholeNumber,
-} from "./fields.ts";
+} from "./fields/fields.ts";
+import { notifyFiles, notifyOption } from "./fields/notify-option.ts";
+import { configFieldPlace } from "./load/field-place.ts";
 import { isPipeline, type LoadedPipeline, type LoadFailure, loadModule } from "./load/load.ts";
 import { realPath } from "./project-paths.ts";
 
-type Lists = "tools" | "executors" | "interactors" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
+type Lists = "tools" | "executors" | "interactors" | "notify" | "protectedPaths" | "secrets" | "passEnv" | "baseUrls";
 
 /** A validated config with absolute paths. */
 export interface ProjectSettings
@@ -125,6 +135,13 @@ const isInteractor = (value: unknown): value is Interactor =>
   isObject(value) && typeof value.name === "string" && value.name.trim() !== "" && typeof value.answer === "function";
 const isFunction = (value: unknown): value is GuardHook => typeof value === "function";
 
+/** Throws for settings that are none, as a pipeline with them is refused. */
+function checkRetry(retry: ProviderRetry): void {
+  const report = createReport();
+  checkProviderFaults(report, { retry });
+  if (report.problems.length > 0) throw problemsError("config_invalid", "retry:", report.problems);
+}
+
 type AllSettings = Required<ProjectSettings>;
 
 const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } = {
@@ -141,6 +158,8 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
     (sandbox) => (typeof sandbox === "string" ? { mode: sandbox } : sandbox),
   ),
   requestTimeoutMs: wholeNumber,
+  retry: checkedBy((value): value is ProviderRetry => isPlain(value), checkRetry),
+  onProviderFault: oneOf(["suspend", "fail"]),
   store: text,
   pipelines: recordOf(that(isPipeline, "must be a pipeline", "use the result of pipeline({ … })"), pipelineName),
   defaultPipeline: text,
@@ -148,6 +167,7 @@ const FIELDS: { readonly [Name in keyof AllSettings]: Read<AllSettings[Name]> } 
   mcpServers: checkedBy((value): value is McpServers => isPlain(value), readMcpServers),
   executors: listOf(that(isExecutor, "must be an executor", "use an object with kind and act")),
   interactors: listOf(that(isInteractor, "must be an interactor", "use callbackInteractor(name, (request) => …)")),
+  notify: listOf(notifyOption),
   onCall: that(isFunction, "must be a function", "(call, ctx) => undefined, or { veto: reason }"),
   protectedPaths: listOf(plainPath),
   secrets: listOf(variableName),
@@ -227,12 +247,24 @@ function readConfig(file: string, root: string, value: unknown, known: Iterable<
     ...namesOfOthers(interactorNames),
   );
   if (problems.length > 0) throw invalid(file, problems);
-  return { secrets: [], passEnv: [], baseUrls: {}, ...found, pipelines, tools, executors, interactors, protectedPaths };
+  return {
+    secrets: [],
+    notify: [],
+    passEnv: [],
+    baseUrls: {},
+    ...found,
+    pipelines,
+    tools,
+    executors,
+    interactors,
+    protectedPaths: [...protectedPaths, ...notifyFiles(found.notify ?? [], root)],
+  };
 }
 
 function invalid(file: string, problems: readonly Problem[]): Error {
   const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
-  return problemsError("config_invalid", `${file} has ${count}:`, problems);
+  const at = configFieldPlace(file, problems[0]?.path ?? "");
+  return problemsError("config_invalid", `${file} has ${count}:`, problems, at);
 }
 
 function suggestionFor(word: string, known: readonly string[]): string {

@@ -1,6 +1,6 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
-import { frameAt, secretMask } from "@sluice/tui/user";
+import { secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
@@ -20,7 +20,8 @@ export interface RunExecution extends FollowOptions {
 
 /** Executes a run in a session of its own and reports it until it ends or is suspended. */
 export async function executeRun(execution: RunExecution, context: CommandContext): Promise<FollowedRun> {
-  const { place, flags, plan, host, answered, extraJson } = execution;
+  const { place, plan, host, answered, extraJson } = execution;
+  const flags = { ...plan.kept, ...execution.flags };
   const { terminal, env, here } = context;
   const { id = "", why } = plan.model ?? {};
   if (why !== undefined) terminal.err(`sluice: ${visible(`model ${id} (${why})`)}\n`);
@@ -44,12 +45,13 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const { session, traffic } = openSession({ plan, place, flags, store, people, ...asked }, context);
   try {
     const chosen = why === undefined ? {} : { model: { id, why } };
-    const options = { ...execution, extraJson: { ...chosen, ...extraJson } };
+    const options = { ...execution, flags, extraJson: { ...chosen, ...extraJson } };
     const followed = await followRun(plan.begin(session), options, {
       terminal,
       waits,
       line,
-      frameAt: (at) => frameAt(at, place.cwd, secretMask(env).text),
+      workspace: place.cwd,
+      clean: secretMask(env).text,
     });
     for (const notice of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(notice)}\n`);
     return followed;

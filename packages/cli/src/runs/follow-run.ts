@@ -1,7 +1,7 @@
 import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
-import { messageOf, redactText, visible } from "@sluice/core/runtime";
-import type { RunHandle, RunResult } from "@sluice/stages";
-import { answerCommand, isQuestion } from "@sluice/tui/user";
+import { itemKeyOf, messageOf, redactText, visible } from "@sluice/core/runtime";
+import type { RunHandle, RunResult, Suspension } from "@sluice/stages";
+import { answerCommand, frameAt, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { indented } from "@sluice/view/words";
 import { timeWithCountdown } from "../output/countdown.ts";
@@ -26,8 +26,10 @@ interface FollowContext {
   readonly terminal: Terminal;
   /** Whether requests stay open for other processes; then each is announced with the command that answers it. */
   readonly waits: boolean;
-  /** The lines around a recorded place in the workspace's code. */
-  frameAt(at: string): string | undefined;
+  /** The folder that recorded places in code are relative to. */
+  readonly workspace: string;
+  /** Masks secrets in the lines of code that are shown. */
+  readonly clean: (text: string) => string;
   /** A command line of this run's project. */
   line(words: readonly string[]): string;
 }
@@ -45,7 +47,7 @@ export async function followRun(
   options: FollowOptions,
   around: FollowContext,
 ): Promise<FollowedRun> {
-  const { terminal, frameAt } = around;
+  const { terminal, workspace, clean } = around;
   const { outputFormat, failOnDenied } = options.flags;
   let stoppedBy: StopSignal | undefined;
   const ignoreSignals = onStopSignal((signal) => {
@@ -58,17 +60,22 @@ export async function followRun(
     const reducer = reduceRun(handle.runId, options.past);
     const shown = await show(handle, options, around, reducer);
     const totals = totalsOf(reducer.view());
-    const isOpen = "result" in shown && shown.result.status === "suspended" && shown.result.waitingFor.length > 0;
-    const resume = around.line(resumeWords(handle.runId, isOpen));
+    const suspended = "result" in shown && shown.result.status === "suspended" ? shown.result : undefined;
+    // Of a run whose journal failed, the events say what is open.
+    const isOpen = suspended === undefined ? reducer.hasRequests() : suspended.waitingFor.length > 0;
+    const isLeftAsleep = suspended?.reason === "sleeping" && options.flags.suspendSleeps === true;
+    const resume = around.line(resumeWords({ runId: handle.runId, isOpen, isLeftAsleep }));
     const report =
       "thrown" in shown
-        ? reportOfFault(shown.thrown, handle.runId, totals, resume)
+        ? reportOfFault(shown.thrown, { runId: handle.runId, workspace, totals, resume })
         : reportOf(shown.result, totals, resume);
     writeReport(outputFormat, terminal, { ...report, ...options.extraJson });
-    const frame = report.error?.at === undefined ? undefined : frameAt(report.error.at);
+    const frame = report.error?.at === undefined ? undefined : frameAt(report.error.at, workspace, clean);
     if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
     const denied = deniedLine(report);
     if (denied !== "") terminal.err(`sluice: ${denied}\n`);
+    if ("result" in shown && shown.result.status === "suspended")
+      for (const line of faultLines(shown.result.suspended)) terminal.err(`sluice: ${line}\n`);
     if (report.suspended !== undefined) terminal.err(`sluice: ${visible(suspendedText(report.suspended, around))}\n`);
     if ("thrown" in shown) return { report, exitCode: EXIT.environment };
     const counts = failOnDenied === true && report.denied.length > 0;
@@ -78,11 +85,27 @@ export async function followRun(
   }
 }
 
+/** What failed, with the execution that waits because of it. */
+export function faultLines({ faults = [] }: Pick<Suspension, "faults">): readonly string[] {
+  return faults.map(({ runId, executionId, code, message }) => {
+    const key = itemKeyOf(runId, executionId.split("#", 1)[0] ?? "");
+    const where = key === undefined ? executionId : `${executionId}:${key}`;
+    return visible(redactText(`the provider failed in ${where}: ${message} (${code})`));
+  });
+}
+
 /** How a suspended run continues. */
 function suspendedText(
-  { reason, wakeAt, resume }: NonNullable<RunReport["suspended"]>,
+  { reason, retryAt, wakeAt, resume }: NonNullable<RunReport["suspended"]>,
   { line }: Pick<FollowContext, "line">,
 ): string {
+  if (reason === "provider") {
+    const when =
+      retryAt === undefined
+        ? ""
+        : `; ${line(["serve"])}, or ${line(["wake"])}, does so at ${timeWithCountdown(retryAt, Date.now())}`;
+    return `the run is suspended and continues where it stopped with: ${resume}${when}`;
+  }
   if (reason !== "sleeping" || wakeAt === undefined) return `the run is suspended; resume it with: ${resume}`;
   const by = `${line(["serve"])}, or by ${line(["wake"])}`;
   return `the run sleeps until ${timeWithCountdown(wakeAt, Date.now())}; it is then continued by ${by}. To wait for it here: ${resume}`;

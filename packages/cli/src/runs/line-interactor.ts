@@ -14,7 +14,7 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
     name: "terminal",
     async answer(request, signal) {
       await prompt.pause();
-      // A rule may have answered by now.
+      // A rule may have answered meanwhile.
       if (signal.aborted) return undefined;
       const asksValue = isQuestion(request);
       output.write(requestCard(request));

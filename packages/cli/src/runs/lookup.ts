@@ -26,36 +26,47 @@ async function whileOpen<T>(host: RunHost, use: (host: RunHost) => Promise<T>): 
   }
 }
 
-/** The newest runs, with which a shortened or mistyped id is compared. */
-const MAX_NAMES = 1_000;
+/** Candidates that an error lists. */
+const MAX_NAMES = 5;
 
-/** Finds a root run by its id or by a beginning that no other run has. Throws Session `run_unknown` or `run_is_child`. */
-export async function requireRun(host: RunHost, place: ProjectPaths, runId: string): Promise<RunSummary> {
+/**
+ * Finds a root run by its id or by a beginning that no other run has. `listing` says where runs are listed. Throws Session
+ * `run_unknown`, with the candidates if there are several, or `run_is_child`.
+ */
+export async function requireRun(
+  host: RunHost,
+  { store }: Pick<ProjectPaths, "store">,
+  runId: string,
+  listing = "See sluice runs.",
+): Promise<RunSummary> {
   const exact = await host.get(runId);
-  const others = exact === undefined ? await host.list({ limit: MAX_NAMES }) : [];
+  // All runs are listed only for an abbreviated id: a store may hold very many.
+  const others = exact === undefined ? await host.list() : [];
   const fitting = runId === "" ? [] : others.filter((run) => run.runId.startsWith(runId));
-  const known = exact ?? (fitting.length === 1 ? fitting[0] : undefined);
-  if (known === undefined && fitting.length > 1) {
-    const names = fitting.slice(0, 5).map((run) => run.runId);
-    const more = fitting.length > names.length ? ", …" : "";
-    const message = `several runs in ${place.store} begin with ${runId}: ${names.join(", ")}${more}`;
-    throw new SluiceError("Session", "run_unknown", message);
-  }
+  const [first, ...more] = fitting;
+  const known = exact ?? (more.length === 0 ? first : undefined);
   if (known === undefined) {
-    const close = didYouMean(
-      runId,
-      others.map((run) => run.runId),
-    );
-    const hint = close === undefined ? "" : ` Did you mean ${close}?`;
-    throw new SluiceError(
-      "Session",
-      "run_unknown",
-      `there is no run ${runId} in ${place.store}.${hint} See sluice runs.`,
-    );
+    const why = first === undefined ? noneText(runId, store, others) : severalText(runId, store, fitting);
+    throw new SluiceError("Session", "run_unknown", `${why} ${listing}`);
   }
   if (known.parentId !== undefined) {
     const root = rootOf(runId);
     throw new SluiceError("Session", "run_is_child", `${runId} is part of run ${root}; use that id`);
   }
   return known;
+}
+
+function severalText(runId: string, store: string, fitting: readonly RunSummary[]): string {
+  const names = fitting.slice(0, MAX_NAMES).map((run) => run.runId);
+  const left = fitting.length - names.length;
+  const more = left === 0 ? "" : ` and ${left} more`;
+  return `${fitting.length} runs in ${store} begin with ${runId}: ${names.join(", ")}${more}.`;
+}
+
+function noneText(runId: string, store: string, others: readonly RunSummary[]): string {
+  const close = didYouMean(
+    runId,
+    others.map((run) => run.runId),
+  );
+  return `there is no run ${runId} in ${store}.${close === undefined ? "" : ` Did you mean ${close}?`}`;
 }

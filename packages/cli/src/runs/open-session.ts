@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
-import type { GuardHook, Interactor, RunHost } from "@sluice/core";
-import type { SecretFilter } from "@sluice/core/runtime";
+import { type GuardHook, type Interactor, type RunHost, systemClock } from "@sluice/core";
+import { redactJson, type SecretFilter } from "@sluice/core/runtime";
 import type { AgentSessionOptions, ExternalAgentsOptions } from "@sluice/gateway";
 import {
   createSession,
@@ -10,14 +10,16 @@ import {
   type Session,
   type SessionOptions,
 } from "@sluice/stages";
-import { environmentSecrets } from "@sluice/stages/environment-secrets";
+import { environmentSecrets, environmentWithoutSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { readRunStarted, rootOf, textsAt } from "@sluice/view/words";
+import { notifiedSession } from "../notify/notified-session.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import { ownVersion } from "../options.ts";
 import { usageError } from "../output/output.ts";
 import { bundledExecutors } from "../project/bundled.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
-import { isWithin, type ProjectPaths, realPath } from "../project/project-paths.ts";
+import { commandLine, isWithin, type ProjectPaths, realPath } from "../project/project-paths.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { CallerContext, RunPlan } from "./run-plan.ts";
 
@@ -42,9 +44,11 @@ export function openSession(
   { env, here }: CallerContext,
 ): { readonly session: Session; readonly traffic: CommandTraffic | undefined } {
   const { code, model, mode, allow, config } = plan;
-  const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [] } = config?.settings ?? {};
+  const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [], notify = [] } = config?.settings ?? {};
   const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;
   const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
+  const retry = config?.settings.retry;
+  const onProviderFault = flags.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({
@@ -75,9 +79,26 @@ export function openSession(
     // A rule comes first: it answers before a screen shows the request.
     interactors: [...(config?.settings.interactors ?? []).map(asked), ...people.interactors],
     ...(maxParallel === undefined ? {} : { maxParallel }),
+    ...(retry === undefined ? {} : { retry }),
+    ...(onProviderFault === undefined ? {} : { onProviderFault }),
     ...(agent === undefined ? {} : withAgent(agent, config?.settings)),
   });
-  return { session, traffic };
+  if (notify.length === 0 || config === undefined) return { session, traffic };
+  const open = async (): Promise<Notifier> => {
+    const { createNotifier } = await import("../notify/notifier.ts");
+    const { secrets, passEnv } = config.settings;
+    const known = environmentSecrets(env, secrets);
+    return createNotifier({
+      options: notify,
+      cwd: place.cwd,
+      env: environmentWithoutSecrets(env, secrets, passEnv),
+      clock: systemClock,
+      mask: (value) => redactJson(known.json(value)),
+      line: (words) => commandLine(words, place, here, env),
+      onFault: (message) => people.onFault({ by: "notify", message }),
+    });
+  };
+  return { session: notifiedSession(session, open, () => systemClock.now()), traffic };
 }
 
 /** The same traffic, with agents that work on states over ACP. Their code is loaded when a state names one. */

@@ -17,12 +17,12 @@ import { type FoundPipeline, findAgain, untrustedFile } from "../project/pipelin
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import type { Projects } from "../project/projects.ts";
 import { requireRun } from "./lookup.ts";
-import type { RunFlags } from "./run-flags.ts";
+import { type KeptFlags, keptFlags, type RunFlags, settingsOf } from "./run-flags.ts";
 import type { CallerContext, RunPlan } from "./run-plan.ts";
 
 export interface ResumePlanRequest {
   readonly runId: string;
-  readonly flags: RunFlags & { readonly allowChanged?: boolean };
+  readonly flags: RunFlags & KeptFlags & { readonly allowChanged?: boolean };
   /** Forks the run before this execution instead. */
   readonly from?: string | undefined;
   readonly snapshot: RunSnapshot;
@@ -114,14 +114,14 @@ async function planResume(
     allow: flags.allow ?? textsAt(data, "allow"),
     ...(sandbox === undefined ? {} : { sandbox }),
     // A fork is a new run.
-    ...(from === undefined ? waitOf(data) : {}),
+    ...(from === undefined ? { ...waitOf(data), kept: keptFlags(data) } : {}),
     config: project.config,
     resumed: from === undefined,
     spec: pipeline.spec,
     begin: (session) =>
       from === undefined
         ? session.resume(pipeline, runId, options)
-        : session.fork(pipeline, runId, { ...options, from }),
+        : session.fork(pipeline, runId, { ...options, ...settingsOf(flags), from }),
   };
 }
 
@@ -134,7 +134,7 @@ function drivenRun(runId: string, agent: string): SluiceError {
   return new SluiceError(
     "Session",
     "run_driven",
-    `an agent of another program (${agent}) works on run ${runId}: continue it with sluice ${resumeWords(runId, false, agent).join(" ")}, or with a model of your own with --model`,
+    `an agent of another program (${agent}) works on run ${runId}: continue it with sluice ${resumeWords({ runId, isOpen: false, agent }).join(" ")}, or with a model of your own with --model`,
   );
 }
 

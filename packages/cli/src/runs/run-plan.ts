@@ -10,7 +10,7 @@ import type { LoadedConfig } from "../project/load-config.ts";
 import { choiceOf, modelFor, type RunModel } from "../project/model.ts";
 import { findPipeline } from "../project/pipelines.ts";
 import type { Project } from "../project/projects.ts";
-import type { RunFlags } from "./run-flags.ts";
+import { type KeptFlags, type RunFlags, settingsOf } from "./run-flags.ts";
 
 /** A run that is checked and ready to start; nothing is opened yet. */
 export interface RunPlan {
@@ -28,6 +28,8 @@ export interface RunPlan {
   readonly config: LoadedConfig | undefined;
   /** How a resumed run kept requests open when it was started. */
   readonly wait?: true | number;
+  /** What a resumed run keeps of the flags that it was started with. */
+  readonly kept?: KeptFlags;
   /** Whether an existing run is resumed. */
   readonly resumed: boolean;
   readonly spec: PipelineSpec;
@@ -39,7 +41,7 @@ export interface RunPlanRequest {
   /** A pipeline's name or file, or the first words of a task for the project's default pipeline. */
   readonly pipeline: string | undefined;
   readonly task: readonly string[];
-  readonly flags: RunFlags;
+  readonly flags: RunFlags & KeptFlags;
   /** The state in which the run starts, if not in the initial one. */
   readonly from?: { readonly state: string; readonly input?: Json };
   /** An agent of another program makes the calls: no model is needed, and the task may follow. */
@@ -80,6 +82,7 @@ export async function planRun(
   const begin = (session: Session, later?: string): RunHandle<unknown> =>
     session.start(pipeline, later === undefined || input.task !== undefined ? input : { ...input, task: later }, {
       source,
+      ...settingsOf(flags),
       ...(flags.answers === undefined ? {} : { answers: flags.answers }),
       ...(from === undefined ? {} : { from }),
     });

@@ -19,6 +19,8 @@ export type Woken =
   | { readonly kind: "asleep"; readonly wakeAt: number }
   /** It waits for people; each line answers one request. */
   | { readonly kind: "waiting"; readonly lines: readonly string[]; readonly wakeAt?: number }
+  /** A provider failed; it is due at the time, if there is one. */
+  | { readonly kind: "provider"; readonly message: string; readonly line: string; readonly wakeAt?: number }
   /** It was stopped here, and is due again. */
   | { readonly kind: "interrupted" }
   /** Another process has it, or it ended meanwhile. */
@@ -128,6 +130,11 @@ export function createWaker({ host, at, clock, onResumed, say }: WakerOptions, o
         : { kind: "ended", status, message: result.error.message };
     }
     const { runId, reason, waitingFor, wakeAt } = result;
+    if (reason === "provider") {
+      const { message = "a provider failed" } = result.suspended;
+      const wake = wakeAt === undefined ? {} : { wakeAt };
+      return { kind: "provider", message, line: line(["resume", runId]), ...wake };
+    }
     if (reason === "sleeping" && wakeAt !== undefined) return { kind: "asleep", wakeAt };
     if (reason !== "waiting") return { kind: "interrupted" };
     return { kind: "waiting", lines: await linesFor(runId, waitingFor), ...(wakeAt === undefined ? {} : { wakeAt }) };

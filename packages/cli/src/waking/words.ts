@@ -14,6 +14,13 @@ export function wokenText(woken: Woken, now: number): string {
       const until = woken.wakeAt === undefined ? "" : `, until ${timeWithCountdown(woken.wakeAt, now)}`;
       return `waits for an answer${until}: ${woken.lines.join("; ")}`;
     }
+    case "provider": {
+      const next =
+        woken.wakeAt === undefined
+          ? `continues with: ${woken.line}`
+          : `is tried again at ${timeWithCountdown(woken.wakeAt, now)}`;
+      return `suspended, and ${next}. The provider failed: ${redactText(woken.message)}`;
+    }
     case "interrupted":
       return "stopped here; it is due again";
     case "elsewhere":

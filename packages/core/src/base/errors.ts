@@ -77,11 +77,20 @@ export interface Problem {
 export type TextPlace = { readonly offset: number; readonly length: number };
 
 /** One error that lists all problems. */
-export function problemsError(code: string, headline: string, problems: readonly Problem[]): SluiceError {
+export function problemsError(
+  code: string,
+  headline: string,
+  problems: readonly Problem[],
+  at?: SourcePlace,
+): SluiceError {
   const lines = problems.map(
     (problem) =>
       `  ${problem.path}: ${problem.message}${problem.suggestion === undefined ? "" : ` (${problem.suggestion})`}`,
   );
   const detail: Json = problems.map(({ place: _inFiles, ...problem }) => problem);
-  return new SluiceError("Validation", code, [headline, ...lines].join("\n"), { detail: { problems: detail } });
+  const place = at === undefined ? {} : { at };
+  return new SluiceError("Validation", code, [headline, ...lines].join("\n"), {
+    detail: { problems: detail },
+    ...place,
+  });
 }

@@ -21,16 +21,18 @@ const LONGEST_FRAME = 4_096;
 
 /**
  * Where a thrown value comes from, with an absolute path: the first frame of its stack, or of its causes' stacks, that is neither
- * Node's, nor Sluice's, nor of an installed package. A frame of an installed package counts if there is no other. Undefined if
- * the stack names none, as for a thrown value that is not an error.
+ * Node's, nor Sluice's, nor of an installed package; else the package that threw. Undefined if the stack names neither, as for a thrown
+ * value that is not an error.
  */
-export function placeOf(thrown: unknown): SourcePlace | undefined {
+export function thrownPlace(thrown: unknown): SourcePlace | undefined {
   const layers = causesOf(thrown);
   for (const layer of layers) {
-    const place = layer.at ?? parsedPlace(layer) ?? layer.frames.find(({ file }) => !isInstalled(file));
+    const place =
+      layer.at ?? parsedPlace(layer) ?? layer.frames.find(({ file }) => !isInstalled(file) && !isOurs(file));
     if (place !== undefined) return place;
   }
-  return layers.flatMap(({ frames }) => frames)[0];
+  // Below a frame of Sluice, a package is one that Sluice uses.
+  return layers.flatMap(({ frames }) => frames.slice(0, 1)).find(({ file }) => !isOurs(file));
 }
 
 /** `src/pipeline.ts:41:9`. Outside of the workspace only the end of the path is shown, which names no home folder. */
@@ -40,7 +42,7 @@ export function placeText({ file, line, column }: SourcePlace, workspace: string
 
 /** The text of the place where a value was thrown, to be recorded as `{ at }`. Empty if it is unknown. */
 export function thrownAt(thrown: unknown, workspace: string): { readonly at?: string } {
-  const place = placeOf(thrown);
+  const place = thrownPlace(thrown);
   return place === undefined ? {} : { at: placeText(place, workspace) };
 }
 
@@ -73,7 +75,7 @@ interface Layer {
   readonly message: string;
   readonly stack: string;
   readonly at: SourcePlace | undefined;
-  /** Without those of Node and of Sluice. */
+  /** Without those of Node. */
   readonly frames: readonly SourcePlace[];
 }
 
@@ -112,23 +114,18 @@ function framesIn(stack: string, message: string): readonly SourcePlace[] {
     const { address, line: row, column } = FRAME.exec(line)?.groups ?? {};
     if (address === undefined || line.includes("eval at ")) return [];
     const file = fileOf(address);
-    return file === undefined || isOurs(file) ? [] : [{ file, line: Number(row), column: Number(column) }];
+    return file === undefined ? [] : [{ file, line: Number(row), column: Number(column) }];
   });
 }
 
 const HEADER = /^(?<address>(?:file:\/\/|\/|[A-Za-z]:[\\/])[^\n]*):(?<line>\d+)\n(?:[^\n]*\n){1,8}?(?<before>[\t ]*)\^/;
-const JSON_MESSAGE = /^(?<file>\/[^\n]*\.json): .*\(line (?<line>\d+) column (?<column>\d+)\)$/s;
 
-/** The place of a file that cannot be parsed: Node writes it above the message, or for JSON into the message. */
-function parsedPlace({ name, message, stack }: Layer): SourcePlace | undefined {
+/** The place of a file that cannot be parsed: Node writes it above the message. */
+function parsedPlace({ name, stack }: Layer): SourcePlace | undefined {
   if (name !== "SyntaxError") return undefined;
   const { address = "", line, before = "" } = HEADER.exec(stack)?.groups ?? {};
   const file = address === "" ? undefined : fileOf(address);
-  if (file !== undefined) return { file, line: Number(line), column: before.length + 1 };
-  const json = JSON_MESSAGE.exec(message)?.groups;
-  return json?.file === undefined
-    ? undefined
-    : { file: json.file, line: Number(json.line), column: Number(json.column) };
+  return file === undefined ? undefined : { file, line: Number(line), column: before.length + 1 };
 }
 
 /** The path of a module's address, without the query that marks its evaluation. */
@@ -146,12 +143,13 @@ function isInstalled(file: string): boolean {
   return file.includes(`${sep}node_modules${sep}`);
 }
 
-/** Whether a file is Sluice's own: of a package beside the one of this file, or of an installed `@sluice/` package. */
+const PACKAGES = "(?:bin|cli|core|gateway|sqlite|stages|tui|view|workflows)";
+const OWN = new RegExp(`^(?<packages>.*[\\\\/]packages[\\\\/])${PACKAGES}[\\\\/](?:src|dist)[\\\\/]`, "s");
+const OF_A_PACKAGE = new RegExp(`^${PACKAGES}[\\\\/](?:src|dist|bin)[\\\\/]`);
+
+/** Whether a file is Sluice's own: of an installed `@sluice/` package, or of the repository that this file is in. */
 function isOurs(file: string): boolean {
   if (file.includes(`${sep}node_modules${sep}@sluice${sep}`)) return true;
-  const here = fileURLToPath(import.meta.url);
-  if (file.startsWith(`${dirname(here)}${sep}`)) return true;
-  const packages = /^(?<packages>.*[\\/])core[\\/](?:src|dist)[\\/]/s.exec(here)?.groups?.packages;
-  if (packages === undefined || !file.startsWith(packages)) return false;
-  return /^[^\\/]+[\\/](?:src|dist|bin)[\\/]/.test(file.slice(packages.length));
+  const packages = OWN.exec(fileURLToPath(import.meta.url))?.groups?.packages;
+  return packages !== undefined && file.startsWith(packages) && OF_A_PACKAGE.test(file.slice(packages.length));
 }

@@ -2,29 +2,48 @@ import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/js
 import { idFault, suggestOneOf } from "../base/problems.ts";
 import { isCount } from "./state-rules.ts";
 
-/** Continues in a state. */
-export interface To<T extends string, I = undefined> {
+// What a choice sends to a state, at compile time only. A pipeline compares it with what its states take, apart from their names: a
+// union of one choice for each state would not let the compiler suggest the nearest name.
+declare const INPUTS: unique symbol;
+/** States by name, as functions of their inputs. */
+type Sends<T extends string, I> = (states: { readonly [K in T]: (input: I) => void }) => void;
+
+/** Continues in a state, whose input is not checked by the compiler. */
+export interface ToAny<T extends string> {
   readonly kind: "to";
   readonly state: T;
-  readonly input: I;
+  readonly input: unknown;
   /** Merged shallowly into `ctx.context`. */
   readonly context?: JsonObject;
 }
+/** Continues in a state. */
+export interface To<T extends string, I = undefined> extends ToAny<T> {
+  readonly input: I;
+  readonly [INPUTS]?: Sends<T, I>;
+}
+/** Continues in one of the states that `Takes` has, by name, as functions of their inputs. The name is compared first. */
+export interface ToOneOf<T extends string, Takes> {
+  readonly kind: "to";
+  readonly state: T;
+  readonly input: unknown;
+  readonly context?: JsonObject;
+  readonly [INPUTS]?: (states: Takes) => void;
+}
 export interface FanOut<T extends string, J extends string> {
   readonly kind: "fanOut";
-  readonly siblings: readonly (T | To<T, unknown>)[];
+  readonly siblings: readonly (T | ToAny<T>)[];
   readonly join: J;
   /** The join's input. */
   readonly input?: unknown;
   /** `cancel` (default): one failure cancels the rest and fails the fan-out. `settle`: all run to their ends, which the join sees in `ctx.fork`. */
   readonly onFailure?: "cancel" | "settle";
 }
-/** Runs one state for each item of a list. */
-export interface ForEach<T extends string, I, J extends string> {
+/** Runs one state for each item of a list, which is not checked by the compiler. */
+export interface ForEachAny<T extends string, J extends string> {
   readonly kind: "forEach";
   readonly state: T;
   /** Each is the input of one child. */
-  readonly items: readonly I[];
+  readonly items: readonly unknown[];
   /** One for each item, in the same order. */
   readonly keys: readonly string[];
   readonly join: J;
@@ -32,6 +51,23 @@ export interface ForEach<T extends string, I, J extends string> {
   readonly input?: unknown;
   readonly onFailure?: "cancel" | "settle";
   readonly maxParallel?: number;
+}
+/** Runs one state for each item of a list. */
+export interface ForEach<T extends string, I, J extends string> extends ForEachAny<T, J> {
+  readonly items: readonly I[];
+  readonly [INPUTS]?: Sends<T, I>;
+}
+/** Runs one of the states that `Takes` has for each item of a list. */
+export interface ForEachOneOf<T extends string, J extends string, Takes> {
+  readonly kind: "forEach";
+  readonly state: T;
+  readonly items: readonly unknown[];
+  readonly keys: readonly string[];
+  readonly join: J;
+  readonly input?: unknown;
+  readonly onFailure?: "cancel" | "settle";
+  readonly maxParallel?: number;
+  readonly [INPUTS]?: (states: Takes) => void;
 }
 export interface ForEachOptions<I, J extends string> {
   readonly join: J;
@@ -117,9 +153,9 @@ export interface StageList<T extends string> {
 }
 /** A choice with unchecked state names. */
 export type AnyChoice =
-  | To<string, unknown>
+  | ToAny<string>
   | FanOut<string, string>
-  | ForEach<string, unknown, string>
+  | ForEachAny<string, string>
   | Fork<string>
   | Invoke<string>
   | Return
@@ -135,17 +171,13 @@ export function to<const T extends string, I>(
   input: I,
   options?: { readonly context?: JsonObject },
 ): To<T, I>;
-export function to(
-  state: string,
-  input?: unknown,
-  options: { readonly context?: JsonObject } = {},
-): To<string, unknown> {
+export function to(state: string, input?: unknown, options: { readonly context?: JsonObject } = {}): ToAny<string> {
   return { kind: "to", state, input, ...options };
 }
 
 /** Runs several states concurrently, each in its own child run, then continues in `join`, which sees their outputs upstream. */
 export function fanOut<const T extends string, const J extends string>(
-  siblings: readonly (T | To<T, unknown>)[],
+  siblings: readonly (T | ToAny<T>)[],
   options: { readonly join: J; readonly input?: unknown; readonly onFailure?: "cancel" | "settle" },
 ): FanOut<T, J> {
   return { kind: "fanOut", siblings, ...options };
@@ -204,9 +236,9 @@ export function cancel(reason: string): Cancel {
 
 /** What a route with declared targets may return: a choice among them, or an end. */
 export type ChoiceAmong<T extends string> =
-  | To<T, unknown>
+  | ToAny<T>
   | FanOut<T, T>
-  | ForEach<T, unknown, T>
+  | ForEachAny<T, T>
   | Fork<T>
   | Invoke<T>
   | Return

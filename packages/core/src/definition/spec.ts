@@ -97,6 +97,8 @@ export interface StateSpec extends KindFacts, ProviderFaultOptions {
   /** Of a final state, whose kind is `final`: entering it ends the run, and it has no body. */
   readonly final?: { readonly outcome: FinalOutcome };
   readonly inputSchema?: CompiledSchema<unknown>;
+  /** The states whose outputs its templates and hooks read, as its author says. */
+  readonly reads?: readonly string[];
   readonly allowedTools?: readonly AllowedTool[];
   /** `allowedTools`, compiled. */
   readonly patterns?: readonly ToolPattern[];

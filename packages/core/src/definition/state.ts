@@ -1,5 +1,5 @@
 import type { Problem } from "../base/errors.ts";
-import { type JsonObject, jsonFault } from "../base/json.ts";
+import { isObject, type JsonObject, jsonFault } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
@@ -15,6 +15,8 @@ export interface CommonOptions
   extends Hooks,
     Pick<StateSpec, "allowedTools" | "retryPolicy" | "retry" | "onProviderFault" | "limits" | "sandbox" | "env"> {
   readonly inputSchema?: Schema<unknown>;
+  /** States by name. Only their names are used. */
+  readonly reads?: unknown;
 }
 /** What a kind gives for its own options. */
 export interface KindDefinition extends KindFacts {
@@ -49,7 +51,8 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
   const isData = own.parts === undefined && own.options !== undefined;
   const dataFault = isData ? jsonFault(own.options, "options") : undefined;
   if (dataFault !== undefined) report.add("options", `is not JSON: ${dataFault}`, "put functions into the executor");
-  const { inputSchema, allowedTools, retryPolicy, retry, onProviderFault, limits, sandbox, env, ...hooks } = common;
+  const { inputSchema, allowedTools, retryPolicy, retry, onProviderFault, limits, sandbox, env, ...others } = common;
+  const { reads, ...hooks } = others;
   report.unknownKeys("", common, [...COMMON_KEYS, ...keys]);
   const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
   const patterns = readEnvelope(report, allowedTools);
@@ -75,6 +78,7 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
     ...(environment === undefined ? {} : { env: environment }),
+    ...(isObject(reads) ? { reads: Object.keys(reads) } : {}),
     ...(report.problems.length === 0 ? {} : { problems: report.problems }),
   };
 }
@@ -158,7 +162,7 @@ export function state<const A extends Record<string, AnyState> = Record<never, n
   options: StateOptions<A, O, I>,
 ): State<O, NoInfer<I>>;
 export function state(given: CustomOptions): State {
-  const { kind, reads: _typesOnly, options, output, ...common } = given;
+  const { kind, options, output, ...common } = given;
   const report = createReport();
   if (kind === "agent") report.add("kind", "agent states are made with stage()");
   if (kind === FINAL) report.add("kind", "final states are made with final()");

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
-import type { Cancel, Done, Fail, FanOut, ForEach, Fork, Invoke, Return, StageList, To } from "./choice.ts";
+import type { Cancel, Done, Fail, FanOut, ForEachOneOf, Fork, Invoke, Return, StageList, ToOneOf } from "./choice.ts";
 import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
 import type { ChosenRoute, Guard, PipelineMeta, PipelineSpec, RouteFallback, RowTrigger, StateSpec } from "./spec.ts";
 import type {
@@ -124,11 +124,11 @@ export interface Stage<O, I> extends State<O, I> {
   readonly kind: "agent";
 }
 
-type AnyTo<S> = { [K in keyof S & string]: To<K, In<S[K]>> }[keyof S & string];
-type AnyForEach<S> = { [K in keyof S & string]: ForEach<K, In<S[K]>, keyof S & string> }[keyof S & string];
+/** What each state takes. */
+type Takes<S> = { readonly [K in keyof S & string]: (input: In<S[K]>) => void };
 export type Choice<S> =
-  | AnyTo<S>
-  | AnyForEach<S>
+  | ToOneOf<keyof S & string, Takes<S>>
+  | ForEachOneOf<keyof S & string, keyof S & string, Takes<S>>
   | FanOut<keyof S & string, keyof S & string>
   | Fork<keyof S & string>
   | Invoke<keyof S & string>

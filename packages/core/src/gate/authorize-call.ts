@@ -44,6 +44,8 @@ export interface CallRequest {
     /** The raw text, if known: two unreadable calls count as the same only when it is equal. */
     readonly raw?: string;
   };
+  /** The media types of files that the model reads in results. */
+  readonly takes?: readonly string[];
 }
 
 /** A tool call with frozen arguments and their digest. A class, so that no copy and no object of the same shape is accepted. */
@@ -59,13 +61,16 @@ export class SealedCall {
   readonly truncated: boolean;
   /** Equal for calls of one tool with the same arguments. */
   readonly key: string;
+  /** As in `CallRequest`; no part of what is approved. */
+  readonly takes: readonly string[] | undefined;
   readonly #input: Json | undefined;
 
   /** Takes the digest, and parses the arguments from the digested text, so that what runs is what the digest is of. */
-  constructor(scope: CallScope, { id, tool, input, inputFault }: CallRequest) {
+  constructor(scope: CallScope, { id, tool, input, inputFault, takes }: CallRequest) {
     this.scope = scope;
     this.id = id;
     this.tool = tool;
+    this.takes = takes === undefined ? undefined : [...takes];
     this.truncated = inputFault?.code === "truncated_call";
     const read =
       input === undefined ? { fault: inputFault?.message ?? "the arguments could not be read" } : canonicalText(input);

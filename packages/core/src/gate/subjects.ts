@@ -134,16 +134,29 @@ export interface ToolCall {
   readonly edits?: readonly FileEdit[];
   /** The return value of `prepare` for this call. */
   readonly intent?: Json;
+  /** The media types of files that the model reads in results; absent if it reads only text. */
+  readonly takes?: readonly string[];
 }
 
 /** What a tool may use to measure a call. */
 export type MeasureScene = Pick<ToolCall, "workspace" | "notes" | "judged">;
+
+/** A file that a model reads as such, for example an image. A type alias, since results are JSON. */
+export type ResultFile = {
+  readonly name: string;
+  /** Such as `image/png`. */
+  readonly mediaType: string;
+  /** Base64. Masking would break it, so a file that contains a known secret in base64 is refused. */
+  readonly data: string;
+};
 
 /** The result of a call, for the transcript and the record. Expected failures are values. */
 export interface ToolResult {
   readonly ok: boolean;
   /** What the model reads: text, or an object for typed errors. */
   readonly output: Json;
+  /** What the model reads beside the output, of the types that `ToolCall.takes` lists; at most 5 MB together. */
+  readonly files?: readonly ResultFile[];
   /** The complete output if `output` was cut; kept in the journal. */
   readonly full?: Json;
   /** Merged into the attempt's notes. */

@@ -3,8 +3,9 @@ import { isLifecycle, LIFECYCLE_STEP } from "./step-id.ts";
 
 // The order of a tree's events. Each run's records are in their own order. A child's come after the record that started it, and
 // before the one that joins it or ends its parent; so a root's end is the last record of its tree. What earlier processes recorded
-// in children comes before the root's record of a resume, and what was copied before that of a fork. What siblings recorded in
-// one process follows each other. Times play no part, since clocks may jump.
+// in children comes before the root's record of a resume, and what was copied before that of a fork. What a process records that only
+// cancels a run comes after all that the processes before it recorded. What siblings recorded in one process follows each other. Times
+// play no part, since clocks may jump.
 
 /** What the order depends on. */
 export type OrderedRecord = Pick<JournalRecord, "seq" | "phase" | "stepId" | "incarnation">;
@@ -37,6 +38,8 @@ function partsOf(runId: string): number {
 /** The reading position in one run. */
 interface Position {
   next: number;
+  /** The incarnation of the last record. */
+  incarnation: string;
   /** Steps that run children and have not joined them. */
   readonly open: Set<string>;
 }
@@ -55,7 +58,7 @@ export class TreeReader<R extends OrderedRecord> {
   /** `start` is where to begin in a run that is read without its children. */
   constructor(read: ReadRecords<R>, start?: { readonly runId: string; readonly seq: number }) {
     this.#read = read;
-    if (start !== undefined) this.#positions.set(start.runId, { next: start.seq, open: new Set() });
+    if (start !== undefined) this.#positions.set(start.runId, { next: start.seq, incarnation: "", open: new Set() });
   }
 
   /** The records that were not read before, up to those that `runs` counts at one moment. Continues where a failed call ended. */
@@ -77,22 +80,25 @@ export class TreeReader<R extends OrderedRecord> {
 
   async *#run(run: TreeRun, depth: number, later: Later): AsyncGenerator<TreeRecord<R>, void, undefined> {
     const { runId } = run;
-    const position = this.#positions.get(runId) ?? { next: 0, open: new Set() };
+    const position = this.#positions.get(runId) ?? { next: 0, incarnation: "", open: new Set() };
     this.#positions.set(runId, position);
     while (position.next < run.records) {
       const page = await this.#page(run, position.next);
       if (page.length === 0) break;
-      const resumes = page.filter(isResume);
+      const resumes = page.filter((record, index) =>
+        begins(record, page[index - 1]?.incarnation ?? position.incarnation),
+      );
       // A child, which is read again at each resume of its parent, mostly has none of its own.
       const resumed =
         resumes.length === 0 ? undefined : new Set([...later, ...resumes.map(({ incarnation }) => incarnation)]);
       for (const record of page) {
         if (later.has(record.incarnation)) return yield* this.#below(run, depth, later);
         yield* this.#below(run, depth, isLifecycle(record) ? (resumed ?? later) : later, position.open);
-        if (isResume(record)) resumed?.delete(record.incarnation);
+        if (resumes.includes(record)) resumed?.delete(record.incarnation);
         if (record.phase === "open") position.open.add(record.stepId);
         if (record.phase === "done") position.open.delete(record.stepId);
         position.next = Math.max(position.next, record.seq) + 1;
+        position.incarnation = record.incarnation;
         yield { runId, depth, record };
       }
     }
@@ -126,9 +132,12 @@ export class TreeReader<R extends OrderedRecord> {
   }
 }
 
-/** A resume of a run, after which a process with a new incarnation continues it. */
-function isResume(record: OrderedRecord): boolean {
-  return isLifecycle(record) && record.stepId === LIFECYCLE_STEP.resume;
+/** The first record of a process that resumes a run, or only cancels it. `before` is the incarnation of the record before. */
+function begins(record: OrderedRecord, before: string): boolean {
+  if (!isLifecycle(record)) return false;
+  if (record.stepId === LIFECYCLE_STEP.resume) return true;
+  // A process that executes a run may cancel it too.
+  return record.stepId === LIFECYCLE_STEP.cancel && before !== "" && record.incarnation !== before;
 }
 
 /** The records of journals in memory, in the order of their tree. None is left out, whatever the journals claim. */

@@ -3,7 +3,7 @@ import type { Additions, FailureCode, StageContext, Usage } from "../definition/
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
 import type { SecurityMode } from "../gate/decide.ts";
-import type { ToolEffect } from "../gate/subjects.ts";
+import type { ResultFile, ToolEffect } from "../gate/subjects.ts";
 import type { CallUsage } from "../gate/usage.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redaction.ts";
@@ -77,6 +77,8 @@ export interface CallOutcome {
   readonly ok: boolean;
   /** The result that the model reads. */
   readonly output: Json;
+  /** What it reads beside it. */
+  readonly files?: readonly ResultFile[];
   /** The model repeated this call so often that the state has to fail. */
   readonly stuck?: boolean;
   /** The interrupts that this call started, whose handlers have returned. The model has to know, since files may have changed. */

@@ -32,4 +32,6 @@ export type Issue = {
   /** `$.steps[0].title`. */
   readonly path: string;
   readonly message: string;
+  /** Where the schema's own code threw, with an absolute path. For people: models do not see it. */
+  readonly at?: string;
 };

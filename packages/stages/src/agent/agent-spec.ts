@@ -4,12 +4,14 @@ import {
   type CompiledSchema,
   type ModelSettings,
   type PipelineSpec,
+  type Problem,
   SluiceError,
   type StageContext,
   type StateSpec,
 } from "@sluice/core";
 import { matchesName } from "@sluice/core/gate";
-import { isObject, pipelinesWithin, statesWithin } from "@sluice/core/runtime";
+import { isObject, pipelinesWithin, problemsError, statesWithin } from "@sluice/core/runtime";
+import { optionProblems } from "../models/provider-options.ts";
 
 /** The tool that reads skills. */
 export const READ_SKILL = "ReadSkill";
@@ -65,6 +67,24 @@ export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
     ),
   );
   return [...own.map(([, agent]) => agent), ...owned, ...[...pipelines.values()].flatMap(costCappedAgents)];
+}
+
+/** The provider options that the states of a pipeline may not set, with paths such as `stages.plan.providerOptions.openai.store`. */
+export function providerOptionProblems(spec: PipelineSpec): readonly Problem[] {
+  return [...agentsOf(spec)].flatMap(([id, { providerOptions = {} }]) =>
+    optionProblems(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
+  );
+}
+
+/** Throws Validation `provider_option_refused`, which lists every refused option of a pipeline and of those that it may run. */
+export function refuseProviderOptions(spec: PipelineSpec): void {
+  const problems = pipelinesWithin(spec).flatMap(providerOptionProblems);
+  if (problems.length === 0) return;
+  throw problemsError(
+    "provider_option_refused",
+    `Pipeline ${spec.id} sets provider options that are refused:`,
+    problems,
+  );
 }
 
 /** What the prompts of a pipeline read of the project's files. */

@@ -3,7 +3,9 @@ import {
   type ActOutcome,
   type ActScope,
   type AvailableTools,
+  type CallRequest,
   field,
+  isJsonObject,
   type Json,
   type RefusedTarget,
   type StateExecutor,
@@ -33,7 +35,7 @@ import { callModel, type ModelCaller } from "./model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
-import { type CallAnswer, callId, Transcript } from "./transcript.ts";
+import { type CallAnswer, callId, progressIn, Transcript } from "./transcript.ts";
 
 /**
  * Runs agent states: one transcript per attempt, turn by turn, until a completion is valid or a limit is reached. `caller`
@@ -178,7 +180,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
-  if (answer.kind !== "reply") return endedWithout(state, turn, answer);
+  if (answer.kind !== "reply") return withProgress(endedWithout(state, turn, answer), state);
   const { reply } = answer;
   transcript.assistant(reply);
   state.said = textOf(reply) || state.said;
@@ -191,7 +193,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
       ? []
       : await scope.calls(
           turn,
-          others.map((call) => requestOf(turn, call)),
+          others.map((call) => requestOf(turn, call, modelInUse(state.models).model.takes)),
         );
   const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data: finished });
@@ -256,6 +258,13 @@ export function endedWithout(
       return { status: "failed", code, message, detail, turns: turn, usage };
     }
   }
+}
+
+/** A transcript that no longer fits is lost to the next attempt, so its failure says what was done. */
+function withProgress(outcome: ActOutcome, { scope, transcript }: AgentState): ActOutcome {
+  if (outcome.status !== "failed" || outcome.code !== "context_overflow") return outcome;
+  const detail = isJsonObject(outcome.detail) ? outcome.detail : {};
+  return { ...outcome, detail: { ...detail, progress: scope.secrets.text(progressIn(transcript.messages)) } };
 }
 
 /** `said` is the text of a reply that was stopped. */
@@ -361,9 +370,14 @@ function textOf({ content }: Reply): string {
   return texts.join("").trim();
 }
 
-function requestOf(turn: number, { index, tool, input, inputError, rawInput }: TurnCall) {
+function requestOf(
+  turn: number,
+  { index, tool, input, inputError, rawInput }: TurnCall,
+  takes: CallRequest["takes"],
+): CallRequest {
   const id = callId(turn, index);
-  if (inputError === undefined && input !== undefined) return { id, tool, input };
+  if (inputError === undefined && input !== undefined)
+    return { id, tool, input, ...(takes === undefined ? {} : { takes }) };
   const code = inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
   const message = inputError?.message ?? "the arguments could not be read";
   return { id, tool, inputFault: { code, message, ...(rawInput === undefined ? {} : { raw: rawInput }) } };

@@ -91,11 +91,11 @@ class ModelCall {
         if (opened === undefined) return this.#failed(ABORTED, false);
         this.#reader = opened.stream.getReader();
       } catch (thrown) {
-        return this.#failed(failureOf(thrown, false, this.#secrets), false);
+        return this.#failed(failureOf(thrown, false, this.#secrets, clock.now()), false);
       }
       // Ended while it opened: `#end` had no reader to cancel.
       if (this.#stop.signal.aborted) return this.#failed(ABORTED, true);
-      return await this.#read(this.#reader, silence);
+      return await this.#read(this.#reader, silence, clock);
     } finally {
       silence?.end();
       signal.removeEventListener("abort", this);
@@ -120,7 +120,7 @@ class ModelCall {
     });
   }
 
-  async #read(reader: StreamReader, silence: SilenceLimit | undefined): Promise<ModelOutcome> {
+  async #read(reader: StreamReader, silence: SilenceLimit | undefined, clock: Clock): Promise<ModelOutcome> {
     const reply = new ReplyBuilder({ ...this.#request, secrets: this.#secrets });
     while (!this.#ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
@@ -130,7 +130,7 @@ class ModelCall {
         this.#ended = true;
         // The reply is already complete, so a broken connection does not matter.
         if (reply.finished) break;
-        return this.#failed(failureOf(thrown, true, this.#secrets), true);
+        return this.#failed(failureOf(thrown, true, this.#secrets, clock.now()), true);
       }
       if (chunk.done) this.#ended = true;
       else {

@@ -9,6 +9,8 @@ export interface ForkRunOptions extends ChangeOptions {
    * `review#1` runs every item again, and `review#1:src/a.ts` the item with that key. `format#1:style` begins inside the child `style`.
    */
   readonly from: string;
+  /** As for a new run. */
+  readonly settings?: JsonObject;
 }
 
 /** Listed by the error for an unknown execution. */

@@ -67,7 +67,7 @@ export function human<const A extends Record<string, AnyState> = Record<never, n
   options: HumanOptions<A, O, I>,
 ): State<NoInfer<O>, NoInfer<I>>;
 export function human(given: ErasedOptions): State {
-  const { reads: _typesOnly, question, answer = TEXT, deadline, onDeadline = "fail", ...common } = given;
+  const { question, answer = TEXT, deadline, onDeadline = "fail", ...common } = given;
   const report = createReport();
   if (typeof question !== "string" || question.trim() === "")
     report.add("question", "is the text that a person answers");

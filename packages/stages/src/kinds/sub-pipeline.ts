@@ -76,7 +76,7 @@ export function subPipeline<
   I = undefined,
 >(options: SubPipelineOptions<A, P, O, I>): State<NoInfer<O>, NoInfer<I>>;
 export function subPipeline(given: ErasedOptions): State {
-  const { reads: _typesOnly, pipeline, of, input, output: schema, ...common } = given;
+  const { pipeline, of, input, output: schema, ...common } = given;
   const report = createReport();
   if (typeof pipeline !== "string" || pipeline === "") report.add("pipeline", "is a key of the pipelines");
   const templates: Record<string, CompiledTemplate["references"]> = {};

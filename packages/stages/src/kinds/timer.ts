@@ -44,7 +44,7 @@ export function timer<const A extends Record<string, AnyState> = Record<never, n
   options: TimerOptions<A, I>,
 ): State<TimerOutput, NoInfer<I>>;
 export function timer(given: ErasedCommon & { readonly for?: Duration; readonly until?: number | string }): State {
-  const { reads: _typesOnly, for: length, until, ...common } = given;
+  const { for: length, until, ...common } = given;
   const report = createReport();
   const options = readTime(report, length, until);
   const spec = stateSpec(

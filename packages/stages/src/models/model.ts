@@ -27,6 +27,18 @@ export interface OutsideAgent {
   readonly started?: true;
 }
 
+/** How a provider is reached: what a person can change when a call fails. Holds no key. */
+export interface ProviderAccess {
+  readonly provider: string;
+  /** Where requests go, without a query. */
+  readonly address: string;
+  /** What sets the address: a variable, or a field of the config. */
+  readonly addressFrom: string;
+  /** The variable that is read for the key; absent if the provider reads none. */
+  readonly keyVariable?: string;
+  readonly hasKey: boolean;
+}
+
 /** A model that is ready to be called. */
 export interface ResolvedModel {
   /** `anthropic/claude-…` */
@@ -35,8 +47,12 @@ export interface ResolvedModel {
   readonly pricedAs?: string;
   /** Values that must never be shown, recorded or sent to a model. */
   readonly secrets: readonly string[];
+  /** The media types of files that it reads in results of tools; absent if it reads only text. */
+  readonly takes?: readonly string[];
   /** If it is an agent: it may be silent for as long as it likes, and the run records it. */
   readonly agent?: OutsideAgent;
+  /** How its provider is reached; absent for scripts, cassettes and model objects. */
+  readonly access?: ProviderAccess;
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
   /** An attempt of a state is over, which waits until the model has released what it holds for it. Never rejects. */

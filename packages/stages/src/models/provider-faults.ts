@@ -1,7 +1,7 @@
 import type { ProviderFaultPolicy } from "@sluice/core";
 import type { ModelFailure } from "./reply/reply.ts";
 
-/** No wait between two calls is longer, unless the provider asks for it. */
+/** No wait between two calls is longer, unless the provider asks for it; no suspended run is due sooner. */
 const LONGEST_WAIT_MS = 60_000;
 
 /** Failures that no wait ends, but a person or a billing period does, so that the run can continue afterwards. */
@@ -12,6 +12,7 @@ const WAITS_FOR_A_PERSON: ReadonlySet<string> = new Set([
   "quota_exhausted",
   "missing_key",
   "missing_setting",
+  "html_response",
 ]);
 
 /** What follows a failed model call, as its record says, so that a resume with other settings does the same. */
@@ -48,8 +49,9 @@ export function afterFailure(
   { now, hasFallback }: { readonly now: number; readonly hasFallback: boolean },
 ): AfterFailure {
   if (error.kind === "aborted") return { kind: "fail" };
-  // Another model is better than a wait for one that is overloaded.
-  const retries = mayRetry(error) && !(hasFallback && error.code === "overloaded");
+  // A quota that is whole again soon is worth the wait; another model is better than one for a model that is overloaded.
+  const isShort = error.code === "quota_exhausted" && error.retryAfterMs !== undefined;
+  const retries = (mayRetry(error) || isShort) && !(hasFallback && error.code === "overloaded");
   const left = since + retry.maxElapsedMs - now;
   if (retries && count < retry.maxAttempts && left > 0) {
     const own = Math.min(retry.initialMs * retry.factor ** (count - 1), LONGEST_WAIT_MS, left);
@@ -59,5 +61,7 @@ export function afterFailure(
   const isFault = isProviderFault(error);
   if (hasFallback && (isFault || error.code === "not_found")) return { kind: "fallback" };
   if (!isFault || onProviderFault === "fail") return { kind: "fail" };
-  return { kind: "suspend", ...(error.retryAfterMs === undefined ? {} : { retryAt: now + error.retryAfterMs }) };
+  const waitMs = error.retryAfterMs ?? error.resetAfterMs;
+  if (waitMs === undefined) return { kind: "suspend" };
+  return { kind: "suspend", retryAt: Math.ceil(now + Math.max(waitMs, LONGEST_WAIT_MS)) };
 }

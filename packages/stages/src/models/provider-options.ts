@@ -1,8 +1,6 @@
 // Which options of the provider packages a state may set. An option counts as harmless only if it is listed here: a package that adds
 // one that lets the provider run tools, read files or keep state would otherwise bypass the permission gate.
-import type { Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
-import { pipelinesWithin, problemsError } from "@sluice/core/runtime";
-import { agentsOf } from "../agent/agent-spec.ts";
+import type { Json, JsonObject, Problem } from "@sluice/core";
 
 /** Whether a value of an option is harmless. */
 type Accepts = (value: Json) => boolean;
@@ -85,7 +83,7 @@ const PROVIDERS: ReadonlyMap<string, Options> = new Map([
 ]);
 
 /** The options that a state may not set, each with its path in `providerOptions`. */
-function problemsOf(given: Readonly<Record<string, JsonObject>>): readonly Problem[] {
+export function optionProblems(given: Readonly<Record<string, JsonObject>>): readonly Problem[] {
   return Object.entries(given).flatMap(([provider, options]): readonly Problem[] => {
     const known = PROVIDERS.get(provider);
     if (known !== undefined)
@@ -106,22 +104,4 @@ function refusal(provider: string, name: string, known: Options): Problem {
     : "is not allowed: it is unknown, or it could let the provider run tools, keep state or change what the model reads";
   const allowed = Object.keys(known).join(", ");
   return { path: `providerOptions.${provider}.${name}`, message: why, suggestion: `allowed: ${allowed}` };
-}
-
-/** The same of all states of a pipeline, with paths such as `stages.plan.providerOptions.openai.store`. */
-export function providerOptionProblems(spec: PipelineSpec): readonly Problem[] {
-  return [...agentsOf(spec)].flatMap(([id, { providerOptions = {} }]) =>
-    problemsOf(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
-  );
-}
-
-/** Throws Validation `provider_option_refused`, which lists every refused option of a pipeline and of those that it may run. */
-export function refuseProviderOptions(spec: PipelineSpec): void {
-  const problems = pipelinesWithin(spec).flatMap(providerOptionProblems);
-  if (problems.length === 0) return;
-  throw problemsError(
-    "provider_option_refused",
-    `Pipeline ${spec.id} sets provider options that are refused:`,
-    problems,
-  );
 }

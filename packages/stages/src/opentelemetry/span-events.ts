@@ -4,6 +4,7 @@ import { clean, textIn } from "./names.ts";
 
 /** Events that become span events, and which fields of their data become attributes: never texts of users, models or tools. */
 const REPORTED: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
+  "model.fallback": { turn: "sluice.turn", try: "sluice.try", code: "sluice.code" },
   "model.retried": { turn: "sluice.turn", try: "sluice.try", code: "sluice.code", waitMs: "sluice.wait_ms" },
   "message.received": { turn: "sluice.turn" },
   "hook.vetoed": { callId: "gen_ai.tool.call.id", tool: "gen_ai.tool.name", hook: "sluice.hook" },

@@ -3,7 +3,7 @@ import { secretForms } from "./encodings.ts";
 
 /** Names of variables that hold keys. */
 const KEY_VARIABLE =
-  /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET(?:_KEY(?:_BASE)?)?|AUTH|PRIVATE_KEY|CREDENTIALS?|PASS|PAT|PWD)$|(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN)$/i;
+  /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET(?:_KEY(?:_BASE)?)?|AUTH|PRIVATE_KEY|CREDENTIALS?|PASS|PAT|PWD)$|(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|BEARER_TOKEN_\w+)$/i;
 /** Many of these are not secret (`SORT_KEY=name`), so the value must look like a secret too. */
 const PERHAPS_KEY = /(?:^|_)KEY$/i;
 /** The end of names of settings that hold keys. */

@@ -40,6 +40,7 @@ import {
   costCappedAgents,
   type ProjectNeeds,
   projectNeeds,
+  refuseProviderOptions,
   shownTools,
 } from "../agent/agent-spec.ts";
 import { callModel } from "../agent/model-call.ts";
@@ -58,7 +59,6 @@ import type { CommandWorld } from "../kinds/commands/run-command.ts";
 import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
-import { refuseProviderOptions } from "../models/provider-options.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
 import { refuseUnusableSecrets } from "../secrets/declared.ts";
 import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } from "../secrets/detect.ts";
@@ -260,7 +260,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         return watched?.program(program, spec, recorded !== undefined) ?? program;
       },
       /** The data of `run.started`, which is all that resuming needs. */
-      started: (source: PipelineSource, input: Json): JsonObject => ({
+      started: (source: PipelineSource, input: Json, settings?: JsonObject): JsonObject => ({
         pipeline: spec.id,
         ...facts(source),
         models: [...new Set(all.map(({ id }) => id))],
@@ -279,6 +279,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         // A resume keeps requests open as the start did.
         ...(options.wait === undefined || options.wait === false ? {} : { wait: options.wait }),
         ...(from === undefined ? {} : { from: { ...from } }),
+        ...(settings === undefined ? {} : { settings }),
         input,
       }),
     };

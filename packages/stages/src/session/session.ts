@@ -4,6 +4,7 @@ import {
   type Clock,
   type Interactor,
   isSluiceError,
+  type JsonObject,
   type Pipeline,
   type PipelineSpec,
   type RunHost,
@@ -46,6 +47,8 @@ export interface StartOptions {
    * cannot add it.
    */
   readonly answers?: "any";
+  /** What the program that starts the run reads back when it resumes it, such as options of a command: `settings` of `run.started`. */
+  readonly settings?: JsonObject;
   /** Default `programmatic`: such a run can be resumed only with `session.resume(pipeline, runId)`. */
   readonly source?: PipelineSource;
   /**
@@ -145,14 +148,14 @@ export function createSession(options: SessionOptions): Session {
     { spec }: Pipeline<I, O>,
     input: unknown,
     runId: string,
-    { source = PROGRAMMATIC, answers, from: at }: StartOptions,
+    { source = PROGRAMMATIC, answers, from: at, settings }: StartOptions,
     follows?: Follows,
   ): Promise<RunTask> => {
     const from = at === undefined ? undefined : startAt(at);
     const accepted = await checkedInput(spec, input, from);
     const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false }, [], from);
     const clean = run.deps.secrets.json(accepted);
-    const data = { ...run.started(source, clean), ...(follows === undefined ? {} : { follows }) };
+    const data = { ...run.started(source, clean, settings), ...(follows === undefined ? {} : { follows }) };
     const events = [{ type: "run.started" as const, data }];
     return await added(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
@@ -211,10 +214,10 @@ export function createSession(options: SessionOptions): Session {
     refuseMissingSandbox(of, from, run.sandbox);
     const changed = compare(run.deps);
     refuseUnpricedRecords(spec, of, recordedCosts(spec, past, costInValue));
-    const { source = PROGRAMMATIC } = options;
+    const { source = PROGRAMMATIC, settings } = options;
     const facts = run.facts(source);
     const input = run.deps.secrets.json(from.data.input ?? null);
-    const started = { ...run.started(source, input), ...originalPipeline(past, facts) };
+    const started = { ...run.started(source, input, settings), ...originalPipeline(past, facts) };
     const forked = changed === undefined ? {} : { changed: { ...changed, ...facts, ...run.graph } };
     return await added(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });

@@ -33,7 +33,8 @@ export const READ_FACTS: ToolFacts<ReadInput> = {
   name: "Read",
   description: `Shows a text file with line numbers, each followed by a tab.
 - Shows at most ${READ_LINES} lines, ${READ_LINE_CHARACTERS} characters per line and ${READ_CHARACTERS} characters in total. If lines are omitted, the result gives the offset to continue from.
-- Of a file over 10 MB only the first 10 MB can be shown, and it cannot be edited. Binary files fail with binary_file.
+- Of a file over 10 MB only the first 10 MB can be shown, and it cannot be edited.
+- Attaches an image or a PDF of up to 5 MB if the model can read it. Other binary files fail with binary_file.
 - Edit and Write require that you Read an existing file first.`,
   input: readInput,
   effect: "read",

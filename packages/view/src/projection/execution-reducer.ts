@@ -19,6 +19,7 @@ const NOTED: ReadonlySet<string> = new Set([
   "stage.precondition",
   "stage.exit",
   "model.retried",
+  "model.fallback",
   "model.warned",
   "sleep.started",
   "sleep.ended",
@@ -29,6 +30,7 @@ const NOTED: ReadonlySet<string> = new Set([
   "request.expired",
   "transition.rejected",
   "execution.interrupted",
+  "execution.suspended",
   "interrupt.started",
   "interrupt.returned",
   "route.rejected",
@@ -85,6 +87,8 @@ export class ExecutionReducer {
   /** Who interrupted it and why; '' for an execution that no person interrupted. */
   #interruption = "";
   #fault: string | undefined;
+  /** It waits for a provider, also while other parts of the run work. */
+  #isSuspended = false;
   /** The interrupt that it waits for. */
   #interrupt: string | undefined;
 
@@ -190,6 +194,14 @@ export class ExecutionReducer {
         this.#interrupt = textAt(data, "interrupt");
         this.#calls.endTurns(attempt, this.#turn + 1, `not run: the interrupt ${textAt(data, "interrupt")} came first`);
         break;
+      case "execution.suspended":
+        this.#isSuspended = true;
+        this.#retry(textAt(data, "message"));
+        break;
+      case "execution.continued":
+        this.#isSuspended = false;
+        break;
+      case "model.fallback":
       case "model.retried":
         this.#live.end(attempt, numberAt(data, "turn"), numberAt(data, "try"));
         this.#retry(textAt(data, "message"));
@@ -259,7 +271,7 @@ export class ExecutionReducer {
     const isWaiting = [...this.#requests].some(isOpen);
     const nextWakeAt = this.ended || stays ? undefined : this.#nextWakeAt;
     const own = facts.interrupted === undefined ? this.#status : "interrupted";
-    const still = nextWakeAt !== undefined ? "sleeping" : suspended ? "suspended" : own;
+    const still = nextWakeAt !== undefined ? "sleeping" : suspended || this.#isSuspended ? "suspended" : own;
     const unfinished = isWaiting ? "waiting" : still;
     const rested = restOf(this.#startedAt, this.#endedAt);
     return {

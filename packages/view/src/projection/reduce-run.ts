@@ -271,6 +271,8 @@ class Reducer implements RunReducer {
         break;
       case "sleep.started":
       case "sleep.ended":
+      case "execution.suspended":
+      case "execution.continued":
         this.#touchOwners(runId);
         break;
       case "interrupt.started":
@@ -347,7 +349,8 @@ class Reducer implements RunReducer {
   /** What the run of an event leaves unfinished had no process until then. */
   #abandon(event: SluiceEvent): void {
     const unfinished = (this.#byRun.get(event.runId) ?? []).filter(({ ended }) => !ended);
-    if (unfinished.length === 0 || textAt(event.data, "status") !== "cancelled") return;
+    const { status, unattended } = event.data;
+    if (status !== "cancelled" || (unfinished.length === 0 && unattended !== true)) return;
     const keys = unfinished.map(({ key }) => key);
     this.#times.abandoned(keys, event);
     this.#touchAll(({ ended }) => !ended);

@@ -192,6 +192,15 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
       const next = `next try in ${milliseconds(numberAt(data, "waitMs"))}`;
       return words("retrying", `${text("message")}; ${next}`, { ...NOTICE, why: text("message") });
     }
+    case "model.fallback":
+      return words(
+        "fallback",
+        `${text("message")}; the stage continues with ${text("to")}, in place of ${text("from")}`,
+        {
+          ...NOTICE,
+          why: text("message"),
+        },
+      );
     case "model.warned": {
       const warnings = Array.isArray(data.warnings) ? data.warnings.filter((one) => typeof one === "string") : [];
       return words("warning", `${text("model")}: ${warnings.join("; ")}`, NOTICE);
@@ -248,6 +257,13 @@ function wordsOf({ type, data, at, attempt = 1 }: SluiceEvent, context: EventCon
       );
     case "interrupt.returned":
       return words("continues", `after ${text("interrupt")}, which ${text("by")} handled`);
+    case "execution.suspended": {
+      const { retryAt } = data;
+      const when = typeof retryAt === "number" ? `from ${moment(retryAt)}` : "when the run is resumed";
+      return words("waits", `${text("message")}; continues ${when}`, { ...NOTICE, why: text("message") });
+    }
+    case "execution.continued":
+      return detail("continues", CONTINUED[text("by")] ?? "");
     case "command.started":
       return detail("command", text("command"));
     case "sleep.started":
@@ -332,10 +348,22 @@ function suspendedFor(data: JsonObject): string {
       return `waiting for an answer${wake === "" ? "" : `; ${wake}`}`;
     case "sleeping":
       return wake === "" ? "asleep" : wake;
+    case "provider": {
+      const faults = Array.isArray(data.faults) ? data.faults.map((fault) => textAt(fault, "executionId")) : [];
+      const where = faults.length === 0 ? "" : ` in ${faults.join(", ")}`;
+      return `the provider failed${where}${wake === "" ? "" : `; ${wake}`}`;
+    }
     default:
       return "";
   }
 }
+
+/** What ended a wait for a provider. */
+const CONTINUED: Readonly<Record<string, string>> = {
+  resume: "since the run was resumed",
+  time: "since its time has come",
+  cancelled: "since it is cancelled",
+};
 
 function wakeWords(wakeAt: Json | undefined): string {
   return typeof wakeAt === "number" ? `it wakes at ${moment(wakeAt)}` : "";
@@ -411,7 +439,13 @@ function finishedCall(call: string, data: Json): Words {
   const duration = milliseconds(numberAt(data, "ms"));
   return outcome === "ok"
     ? { what: "ran", more: `${call} in ${duration}` }
-    : { what: "ran", more: `${call}: ${outcome} after ${duration}`, tone: "notice" };
+    : { what: "ran", more: `${call}: ${outcome} after ${duration}${placeWords(data)}`, tone: "notice" };
+}
+
+/** Where code of the user threw. */
+function placeWords(data: Json): string {
+  const at = textAt(data, "at");
+  return at === "" ? "" : ` at ${at}`;
 }
 
 /** The call and the beginning of its arguments; an audit shows the data with all of them. */

@@ -67,7 +67,15 @@ export function outputOf({ use }: KnownStep): JsonObject | undefined {
   return use.kind === "ask" ? use.answer : undefined;
 }
 
-const MODEL_FIELDS = ["reasoning", "tool_choice", "provider_options", "cache"] as const;
+const MODEL_FIELDS = [
+  "reasoning",
+  "tool_choice",
+  "provider_options",
+  "fallback_models",
+  "retry",
+  "on_provider_fault",
+  "cache",
+] as const;
 const COMMON = ["kind", "name", "description", "sink_to", "updates_context"];
 const FIELDS = {
   agent: [

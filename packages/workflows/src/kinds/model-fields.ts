@@ -1,7 +1,13 @@
-import type { JsonObject, ModelSettings } from "@sluice/core";
+import type { JsonObject, ModelSettings, ProviderFaultOptions } from "@sluice/core";
 import { z } from "zod";
 
 const json = z.json();
+
+const attempts = z.int().min(1).describe("Attempts in all. Default: as many as fit into the time.").optional();
+const elapsed = z.number().min(0).describe("Milliseconds from the first fault. Default: 300000.").optional();
+const initial = z.number().min(0).describe("Milliseconds before the second attempt. Default: 1000.").optional();
+const factor = z.number().min(1).describe("How much longer each wait is than the one before. Default: 2.").optional();
+const RETRY = "Retries of a model call whose provider fails.";
 
 /** How the model of an agent is called, in every format. */
 export const modelFields = {
@@ -17,7 +23,35 @@ export const modelFields = {
     .record(z.string(), z.record(z.string(), json))
     .describe("Options of the provider's package, by provider: `{ openai: { serviceTier: flex } }`.")
     .optional(),
+  fallback_models: z
+    .array(z.string().min(1))
+    .describe("Models that take its place, in this order, when the provider of the one before fails for long.")
+    .optional(),
+  retry: z
+    .strictObject({ max_attempts: attempts, max_elapsed_ms: elapsed, initial_ms: initial, factor })
+    .describe(RETRY)
+    .optional(),
+  on_provider_fault: z
+    .enum(["suspend", "fail"])
+    .describe(
+      "What follows when a provider fails for longer than its retries, or refuses the key or the account: the run is suspended, or the state fails. Default: `suspend`.",
+    )
+    .optional(),
   cache: z.boolean().describe("Whether the provider may cache the prompt. Default: `true`.").optional(),
+};
+
+/** The same in the spelling of Markdown files, which is that of the options. */
+export const stageModelFields = {
+  reasoning: modelFields.reasoning,
+  toolChoice: modelFields.tool_choice,
+  providerOptions: modelFields.provider_options,
+  fallbackModels: modelFields.fallback_models,
+  retry: z
+    .strictObject({ maxAttempts: attempts, maxElapsedMs: elapsed, initialMs: initial, factor })
+    .describe(RETRY)
+    .optional(),
+  onProviderFault: modelFields.on_provider_fault,
+  cache: modelFields.cache,
 };
 
 /** The same as options of a stage. Absent fields stay absent. */
@@ -25,13 +59,35 @@ export function modelSettings(fields: {
   readonly reasoning?: ModelSettings["reasoning"] | undefined;
   readonly tool_choice?: ModelSettings["toolChoice"] | undefined;
   readonly provider_options?: Readonly<Record<string, JsonObject>> | undefined;
+  readonly fallback_models?: readonly string[] | undefined;
+  readonly retry?: RetryFields | undefined;
+  readonly on_provider_fault?: ProviderFaultOptions["onProviderFault"] | undefined;
   readonly cache?: boolean | undefined;
-}): Pick<ModelSettings, "reasoning" | "toolChoice" | "providerOptions" | "cache"> {
-  const { reasoning, tool_choice, provider_options, cache } = fields;
+}): Pick<ModelSettings, "reasoning" | "toolChoice" | "providerOptions" | "fallbackModels" | "cache"> &
+  ProviderFaultOptions {
+  const { reasoning, tool_choice, provider_options, fallback_models, retry, on_provider_fault, cache } = fields;
   return {
     ...(reasoning === undefined ? {} : { reasoning }),
     ...(tool_choice === undefined ? {} : { toolChoice: tool_choice }),
     ...(provider_options === undefined ? {} : { providerOptions: provider_options }),
+    ...(fallback_models === undefined ? {} : { fallbackModels: fallback_models }),
+    ...(retry === undefined ? {} : { retry: retryOf(retry) }),
+    ...(on_provider_fault === undefined ? {} : { onProviderFault: on_provider_fault }),
     ...(cache === undefined ? {} : { cache }),
   };
+}
+
+type RetryFields = { readonly [K in (typeof RETRY_FIELDS)[number][0]]?: number | undefined };
+/** The fields of `retry`, and the options that they are. */
+export const RETRY_FIELDS = [
+  ["max_attempts", "maxAttempts"],
+  ["max_elapsed_ms", "maxElapsedMs"],
+  ["initial_ms", "initialMs"],
+  ["factor", "factor"],
+] as const;
+
+function retryOf(fields: RetryFields): NonNullable<ProviderFaultOptions["retry"]> {
+  return Object.fromEntries(
+    RETRY_FIELDS.flatMap(([name, option]) => (fields[name] === undefined ? [] : [[option, fields[name]]])),
+  );
 }

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { propertiesField } from "../check/properties/in-documents.ts";
 import { humanFields, KIND_NAMES, kindFields } from "../kinds/fields.ts";
-import { modelFields } from "../kinds/model-fields.ts";
+import { stageModelFields } from "../kinds/model-fields.ts";
 import { orchestratorFields } from "../kinds/orchestrator.ts";
 
 const text = z.string().min(1);
@@ -68,7 +68,7 @@ export const stageFields = z.strictObject({
   model: text.describe("Replaces the session's model in this stage.").optional(),
   temperature: z.number().min(0).describe("The temperature of the model calls.").optional(),
   maxOutputTokens: count.describe("Tokens that one model call may produce.").optional(),
-  ...modelFields,
+  ...stageModelFields,
   limits: z
     .strictObject({
       ...stateLimits,

@@ -2,6 +2,7 @@
 
 import type { AllowedTool, JsonObject, Part, StateSpec } from "@sluice/core";
 import type { Report } from "@sluice/core/runtime";
+import { RETRY_FIELDS } from "../kinds/model-fields.ts";
 import { kindOfState, type WrittenNames, writeKind } from "../kinds/write.ts";
 import { calledWords, NO_INSTRUCTIONS, TURN_CAP } from "./stages.ts";
 
@@ -51,16 +52,28 @@ export function writeState(
   };
 }
 
-function writeModelSettings({ parts = {} }: StateSpec): JsonObject {
-  const { reasoning, toolChoice, providerOptions, cache } = parts;
+function writeModelSettings({ parts = {}, retry, onProviderFault }: StateSpec): JsonObject {
+  const { reasoning, toolChoice, providerOptions, fallbackModels, cache } = parts;
   return {
     ...(typeof reasoning === "string" ? { reasoning } : {}),
     ...(typeof toolChoice === "string" ? { tool_choice: toolChoice } : {}),
     ...(typeof providerOptions === "object" && "data" in providerOptions
       ? { provider_options: providerOptions.data }
       : {}),
+    ...(typeof fallbackModels === "string" ? { fallback_models: fallbackModels.split(", ") } : {}),
+    ...(retry === undefined ? {} : { retry: writeRetry(retry) }),
+    ...(onProviderFault === undefined ? {} : { on_provider_fault: onProviderFault }),
     ...(cache === "off" ? { cache: false } : {}),
   };
+}
+
+function writeRetry(retry: NonNullable<StateSpec["retry"]>): JsonObject {
+  return Object.fromEntries(
+    RETRY_FIELDS.flatMap(([name, option]) => {
+      const value = retry[option];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
 }
 
 /** What only code can say, or what documents have no field for. */

@@ -1,4 +1,4 @@
-import { type JsonObject, type OpenRequest, SluiceError, type SluiceEvent } from "@sluice/core";
+import { field, type JsonObject, type OpenRequest, SluiceError, type SluiceEvent } from "@sluice/core";
 import { sealWithCode } from "@sluice/core/gate";
 import { checkAnswer, redactJson, visible } from "@sluice/core/runtime";
 import {
@@ -20,10 +20,11 @@ import {
   userName,
   wrongCodeText,
 } from "@sluice/tui/user";
-import { eventsOf } from "@sluice/view/words";
+import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
+import { resumeWords } from "../../output/run-report.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { commandLine } from "../../project/project-paths.ts";
 import type { RunExecution } from "../../runs/execute-run.ts";
@@ -93,11 +94,16 @@ export async function answer(
 
   const seal = (payload: JsonObject): JsonObject =>
     (proof === undefined ? undefined : sealWithCode(proof, code, payload)) ?? payload;
-  const { outcome, run, secrets } = await withWritableStore(place, flags.adoptStore, async (host) => {
+  const { outcome, run, secrets, left, agent } = await withWritableStore(place, flags.adoptStore, async (host) => {
     const masks = await secretsToward(host, runId, env);
     const payload = seal(answerPayload(request, maskAnswer(typed.answer, masks)));
     const sent = await sendAnswer(host, request, payload, masks.text(userName()));
-    return { outcome: sent, run: await host.get(runId), secrets: masks };
+    // Other requests that are open would be denied without --wait.
+    const left = (await host.requests(runId)).some(
+      (open) => open.requestId !== requestId || open.runId !== request.runId,
+    );
+    const agent = textAt(field(await readRunStarted(host, runId), "agent"), "name");
+    return { outcome: sent, run: await host.get(runId), secrets: masks, left, agent };
   });
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, context, flags);
@@ -107,7 +113,7 @@ export async function answer(
     sayDone();
     return await resumeHere();
   }
-  const resumeLine = commandLine(["resume", runId], place, here, env);
+  const resumeLine = commandLine(resumeWords({ runId, isOpen: left, agent }), place, here, env);
   const next =
     run?.end !== undefined
       ? `the run is already ${run.end.status}`
@@ -155,6 +161,7 @@ const RESUME_FLAGS: readonly (keyof AnswerFlags)[] = [
   "allow",
   "maxParallel",
   "failOnDenied",
+  "suspendSleeps",
   "allowChanged",
 ];
 

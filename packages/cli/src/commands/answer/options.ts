@@ -14,7 +14,7 @@ export function configure(command: Command, context: CommandRun): void {
     .description(
       "Answers an open request of a run from any process; sluice show lists the requests. approve allows exactly the requested call; deny rejects it, and the model reads the reason; defer rejects it for now. A question takes a --value instead. The first answer counts. With --digest, as sluice show prints it, the answer applies only to the request that you saw. If the run has started processes without a sandbox, which could answer like this, an approval or a value needs the --code from the run's own terminal. With --resume, this process resumes the run if no other process executes it, and the options of sluice resume apply.",
     )
-    .argument("<run>", "the run's id")
+    .argument("<run>", "the run's id, or a unique beginning of it")
     .argument("<request>", "the request's id, or a unique end of it")
     .addArgument(new Argument("[answer]", "the answer to an approval request").choices(["approve", "deny", "defer"]))
     .option("--reason <text>", "the reason for a denial; the model reads it")

@@ -17,6 +17,7 @@ import {
 } from "../../project/project-paths.ts";
 import { createProjects, type Project, type Projects } from "../../project/projects.ts";
 import { forkText, readForkedPart } from "../../runs/fork-plan.ts";
+import { requireRun } from "../../runs/lookup.ts";
 import { openSession, secretsToward } from "../../runs/open-session.ts";
 import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
 import type { RunFlags } from "../../runs/run-flags.ts";
@@ -184,12 +185,7 @@ export function createEngine(options: EngineOptions): Engine {
     },
     find: async (runId) => {
       const store = await storeOf(runId);
-      // List all runs only for an abbreviated id: a store may hold very many.
-      const exact = runId.includes("/") ? undefined : await store.host.get(runId);
-      if (exact !== undefined) return known(exact.runId, store);
-      const fitting = (await store.host.list()).filter((run) => run.runId.startsWith(runId));
-      const [found] = fitting;
-      if (found === undefined || fitting.length > 1) throw unknownRun(runId, fitting.length > 1);
+      const found = await requireRun(store.host, store.paths, runId, LISTING);
       return known(found.runId, store);
     },
     secretsToward: (runId, host) => secretsToward(host, runId, context.env),
@@ -223,7 +219,8 @@ async function firstEvent(handle: RunHandle<unknown>): Promise<void> {
   await handle;
 }
 
-function unknownRun(runId: string, several = false): SluiceError {
-  const why = several ? `several runs begin with ${runId}` : `there is no run ${runId} here`;
-  return new SluiceError("Session", "run_unknown", `${why}; /runs lists the runs`);
+const LISTING = "/runs lists the runs.";
+
+function unknownRun(runId: string): SluiceError {
+  return new SluiceError("Session", "run_unknown", `there is no run ${runId} here. ${LISTING}`);
 }

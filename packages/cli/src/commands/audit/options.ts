@@ -14,7 +14,10 @@ export function configure(command: Command, context: CommandRun): void {
     .description(
       "Shows every event of a run and its child runs in the order they were written, children indented, with who decided and why. --verify recomputes the hash chain and finds every record that was changed, removed, added or moved. A process that can rewrite the whole store can also compute new hashes: keep the head elsewhere and pass it as --head. The journal is tamper-evident, not tamper-proof.",
     )
-    .argument("<run|file>", "the run's id, or an export: a path that ends in .jsonl, or begins with /, ./ or ../")
+    .argument(
+      "<run|file>",
+      "the run's id or a unique beginning of it, or an export: a path that ends in .jsonl, or begins with /, ./ or ../",
+    )
     .option("--verify", "verify the journal; exit with code 1 if it was changed")
     .option("--head <hash>", "verify, and compare with a head that you kept elsewhere")
     .option("--json", "the same as --output-format json: one document {runId, head, records, verified, faults, events}")

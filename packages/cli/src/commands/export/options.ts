@@ -13,7 +13,7 @@ export function configure(command: Command, context: CommandRun): void {
     .description(
       "Writes the journal of a run and its child runs as JSON lines: every event, and the SHA-256 of every value. sluice audit reads and verifies the file without the store. With --values it also holds model output and tool results, and sluice replay can read it. With --all it copies the whole store into a new folder, also while runs are active. This backup opens with --store and holds the values of all runs: do not share it.",
     )
-    .argument("[run]", "the run's id")
+    .argument("[run]", "the run's id, or a unique beginning of it")
     .option(
       "-o, --output <path>",
       "the output file, - for stdout (default: <run>.jsonl); with --all, the output folder",

@@ -1,10 +1,12 @@
-import type { RunHost, RunSummary } from "@sluice/core";
+import { field, type RunHost, type RunSummary } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { interruptRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun, userName } from "@sluice/tui/user";
+import { readRunStarted, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
+import { resumeWords } from "../../output/run-report.ts";
 import { commandLine } from "../../project/project-paths.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
@@ -28,7 +30,9 @@ export async function interrupt(context: CommandContext, named: string, flags: I
     const run = await stoppedWithin(host, runId);
     const status = run?.status ?? "running";
     const interrupted = status === "suspended" && run?.suspended === "interrupted";
-    const resume = commandLine(["resume", runId], place, here, env);
+    const isOpen = (await host.requests(runId)).length > 0;
+    const agent = textAt(field(await readRunStarted(host, runId), "agent"), "name");
+    const resume = commandLine(resumeWords({ runId, isOpen, agent }), place, here, env);
     const json = { runId, status, interrupted, ...(interrupted ? { resume } : {}) };
     write(flags.outputFormat, terminal, { json, text: () => [visible(messageOf(runId, status, interrupted, resume))] });
     return interrupted || status === "running" || status === "suspended" ? EXIT.completed : EXIT.failed;

@@ -9,7 +9,7 @@ export function configure(command: Command, context: CommandRun): void {
     )
     .argument(
       "<run|file>",
-      "the run's id, or an export with values: a path that ends in .jsonl, or begins with /, ./ or ../",
+      "the run's id or a unique beginning of it, or an export with values: a path that ends in .jsonl, or begins with /, ./ or ../",
     )
     .option(
       "--pipeline <name|file>",

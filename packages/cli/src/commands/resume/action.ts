@@ -3,7 +3,7 @@ import { readOutcome, visible } from "@sluice/core/runtime";
 import { finished } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
-import { eventsOf } from "@sluice/view/words";
+import { eventsOf, readRunStarted } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { exitCodeOf } from "../../output/exit-codes.ts";
 import { deniedLine, writeReport } from "../../output/reporter.ts";
@@ -15,7 +15,7 @@ import { sleepNotice } from "../../runs/follow-run.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
-import type { ExecuteFlags } from "../../runs/run-flags.ts";
+import { type ExecuteFlags, type KeptFlags, keptFlags } from "../../runs/run-flags.ts";
 
 export type ResumeFlags = ExecuteFlags & { readonly allowChanged?: boolean };
 
@@ -38,17 +38,25 @@ export async function resumeIn(
     const known = await requireRun(host, at, named);
     const { runId, end } = known;
     if (end === undefined) return { runId, snapshot: await readRun(host, at, runId) };
-    return { runId, end, totals: totalsOf(reduceRun(runId, await eventsOf(host, runId)).view()) };
+    const kept = keptFlags(await readRunStarted(host, runId));
+    return { runId, end, kept, totals: totalsOf(reduceRun(runId, await eventsOf(host, runId)).view()) };
   });
   const { runId } = found;
   if (found.end !== undefined) return reportFinished(found, flags, context);
   return await resumeRun({ runId, flags, snapshot: found.snapshot, at, projects }, context, extras);
 }
 
+interface FinishedRun {
+  readonly runId: string;
+  readonly end: RunEnd;
+  readonly kept: KeptFlags;
+  readonly totals: RunTotals;
+}
+
 /** A finished run has nothing left to do: its result is printed as it was, with the exit code that it had. */
 function reportFinished(
-  { runId, end, totals }: { readonly runId: string; readonly end: RunEnd; readonly totals: RunTotals },
-  { outputFormat, failOnDenied }: ResumeFlags,
+  { runId, end, kept, totals }: FinishedRun,
+  { outputFormat, failOnDenied = kept.failOnDenied }: ResumeFlags,
   { terminal }: CommandContext,
 ): number {
   const report = reportOf(finished(runId, readOutcome(end)), totals, "");
@@ -71,7 +79,7 @@ export async function resumeRun(
   const { place, plan } = prepareResume(request, context);
   const { here, env } = context;
   const asleep =
-    snapshot.wakeAt === undefined || flags.suspendSleeps === true
+    snapshot.wakeAt === undefined || (flags.suspendSleeps ?? keptFlags(snapshot.data).suspendSleeps) === true
       ? undefined
       : sleepNotice(snapshot.wakeAt, (words) => commandLine(words, place, here, env));
   // Before code is loaded: the store names it, so it must belong to this machine.

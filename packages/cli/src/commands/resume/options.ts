@@ -13,7 +13,7 @@ export function configure(command: Command, context: CommandRun): void {
     .description(
       "Resumes a run that no process executes. Finished model calls and tool calls are read from the journal and never repeated. The run keeps its workspace and mode, and its model unless --model sets another. If the pipeline's file has changed, it is loaded only with --trust. A changed pipeline (states, routes, envelopes, schemas, prompts, hooks) is refused with a list of the differences, unless --allow-changed is given: then the record stays as it is, and the run continues with the new pipeline. A run that a program started must be resumed by that program.",
     )
-    .argument("<run>", "the run's id")
+    .argument("<run>", "the run's id, or a unique beginning of it")
     .option(...ALLOW_CHANGED)
     .action(context.acts(async () => (await import("./action.ts")).resume));
 }

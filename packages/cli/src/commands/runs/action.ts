@@ -6,6 +6,7 @@ import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
+import { asShown } from "../../output/run-report.ts";
 import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -64,6 +65,7 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
     runId: run.runId,
     status: run.status,
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.faults === undefined ? {} : { faults: run.faults.map((fault) => asShown(fault)) }),
     ...(run.wakeAt === undefined ? {} : { wakeAt: run.wakeAt }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     openRequests: waiting,
@@ -98,12 +100,15 @@ function rowOf(run: JsonObject): readonly string[] {
   const agent = driver === "" ? "" : ` (agent ${driver})`;
   const wakeAt = field(run, "wakeAt");
   const wakes = typeof wakeAt === "number" ? ` (wakes at ${timeWithCountdown(wakeAt, Date.now())})` : "";
+  const faults = field(run, "faults");
+  const code = Array.isArray(faults) && faults[0] !== undefined ? textAt(faults[0], "code") : "";
+  const fault = code === "" ? "" : ` (the provider failed: ${oneLine(code)})`;
   const createdAt = field(run, "createdAt");
   return [
     oneLine(textAt(run, "runId")),
     textAt(run, "suspended") === "sleeping" ? "sleeping" : textAt(run, "status"),
     moment(typeof createdAt === "number" ? createdAt : 0),
     oneLine(textAt(run, "fault") === "" ? `${textAt(run, "pipeline")}${agent}` : "(unreadable)", 60),
-    `${task}${origin}${waiting}${wakes}`,
+    `${task}${origin}${waiting}${fault}${wakes}`,
   ];
 }

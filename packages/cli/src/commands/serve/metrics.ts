@@ -28,6 +28,7 @@ export function createMetrics(startedAt: number): Metrics {
     ["ended", 0],
     ["asleep", 0],
     ["waiting", 0],
+    ["provider", 0],
     ["interrupted", 0],
     ["elsewhere", 0],
     ["refused", 0],

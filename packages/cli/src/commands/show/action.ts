@@ -24,12 +24,21 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
 import { requestCard } from "../../output/request-card.ts";
-import { asRequest, asShown, type RunTotals, resumeWords, shownError, totalsOf } from "../../output/run-report.ts";
+import {
+  asRequest,
+  asShown,
+  type Resumable,
+  type RunTotals,
+  resumeWords,
+  shownError,
+  totalsOf,
+} from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { answerLine } from "../../runs/answer-line.ts";
+import { faultLines } from "../../runs/follow-run.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
-import type { CommonFlags } from "../../runs/run-flags.ts";
+import { type CommonFlags, keptFlags } from "../../runs/run-flags.ts";
 
 /** `sluice show`: one run, finished or not. */
 export async function show(context: CommandContext, runId: string, flags: CommonFlags): Promise<number> {
@@ -84,6 +93,11 @@ function driverOf(started: JsonObject): string {
   return textAt(started.agent, "name");
 }
 
+function resumable({ run, started, requests }: Pick<Shown, "run" | "started" | "requests">): Resumable {
+  const isLeftAsleep = run.suspended === "sleeping" && keptFlags(started).suspendSleeps === true;
+  return { runId: run.runId, isOpen: requests.length > 0, agent: driverOf(started), isLeftAsleep };
+}
+
 type Shown = Awaited<ReturnType<typeof look>>;
 type ShownRequest = Shown["requests"][number];
 type Line = (words: readonly string[]) => string;
@@ -92,12 +106,12 @@ function jsonOf(
   { run, started, totals, idle, routes, requests, route, output, error, lastWord }: Shown,
   line: Line,
 ): JsonObject {
-  const resume =
-    run.status === "suspended" ? { resume: line(resumeWords(run.runId, requests.length > 0, driverOf(started))) } : {};
+  const resume = run.status === "suspended" ? { resume: line(resumeWords(resumable({ run, started, requests }))) } : {};
   return {
     runId: run.runId,
     status: run.status,
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.faults === undefined ? {} : { faults: run.faults.map((fault) => asShown(fault)) }),
     ...(run.wakeAt === undefined ? {} : { wakeAt: run.wakeAt }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     pipeline: textAt(started, "pipeline"),
@@ -203,6 +217,7 @@ function textOf(
   if (denials.length > 0) lines.push("", "denied calls:", ...denials.map(deniedLine));
   if (routes.length > 0) lines.push("", ...routeRows(routes));
   for (const request of requests) lines.push("", ...requestLines(request, route, line));
+  if (run.faults !== undefined) lines.push("", ...faultLines(run));
   if (error !== undefined) lines.push("", "error:", indented(visible(withCode(error))));
   if (output !== undefined) lines.push("", "output:", indented(visible(JSON.stringify(output, null, 2))));
   if (lastWord !== undefined) {
@@ -210,7 +225,7 @@ function textOf(
     if (lastWord.asksForRun) lines.push("  It asks for another run.");
   }
   if (run.status === "suspended")
-    lines.push("", `resume with: ${visible(line(resumeWords(run.runId, requests.length > 0, driverOf(started))))}`);
+    lines.push("", `resume with: ${visible(line(resumeWords(resumable({ run, started, requests }))))}`);
   return lines;
 }
 

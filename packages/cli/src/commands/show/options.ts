@@ -7,6 +7,6 @@ export function configure(command: Command, context: CommandRun): void {
     .description(
       "Shows one run: its status, its stages with attempts, turns and usage, denied calls, open requests with the line that answers each, its result, and the head of its journal.",
     )
-    .argument("<run>", "the run's id")
+    .argument("<run>", "the run's id, or a unique beginning of it")
     .action(context.acts(async () => (await import("./action.ts")).show));
 }

@@ -1,9 +1,11 @@
 // Why a file of a user's code cannot be loaded: the file, the line and what to do, from what Node throws.
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isSluiceError, type SourcePlace } from "@sluice/core";
-import { didYouMean, messageOf, placeOf } from "@sluice/core/runtime";
+import { field, isSluiceError, type SluiceError, type SourcePlace } from "@sluice/core";
+import { didYouMean, jsonFaultPosition, jsonFaultText, messageOf, positionAt, thrownPlace } from "@sluice/core/runtime";
+import { definitionFieldPlace } from "./field-place.ts";
+import { isFile, textOf } from "./file-text.ts";
 
 export interface LoadFault {
   /** What is wrong and how to fix it. */
@@ -31,10 +33,13 @@ interface Thrown {
 /** Explains what the import of a file threw. */
 export function explainLoad(thrown: unknown, entry: string): LoadFault {
   if (!(thrown instanceof Error)) return { message: `it throws ${thrownText(thrown)}, which is not an Error` };
-  const at = placeOf(thrown);
-  if (isSluiceError(thrown)) return { message: thrown.message, ...(at === undefined ? {} : { at }) };
+  const at = thrownPlace(thrown);
+  if (isSluiceError(thrown)) {
+    const place = fieldPlace(thrown, at) ?? at;
+    return { message: thrown.message, ...(place === undefined ? {} : { at: place }) };
+  }
   const code = "code" in thrown && typeof thrown.code === "string" ? thrown.code : "";
-  const facts: Thrown = { message: messageOf(thrown), code, entry, at };
+  const facts: Thrown = { message: messageWithCause(thrown), code, entry, at };
   const found = EXPLANATIONS.map((explain) => explain(facts)).find((one) => one !== undefined) ?? {};
   const why = (found.why ?? facts.message).trim().replace(/\.$/u, "");
   const place = found.at ?? at;
@@ -42,6 +47,20 @@ export function explainLoad(thrown: unknown, entry: string): LoadFault {
     message: found.fix === undefined ? why : `${why}; ${found.fix}`,
     ...(place === undefined ? {} : { at: place }),
   };
+}
+
+/** Where the file that defines a pipeline sets the option of its first problem. */
+function fieldPlace({ detail }: SluiceError, at: SourcePlace | undefined): SourcePlace | undefined {
+  const problems = field(detail, "problems");
+  const path = Array.isArray(problems) ? field(problems[0], "path") : undefined;
+  return at === undefined || typeof path !== "string" ? undefined : definitionFieldPlace(at.file, path);
+}
+
+/** The message, and that of the cause if it says more. */
+function messageWithCause(thrown: Error): string {
+  const message = messageOf(thrown);
+  const cause = thrown.cause instanceof Error ? messageOf(thrown.cause) : "";
+  return cause === "" || message.includes(cause) ? message : `${message}: ${cause}`;
 }
 
 function thrownText(thrown: unknown): string {
@@ -127,6 +146,12 @@ const EXPLANATIONS: readonly Explain[] = [
       fix: 'write import … with { type: "json" }',
       at: importerOf(entry, file),
     };
+  },
+  function damagedJson({ message, at }) {
+    const { file, fault } = /^(?<file>\/[^\n]*\.json): (?<fault>.*)$/s.exec(message)?.groups ?? {};
+    const position = file === undefined || at !== undefined ? undefined : jsonFaultPosition(textOf(file) ?? "");
+    if (file === undefined || fault === undefined || position === undefined) return undefined;
+    return { why: `${file} is not valid JSON: ${jsonFaultText(fault)}`, at: { file, ...position } };
   },
   function invalidManifest({ code, message }) {
     const file = /^Invalid package config (?<file>.+?package\.json)/s.exec(message)?.groups?.file;
@@ -232,8 +257,7 @@ function importsIn(file: string): readonly FoundImport[] {
   return [...text.matchAll(IMPORTS)].map(({ index, 0: all, groups }) => {
     const specifier = groups?.specifier ?? "";
     const offset = index + all.length - specifier.length - 2;
-    const before = text.slice(0, offset).split("\n");
-    return { specifier, at: { file, line: before.length, column: (before.at(-1)?.length ?? 0) + 1 } };
+    return { specifier, at: { file, ...positionAt(text, offset) } };
   });
 }
 
@@ -259,19 +283,4 @@ function importerOf(entry: string, target: string): SourcePlace | undefined {
 /** The file that a relative import means. */
 function localFile(specifier: string, importer: string): string | undefined {
   return specifier.startsWith(".") ? resolve(dirname(importer), specifier.replace(/[?#].*$/s, "")) : undefined;
-}
-
-const MOST_BYTES = 1_000_000;
-
-function textOf(file: string): string | undefined {
-  try {
-    return isFile(file) && statSync(file).size <= MOST_BYTES ? readFileSync(file, "utf8") : undefined;
-  } catch {
-    // A file that cannot be read shows no imports; the failure to load is reported without it.
-    return undefined;
-  }
-}
-
-function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 }

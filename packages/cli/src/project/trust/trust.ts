@@ -151,13 +151,24 @@ export function trustQuestion(root: string, code: CodeDigests, state: TrustState
   return [
     `The code of ${root} runs with your rights${since}:`,
     ...lines.map((line) => oneLine(line, 400)),
-    "It controls what runs may do here: a config can set the mode, answer requests, start MCP servers, pass keys to commands, and set where keys are sent.",
+    "It controls what runs may do here: a config can set the mode, answer requests, start MCP servers and programs, pass keys to commands, and set where keys are sent.",
   ].join("\n");
 }
 
 /** The settings of a config that widen what a run may do, in words; '' if there are none. */
 export function powersOf(settings: ProjectSettings, flags: { readonly mode?: SecurityMode | undefined }): string {
-  const { mode, allow = [], passEnv, baseUrls, tools, executors, interactors, onCall, mcpServers = {} } = settings;
+  const {
+    mode,
+    allow = [],
+    passEnv,
+    baseUrls,
+    tools,
+    executors,
+    interactors,
+    notify,
+    onCall,
+    mcpServers = {},
+  } = settings;
   const names = (list: readonly string[]): string => list.join(", ");
   return [
     ...(mode === undefined || mode === "ask" || flags.mode !== undefined ? [] : [`mode ${mode}`]),
@@ -168,6 +179,9 @@ export function powersOf(settings: ProjectSettings, flags: { readonly mode?: Sec
     ...(Object.keys(mcpServers).length === 0 ? [] : [`MCP servers ${names(Object.keys(mcpServers))}`]),
     ...(executors.length === 0 ? [] : [`kinds of state ${names(executors.map(({ kind }) => kind))}`]),
     ...(interactors.length === 0 ? [] : [`answers by ${names(interactors.map(({ name }) => name))}`]),
+    ...notify.map(
+      ({ command = [], url }) => `notifications to ${url === undefined ? command.join(" ") : new URL(url).host}`,
+    ),
     ...(onCall === undefined ? [] : ["a guard hook"]),
   ].join("; ");
 }

@@ -35,15 +35,7 @@ export function stage<const A extends Record<string, AnyState> = Record<never, n
   options: StageOptions<A, O, I>,
 ): Stage<O, NoInfer<I>>;
 export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
-  const {
-    reads: _typesOnly,
-    prompt,
-    visibility = "allowed",
-    completionTool,
-    completionSchema,
-    turnCap,
-    ...rest
-  } = given;
+  const { prompt, visibility = "allowed", completionTool, completionSchema, turnCap, ...rest } = given;
   const { model, fallbackModels, temperature, maxOutputTokens, ...others } = rest;
   const { reasoning, toolChoice, providerOptions, cache, ...common } = others;
   const report = createReport();

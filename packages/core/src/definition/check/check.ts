@@ -7,7 +7,7 @@ import { matchesName } from "../patterns/tool-pattern.ts";
 import { type PipelineDefinition, readDefinition } from "../read.ts";
 import type { PipelineSpec, RouteChooser, RouteFallback, RowSpec, StateSpec } from "../spec.ts";
 import { pathText } from "../template.ts";
-import { templateFault } from "./templates.ts";
+import { childKeys, templateFault } from "./templates.ts";
 
 /** All problems of a definition that are certain without running it; empty if it can run. */
 export function checkPipeline(definition: PipelineDefinition | PipelineSpec): readonly Problem[] {
@@ -65,6 +65,7 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   for (const [id, state] of spec.states) {
     report.include(`stages.${id}`, state.problems ?? []);
     checkTemplates(report, spec, id, state);
+    checkReads(report, spec, id, state);
     checkEvents(report, spec, id, state);
     checkRuns(report, spec, id, state);
   }
@@ -96,6 +97,16 @@ function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: S
       const message = `{{${pathText(path)}}} leads nowhere: ${fault.message}`;
       report.add(`${pathOf(spec, id)}.${option}`, message, fault.suggestion, place);
     }
+  }
+}
+
+/** Reports states that a state says it reads and that no output has the name of. Functions may fork with any keys. */
+function checkReads(report: Report, spec: PipelineSpec, id: string, { reads = [] }: StateSpec): void {
+  if (spec.routes.kind !== "table") return;
+  for (const name of reads) {
+    if (spec.states.has(name) || childKeys(spec).has(name)) continue;
+    const hint = suggestOneOf(name, spec.states.keys()) ?? "name a state of the pipeline";
+    report.add(`stages.${id}.reads`, `there is no state ${JSON.stringify(name)}`, hint);
   }
 }
 

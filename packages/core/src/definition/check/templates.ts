@@ -47,7 +47,7 @@ export function templateFault(spec: PipelineSpec, state: StateSpec, path: Templa
 }
 
 /** The keys of branches, of invoked pipelines and of parts of states, whose outputs are upstream beside those of states. */
-function childKeys(spec: PipelineSpec): ReadonlySet<string> {
+export function childKeys(spec: PipelineSpec): ReadonlySet<string> {
   const { routes, states, limits } = spec;
   const keys = (routes.kind === "table" ? routes.rows : []).flatMap(({ on, to }): readonly string[] => {
     const reading = parseChoice(to, states, null, limits.maxItems);

@@ -14,6 +14,8 @@ export interface OrphanCancellation {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly rootId: string;
+  /** No process executes the run, so that what happened since its last record is not known. */
+  readonly unattended?: true;
 }
 
 /** Ends a run without children as cancelled. None of its code runs; its open requests expire in the same record. */
@@ -80,12 +82,12 @@ export async function cancelOrphan(
 /** Ends a whole tree that this host owns and does not run. */
 export async function cancelTree(of: OrphanCancellation, root: RunPosition, request: CancelRequest): Promise<RunEnd> {
   await recordCancel(of, root, request);
-  const { status, value } = await cancelWithChildren(of, root, request.reason);
+  const { status, value } = await cancelWithChildren({ ...of, unattended: true }, root, request.reason);
   return { status, value };
 }
 
 async function closeOne(
-  { store, clock }: OrphanCancellation,
+  { store, clock, unattended }: OrphanCancellation,
   at: RunPosition,
   reason: string,
   requests: readonly OpenRequest[],
@@ -99,7 +101,12 @@ async function closeOne(
   const end: RunEnd = { status: "cancelled", value: { reason, children } };
   // Also in the event, so that an export without values is still bound to the children's journals.
   const below = Object.entries(children).map(([run, head]) => ({ run, head }));
-  const data = { status: "cancelled", reason, ...(below.length === 0 ? {} : { children: below }) };
+  const data = {
+    status: "cancelled",
+    reason,
+    ...(unattended === undefined ? {} : { unattended }),
+    ...(below.length === 0 ? {} : { children: below }),
+  };
   const events: EventDraft[] = [...expired, { type: "run.finished", data }];
   const record = lifecycleRecord(LIFECYCLE_STEP.closed, events, JSON.stringify(end));
   await appendRecord(store, at, { ...record, end }, clock);

@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
 import { outcomeUnknown } from "../../gate/denial.ts";
 import { fileReach, isWalled } from "../../gate/envelope.ts";
-import type { FileEdit, RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
+import type { FileEdit, RecoverAnswer, ResultFile, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { Tool } from "../../gate/tool.ts";
 import { limitsEdits } from "../../gate/usage.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
@@ -21,6 +21,8 @@ import type { ToolCallContext } from "./tool-call.ts";
 const INTERRUPT_GRACE_MS = 5_000;
 /** Longer output is cut in the middle for the model; the record keeps all of it. */
 const LONGEST_OUTPUT = 100_000;
+/** Base64 has four characters for three bytes. */
+const MOST_FILE_CHARACTERS = Math.ceil((5 * 1024 * 1024) / 3) * 4;
 
 /** The recorded result of a call. */
 export type ExecutedCall = {
@@ -29,6 +31,7 @@ export type ExecutedCall = {
   readonly outcome: "ok" | "error" | "abandoned" | "outcome_unknown" | "recovered";
   readonly ms: number;
   readonly full?: Json;
+  readonly files?: readonly ResultFile[];
   readonly notes?: JsonObject;
   readonly facts?: JsonObject;
   /** Where the tool threw, for people: the model does not see it. */
@@ -119,6 +122,7 @@ export function toolCall(
     judged: subjects,
     ...(edits === undefined ? {} : { edits }),
     ...(intent === undefined ? {} : { intent }),
+    ...(call.takes === undefined ? {} : { takes: call.takes }),
   };
 }
 
@@ -246,11 +250,13 @@ function graceOf({ reason }: AbortSignal): number {
 
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): RawResult {
-  const { ok, output, full, notes, facts, changed, changesUnknown } = result;
-  for (const [index, part] of [output, full, notes, facts, changed].entries()) {
+  const { ok, output, full, files, notes, facts, changed, changesUnknown } = result;
+  for (const [index, part] of [output, full, notes, facts, changed, files].entries()) {
     const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
+  const fileFault = files === undefined ? undefined : faultOfFiles(files, deps);
+  if (fileFault !== undefined) return failed("tool_failed", fileFault);
   const masked = deps.secrets.json(output);
   const cut = capped(masked);
   const whole = full === undefined ? (cut === masked ? undefined : masked) : deps.secrets.json(full);
@@ -259,11 +265,38 @@ function checked(result: ToolResult, deps: RunDeps): RawResult {
     outcome: ok === true ? "ok" : "error",
     output: cut,
     ...(whole === undefined ? {} : { full: whole }),
+    ...(files === undefined || files.length === 0 ? {} : { files: files.map(copyOfFile) }),
     ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
     ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
     ...(changed !== undefined && isTexts(changed) ? { changed } : {}),
     ...(changesUnknown === true ? { changesUnknown } : {}),
   };
+}
+
+/** Why the files of a result are not used. */
+function faultOfFiles(files: unknown, { secrets }: RunDeps): string | undefined {
+  if (!Array.isArray(files) || !files.every(isResultFile)) return "the tool returned files that are not valid";
+  const total = files.reduce((sum, { data }) => sum + data.length, 0);
+  if (total > MOST_FILE_CHARACTERS) return "the tool returned files of more than 5 MB";
+  const isClean = files.every((file) => secrets.json(file) === file);
+  return isClean ? undefined : "the tool returned a file that contains a secret";
+}
+
+function isResultFile(file: unknown): file is ResultFile {
+  if (!isObject(file)) return false;
+  const { name, mediaType, data } = file;
+  return (
+    typeof name === "string" &&
+    typeof mediaType === "string" &&
+    /^[a-z]+\/[a-z0-9.+-]{1,60}$/.test(mediaType) &&
+    typeof data === "string" &&
+    /^[A-Za-z0-9+/]*={0,2}$/.test(data)
+  );
+}
+
+/** Members are listed, so that nothing else is recorded. */
+function copyOfFile({ name, mediaType, data }: ResultFile): ResultFile {
+  return { name, mediaType, data };
 }
 
 /** A report of another type is none: then the paths that the call was allowed to write count. */

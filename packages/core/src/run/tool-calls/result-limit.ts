@@ -9,14 +9,14 @@ export function withinResultLimit(results: readonly ExecutedCall[], limit: numbe
   let left = Math.max(0, limit - used);
   return results.map((result) => {
     const text = textOf(result.output);
-    const bytes = Buffer.byteLength(text);
+    const bytes = Buffer.byteLength(text) + fileBytes(result.files);
     if (bytes <= left) {
       left -= bytes;
       return { ...result, bytes };
     }
-    const { output, full = output } = result;
+    const { output, full = output, files: _withoutFiles, ...others } = result;
     // All that was left counts: a later result must not fill what a cut before a character left.
-    const kept = { ...result, output: cut(output, text, left, limit), full, bytes: left };
+    const kept = { ...others, output: cut(output, text, left, limit), full, bytes: left };
     left = 0;
     return kept;
   });
@@ -30,8 +30,12 @@ function cut(output: Json, text: string, left: number, limit: number): Json {
   return shown === "" ? note : `${shown}\n${note}`;
 }
 
-export function bytesOf(output: Json): number {
-  return Buffer.byteLength(textOf(output));
+export function bytesOf({ output, files }: Pick<ExecutedCall, "output" | "files">): number {
+  return Buffer.byteLength(textOf(output)) + fileBytes(files);
+}
+
+function fileBytes(files: ExecutedCall["files"] = []): number {
+  return files.reduce((sum, { data }) => sum + Math.floor((data.length * 3) / 4), 0);
 }
 
 function textOf(output: Json): string {

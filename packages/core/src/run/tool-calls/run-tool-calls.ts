@@ -118,7 +118,7 @@ function usedWith(
   const made = { ...used.calls, last, times };
   const allowed = verdict.kind === "approved" ? countAllowed(made, edits) : made;
   if (ran === undefined || execution.state.limits?.maxResultBytes === undefined) return allowed;
-  return countResult(allowed, ran.bytes ?? bytesOf(ran.output));
+  return countResult(allowed, ran.bytes ?? bytesOf(ran));
 }
 
 function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext["notes"]): Policy {
@@ -296,7 +296,7 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
   // Not assigned, since a note may be named __proto__.
   for (const [key, value] of Object.entries(ran.notes ?? {}))
     Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
-  return { id, tool, ok: ran.ok, output: ran.output };
+  return { id, tool, ok: ran.ok, output: ran.output, ...(ran.files === undefined ? {} : { files: ran.files }) };
 }
 
 /** A call after one that started an interrupt: its model decided about it before it knew what the handler did. */

@@ -51,7 +51,7 @@ export const orphanCancelFacts: Facts = {
     const children = journals
       .filter(({ parentId }) => parentId === "r1")
       .map(({ runId, records }) => ({ run: runId, head: records.at(-1)?.hash }));
-    const data = { status: "cancelled", reason: "enough", children: children.toReversed() };
+    const data = { status: "cancelled", reason: "enough", unattended: true, children: children.toReversed() };
     assert.deepEqual([finished?.type, finished?.data], ["run.finished", data]);
     assert.equal(field((await host.result("r1")).value, "reason"), "enough");
     await expectWhole(host);

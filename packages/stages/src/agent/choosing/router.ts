@@ -53,7 +53,7 @@ export function router<
   I = undefined,
 >(options: RouterOptions<A, T, I>): ChoosingState<T, NoInfer<I>>;
 export function router(given: ErasedOptions): ChoosingState<string, never> {
-  const { targets, reads: _typesOnly, prompt, tries = TRIES, fallback, ...rest } = given;
+  const { targets, prompt, tries = TRIES, fallback, ...rest } = given;
   const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache, ...common } = rest;
   const report = createReport();
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);

@@ -13,7 +13,7 @@ import type {
   StateLimits,
   StateSpec,
 } from "@sluice/core";
-import { visibleJson } from "@sluice/core/runtime";
+import { parsePlace, placeText, visibleJson } from "@sluice/core/runtime";
 import type { AgentSpec } from "../agent-spec.ts";
 import type { CompletionCheck, Reply, TurnCall } from "../reply-record.ts";
 import { callId } from "../transcript.ts";
@@ -54,7 +54,10 @@ export interface Completion {
     scope: ActScope,
   ): OwnCallResult | Promise<OwnCallResult>;
   /** The failure of an attempt that did not complete `within 8 turns`; `last` is the last rejected completion. */
-  notCompleted(within: string, last: Rejected | undefined): { readonly code: FailureCode; readonly message: string };
+  notCompleted(
+    within: string,
+    last: Rejected | undefined,
+  ): { readonly code: FailureCode; readonly message: string; readonly detail?: Json };
 }
 
 /** What a check may read. */
@@ -73,6 +76,8 @@ export interface Rejected {
   readonly why: string;
   /** The target of a choice that was refused. */
   readonly to?: string;
+  /** Where the schema's own code threw. */
+  readonly at?: string;
 }
 
 /** A state with a completion tool of its own, whose arguments are the state's output. */
@@ -92,12 +97,17 @@ export function completionByTool({ completionTool, completionSchema }: TypedAgen
     advice: `call ${completionTool} to finish this stage`,
     about: () => "",
     first: firstMessage,
-    check: async ({ calls }) => {
+    check: async ({ calls }, _turn, { ctx: { workspace } }) => {
       const checks: CompletionCheck[] = [];
       for (const call of calls) {
         if (call.tool !== completionTool) continue;
         const check = call.input === undefined ? unreadable(call) : await completionSchema.check(call.input);
-        checks.push({ index: call.index, ...(check.ok ? { ok: true, output: check.value } : check) });
+        checks.push({
+          index: call.index,
+          ...(check.ok
+            ? { ok: true, output: check.value }
+            : { ok: false, issues: check.issues.map((issue) => inWorkspace(issue, workspace)) }),
+        });
         if (check.ok) break;
       }
       return checks;
@@ -110,8 +120,21 @@ export function completionByTool({ completionTool, completionSchema }: TypedAgen
     notCompleted: (within, last) =>
       last === undefined
         ? { code: "turn_cap", message: `${completionTool} was not called ${within}` }
-        : { code: "schema", message: `no ${completionTool} call matched its schema ${within}` },
+        : notMatched(`no ${completionTool} call matched its schema ${within}`, last),
   };
+}
+
+/** An issue as it is recorded. */
+function inWorkspace({ path, message, at }: Issue, workspace: string): Issue {
+  const place = at === undefined ? undefined : parsePlace(at);
+  return place === undefined ? { path, message } : { path, message, at: placeText(place, workspace) };
+}
+
+/** A schema whose own code threw is a fault of the pipeline, and not of the model. */
+function notMatched(message: string, { why, at }: Rejected): ReturnType<Completion["notCompleted"]> {
+  return at === undefined
+    ? { code: "schema", message }
+    : { code: "schema", message: `${message}: ${why}`, detail: { at } };
 }
 
 /** Why the arguments of a call could not be read. */
@@ -126,11 +149,13 @@ export function rejectArguments(
   { index }: TurnCall,
   issues: readonly Issue[],
 ): Rejected {
-  const listed = issues.map((issue) => ({ ...issue }));
-  const data = { turn, callId: callId(turn, index), code: "completion_schema_invalid", issues: listed };
+  const listed = issues.map(({ path, message }) => ({ path, message }));
+  const at = issues.find((issue) => issue.at !== undefined)?.at;
+  const place = at === undefined ? {} : { at };
+  const data = { turn, callId: callId(turn, index), code: "completion_schema_invalid", issues: listed, ...place };
   note({ type: "completion.rejected", data });
   const why = issues.map(({ path, message }) => `${path} ${message}`).join("; ");
-  return { kind: "rejected", output: invalidCompletion(listed), why };
+  return { kind: "rejected", output: invalidCompletion(listed), why, ...place };
 }
 
 /** The tool result for a completion call that fails schema validation. */

@@ -9,6 +9,7 @@ import type {
 } from "@ai-sdk/provider";
 import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
+import { mediaTypesOfId } from "../files.ts";
 import type { ResolvedModel, TurnPosition } from "../model.ts";
 import { pause } from "../pause.ts";
 import { damaged, type Exchange, readCassette } from "./cassette.ts";
@@ -188,7 +189,14 @@ function playedBack(
     };
   };
   const pricedAs = player.modelOf(wanted.stage) ?? wanted.named;
-  return { id: `cassette:${file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
+  const takes = pricedAs === undefined ? undefined : mediaTypesOfId(pricedAs);
+  return {
+    id: `cassette:${file}`,
+    ...(pricedAs === undefined ? {} : { pricedAs }),
+    ...(takes === undefined ? {} : { takes }),
+    secrets: [],
+    at,
+  };
 }
 
 /** The reader of the stream accepts any content, so only the type is checked. */

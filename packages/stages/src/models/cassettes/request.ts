@@ -164,12 +164,25 @@ function partText(part: Part): string {
       return `${part.toolName} ${JSON.stringify(part.input)}`;
     case "tool-result": {
       const { output } = part;
+      if (output.type === "content") return `${part.toolName}: ${output.value.map(itemText).join("\n")}`;
       const value = "value" in output ? output.value : output.type;
       return `${part.toolName}: ${typeof value === "string" ? value : JSON.stringify(encodeValue(value), null, 1)}`;
     }
     default:
       return `[${part.type}]`;
   }
+}
+
+type ContentItem = Extract<
+  Extract<Part, { readonly type: "tool-result" }>["output"],
+  { readonly type: "content" }
+>["value"][number];
+
+/** A file as its digest, because a reader has no use for its bytes. */
+function itemText(item: ContentItem): string {
+  if (item.type === "text") return item.text;
+  if (item.type !== "file") return `[${item.type}]`;
+  return `[${item.mediaType} ${item.filename ?? ""} ${shortDigest(encodeValue(item.data))}]`;
 }
 
 function shortDigest(value: Json): string {

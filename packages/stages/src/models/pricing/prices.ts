@@ -36,10 +36,14 @@ export function modelFacts(options: Readonly<Record<string, PriceOption>> = {}):
   };
 }
 
+/** A model of Anthropic at Bedrock's global endpoint, which has Anthropic's prices; regional endpoints cost more. */
+const GLOBAL_CLAUDE = /^bedrock\/global\.anthropic\.(claude-.+?)(?:-v\d+(?::\d+)?)?$/;
+
 /** The version suffix of a model's name, which does not affect its price. */
 const VERSION = /-(?:20\d{6}|20\d\d-\d\d-\d\d|001)$/;
 
-function builtInFacts(modelId: string): ModelFacts {
+function builtInFacts(given: string): ModelFacts {
+  const modelId = given.replace(GLOBAL_CLAUDE, "anthropic/$1");
   const [, whole = "", name = ""] = /^([^/:]*)[/:]?(.*)$/su.exec(modelId) ?? [];
   // Model objects of the AI SDK include the interface: `openai.responses`.
   const [provider = ""] = whole.split(".", 1);

@@ -8,7 +8,15 @@ import { isObject } from "@sluice/core/runtime";
 import { type ResolvedModel, withCalls } from "../model.ts";
 import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, loadProvider, type ModelOptions, requireKey, trimmedUrl, withDefaults } from "./settings.ts";
+import {
+  accessOf,
+  baseUrl,
+  loadProvider,
+  type ModelOptions,
+  requireKey,
+  trimmedUrl,
+  withDefaults,
+} from "./settings.ts";
 
 const HOME = "https://api.anthropic.com";
 
@@ -28,7 +36,8 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const address = trimmedUrl(url);
   const baseURL = /\/v\d+$/.test(address) ? address : `${address}/v1`;
   const model = createAnthropic({ apiKey, baseURL, fetch: fetchHere }).languageModel(name);
-  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, [apiKey]);
+  const access = accessOf(options, "anthropic", baseURL, { address: "ANTHROPIC_BASE_URL", key: "ANTHROPIC_API_KEY" });
+  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets: [apiKey], access });
 }
 
 /** A model of Anthropic's Messages API with the defaults of every host. */
@@ -39,7 +48,7 @@ export function claude(model: LanguageModelV4, name: string): LanguageModelV4 {
 }
 
 /** The API rejects a forced tool call of a model that thinks, so the model may then choose. */
-function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
+export function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
   const allowed = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
     if (call.toolChoice?.type !== "required" || !thinks(call)) return call;
     return { ...call, toolChoice: { type: "auto" } };
@@ -63,7 +72,7 @@ function withFreeChoice(model: LanguageModelV4): LanguageModelV4 {
 }
 
 function thinks({ reasoning, providerOptions }: LanguageModelV4CallOptions): boolean {
-  const thinking = providerOptions?.anthropic?.thinking;
+  const thinking = providerOptions?.anthropic?.thinking ?? providerOptions?.bedrock?.reasoningConfig;
   if (isObject(thinking)) return thinking.type !== "disabled";
   return reasoning !== undefined && reasoning !== "none" && reasoning !== "provider-default";
 }

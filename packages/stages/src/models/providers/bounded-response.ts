@@ -8,14 +8,21 @@ const MAX_RESPONSE_BYTES = 256 * MIB;
 /** The body of an error response. */
 const MAX_ERROR_BYTES = MIB;
 
+/** A frame begins with its length, a big-endian integer of four bytes that counts itself. */
+const LENGTH_BYTES = 4;
+
 const LF = 0x0a;
 const CR = 0x0d;
 
+/** How a stream separates its events: by empty lines, or as the binary frames of Amazon's services. */
+export type EventForm = "lines" | "frames";
+const EVENTS = { lines: wholeLines, frames: wholeFrames } as const;
+
 /** Limits the size of a response's body, because the provider packages read bodies of any size. */
-export function boundedResponse(response: Response): Response {
+export function boundedResponse(response: Response, events: EventForm = "lines"): Response {
   const { body, ok, status, statusText, headers } = response;
   if (body === null) return response;
-  const bounded = body.pipeThrough(ok ? wholeLines() : beginning(MAX_ERROR_BYTES));
+  const bounded = body.pipeThrough(ok ? EVENTS[events]() : beginning(MAX_ERROR_BYTES));
   return new Response(bounded, { status, statusText, headers });
 }
 
@@ -57,6 +64,40 @@ function wholeLines(): TransformStream<Uint8Array, Uint8Array> {
       if (end < chunk.length) hold(chunk.subarray(end));
     },
     flush: release,
+  });
+}
+
+/** Fails with ProviderCapability `reply_too_large` if a frame or the response is too large. */
+function wholeFrames(): TransformStream<Uint8Array, Uint8Array> {
+  let total = 0;
+  /** Bytes of the current frame that have not arrived; 0 before its length is known. */
+  let missing = 0;
+  let length = 0;
+  let lengthBytes = 0;
+  return new TransformStream<Uint8Array, Uint8Array>({
+    transform: (chunk, controller) => {
+      total += chunk.length;
+      if (total > MAX_RESPONSE_BYTES)
+        throw tooLarge(`the provider's response has more than ${MAX_RESPONSE_BYTES} bytes`);
+      for (let at = 0; at < chunk.length; ) {
+        if (missing > 0) {
+          const step = Math.min(missing, chunk.length - at);
+          missing -= step;
+          at += step;
+          continue;
+        }
+        length = length * 256 + (chunk[at] ?? 0);
+        lengthBytes += 1;
+        at += 1;
+        if (lengthBytes < LENGTH_BYTES) continue;
+        if (length > MAX_EVENT_BYTES)
+          throw tooLarge(`the provider's response contains an event of more than ${MAX_EVENT_BYTES} bytes`);
+        missing = Math.max(0, length - LENGTH_BYTES);
+        length = 0;
+        lengthBytes = 0;
+      }
+      controller.enqueue(chunk);
+    },
   });
 }
 

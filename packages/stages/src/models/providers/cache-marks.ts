@@ -5,7 +5,7 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import { type ResolvedModel, withCalls } from "../model.ts";
-import type { ModelOptions } from "./settings.ts";
+import { immutable, type ModelKnown, type ModelOptions } from "./settings.ts";
 
 /** Anthropic's mark for a prefix that lives for five minutes. */
 export const ANTHROPIC_MARK: SharedV4ProviderOptions = { anthropic: { cacheControl: { type: "ephemeral" } } };
@@ -50,8 +50,8 @@ export function cachedModel(
   model: LanguageModelV4,
   mark: SharedV4ProviderOptions,
   { promptCache }: Pick<ModelOptions, "promptCache">,
-  secrets: readonly string[],
+  known: ModelKnown,
 ): ResolvedModel {
-  const marked = promptCache === false ? model : withCacheMarks(model, mark);
-  return { id, secrets, at: ({ cache }) => (cache === false ? model : marked) };
+  const cached = promptCache === false ? model : withCacheMarks(model, mark);
+  return immutable(id, cached, { ...known, uncached: model });
 }

@@ -4,7 +4,9 @@ import { ANTHROPIC_WHOLE_ARGUMENTS } from "./anthropic.ts";
 import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
+  accessOf,
   baseUrl,
+  immutable,
   invalidModel,
   loadProvider,
   type ModelOptions,
@@ -24,9 +26,10 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const baseURL = versioned(baseUrl(options, "gateway", "AI_GATEWAY_BASE_URL") ?? new URL(HOME), "/v4/ai");
   const { createGateway } = await loadProvider("@ai-sdk/gateway", () => import("@ai-sdk/gateway"));
   const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
+  const access = accessOf(options, "gateway", baseURL, { address: "AI_GATEWAY_BASE_URL", key: "AI_GATEWAY_API_KEY" });
   const plain = withDefaults(model, defaultsFor(name, false));
   const cached = options.promptCache === false ? plain : withDefaults(model, defaultsFor(name, true));
-  return { id, secrets: [apiKey], at: ({ cache }) => (cache === false ? plain : cached) };
+  return immutable(id, cached, { secrets: [apiKey], access, uncached: plain });
 }
 
 /** The gateway forwards these options, so that a model behaves as when it is called directly. */

@@ -8,7 +8,8 @@ const PORT = "11434";
 /** `ollama/<name>`: the OpenAI-compatible API of an Ollama server. Reads OLLAMA_HOST and OLLAMA_API_KEY. */
 export async function resolveOllama(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
   const baseURL = `${ollamaAddress(options)}/v1`;
-  const server = { provider: "ollama", baseURL, keyVariable: "OLLAMA_API_KEY", messages: withReasoning };
+  const variables = { addressVariable: "OLLAMA_HOST", keyVariable: "OLLAMA_API_KEY" };
+  const server = { provider: "ollama", baseURL, ...variables, messages: withReasoning };
   return await compatibleModel(id, name, options, server);
 }
 

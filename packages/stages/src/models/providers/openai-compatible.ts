@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "../model.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
+import { accessOf, baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
 
 const ADDRESS = "OPENAI_COMPATIBLE_BASE_URL";
 
@@ -15,6 +15,7 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
   return await compatibleModel(id, name, options, {
     provider: "openai-compatible",
     baseURL: versioned(url, "/v1"),
+    addressVariable: ADDRESS,
     keyVariable: "OPENAI_COMPATIBLE_API_KEY",
   });
 }
@@ -22,6 +23,8 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
 interface CompatibleServer {
   readonly provider: string;
   readonly baseURL: string;
+  /** The variable of the server's address. */
+  readonly addressVariable: string;
   /** The variable of a key that the server may need. */
   readonly keyVariable: string;
   /** Changes the messages of a request. */
@@ -33,7 +36,7 @@ export async function compatibleModel(
   id: string,
   name: string,
   options: ModelOptions,
-  { provider, baseURL, keyVariable, messages = (sent) => sent }: CompatibleServer,
+  { provider, baseURL, addressVariable, keyVariable, messages = (sent) => sent }: CompatibleServer,
 ): Promise<ResolvedModel> {
   const apiKey = setting(options.env, keyVariable);
   const load = (): Promise<typeof import("@ai-sdk/openai-compatible")> => import("@ai-sdk/openai-compatible");
@@ -46,5 +49,6 @@ export async function compatibleModel(
     transformRequestBody: (body) => ({ ...body, messages: messages(body.messages) }),
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
-  return immutable(id, model, apiKey === undefined ? [] : [apiKey]);
+  const access = accessOf(options, provider, baseURL, { address: addressVariable, key: keyVariable });
+  return immutable(id, model, { secrets: apiKey === undefined ? [] : [apiKey], access });
 }

@@ -1,6 +1,7 @@
 import type { ResolvedModel } from "../model.ts";
 import { fetchHere } from "./fetch.ts";
 import {
+  accessOf,
   baseUrl,
   immutable,
   loadProvider,
@@ -38,5 +39,6 @@ export async function resolveOpenAI(
   });
   const model =
     api === "chat" ? provider.chat(name) : withDefaults(provider.responses(name), { openai: OPENAI_STATELESS });
-  return immutable(id, model, [apiKey]);
+  const access = accessOf(options, "openai", baseURL, { address: "OPENAI_BASE_URL", key: "OPENAI_API_KEY" });
+  return immutable(id, model, { secrets: [apiKey], access });
 }

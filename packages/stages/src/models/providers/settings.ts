@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
-import { type ResolvedModel, withCalls } from "../model.ts";
+import { mediaTypesOf, withReadableFiles } from "../files.ts";
+import { type ProviderAccess, type ResolvedModel, withCalls } from "../model.ts";
 import { readHttpAddress } from "./http-url.ts";
 
 export interface ModelOptions {
@@ -15,9 +16,28 @@ export interface ModelOptions {
   readonly clock: Clock;
 }
 
-/** A model that is the same for every turn. */
-export function immutable(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
-  return { id, secrets, at: () => model };
+/** What is known of a model besides how to call it. */
+export interface ModelKnown {
+  readonly secrets: readonly string[];
+  readonly access?: ProviderAccess;
+}
+
+/** A model that is the same for every turn; or, for a state that does not want the prompt cached, `uncached`. */
+export function immutable(
+  id: string,
+  model: LanguageModelV4,
+  { secrets, access, uncached = model }: ModelKnown & { readonly uncached?: LanguageModelV4 },
+): ResolvedModel {
+  const takes = mediaTypesOf(model);
+  const usual = withReadableFiles(model);
+  const other = uncached === model ? usual : withReadableFiles(uncached);
+  return {
+    id,
+    secrets,
+    ...(access === undefined ? {} : { access }),
+    ...(takes === undefined ? {} : { takes }),
+    at: ({ cache }) => (cache === false ? other : usual),
+  };
 }
 
 /** A variable of the environment; a blank one counts as unset. */
@@ -26,12 +46,47 @@ export function setting(env: ModelOptions["env"], name: string): string | undefi
   return value === "" ? undefined : value;
 }
 
+/** `provider` is the name in `baseUrls` of a config. */
+export function accessOf(
+  options: Pick<ModelOptions, "env" | "baseUrls">,
+  provider: string,
+  address: string,
+  variables: { readonly address: string; readonly key?: string },
+): ProviderAccess {
+  const isConfigured = options.baseUrls?.[provider] !== undefined;
+  return {
+    provider,
+    address,
+    addressFrom: isConfigured ? `baseUrls.${provider} of the config` : variables.address,
+    ...(variables.key === undefined ? {} : { keyVariable: variables.key }),
+    hasKey: variables.key !== undefined && setting(options.env, variables.key) !== undefined,
+  };
+}
+
 /** The key in a variable. Throws Session `missing_key`. */
 export function requireKey(id: string, options: ModelOptions, variable: string): string {
   const key = setting(options.env, variable);
   if (key !== undefined) return key;
-  const detail = { variables: [variable] };
-  throw new SluiceError("Session", "missing_key", `${id} needs a key: set ${variable}`, { detail });
+  throw missingKey(`${id} needs a key: set ${variable}`, [variable]);
+}
+
+/** Another variable that a provider needs. Throws Session `missing_key`. */
+export function requireSetting(id: string, options: ModelOptions, variable: string): string {
+  const value = setting(options.env, variable);
+  if (value !== undefined) return value;
+  throw missingKey(`${id} needs ${variable}: set it`, [variable]);
+}
+
+export function missingKey(message: string, variables: readonly string[]): SluiceError {
+  return new SluiceError("Session", "missing_key", message, { detail: { variables: [...variables] } });
+}
+
+/** A variable that becomes a part of a host's name. Throws Validation `invalid_base_url`, because another value would name another host. */
+export function hostPart(value: string, variable: string): string {
+  if (/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i.test(value)) return value;
+  throw invalidUrl(
+    `${variable} is not a single name of letters, digits and hyphens; for another host, set the base URL`,
+  );
 }
 
 /** The configured address, else the one in the environment. Throws Validation `invalid_base_url`. */

@@ -1,7 +1,9 @@
-import { isSluiceError } from "@sluice/core";
+import { isSluiceError, systemClock } from "@sluice/core";
 import { isObject, messageOf, type SecretFilter } from "@sluice/core/runtime";
+import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { cutText, NO_SECRETS } from "./provider-values.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
+import { resetInHeaders, saneWait, waitInWords } from "./reset-time.ts";
 
 const LONGEST_MESSAGE = 500;
 const MASK = "[redacted]";
@@ -29,6 +31,9 @@ const OVERFLOW_STATUS = new Set([400, 413, 422]);
 
 const NETWORK_CODE =
   /^(?:ECONN(?:RESET|REFUSED|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$|^UND_ERR_/;
+/** Codes of causes that are shown: of the network, and of TLS, which are named after what is wrong with a certificate. */
+const CAUSE_CODE =
+  /^(?:E[A-Z_]{4,}|UND_ERR_[A-Z_]+|ERR_(?:TLS|SSL)_[A-Z0-9_]+|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|DEPTH_ZERO_[A-Z_]+|SELF_SIGNED_[A-Z_]+)$/;
 const NETWORK_MESSAGES = new Set(["fetch failed", "failed to fetch", "terminated"]);
 
 type Verdict = { readonly kind: FailureKind; readonly code: string };
@@ -50,8 +55,17 @@ const BY_NAME: Readonly<Record<string, Verdict>> = {
   model_not_found: { kind: "permanent", code: "not_found" },
   billing_error: { kind: "permanent", code: "payment_required" },
   insufficient_quota: { kind: "permanent", code: "quota_exhausted" },
+  usage_limit_reached: { kind: "permanent", code: "quota_exhausted" },
   invalid_request_error: { kind: "permanent", code: "bad_request" },
 };
+
+/** What an account lacks, which some providers report as a bad request, in words only. */
+const BY_WORDS: readonly (readonly [words: RegExp, code: string])[] = [
+  [/credit balance is too low|insufficient (?:credits?|balance|funds)/i, "payment_required"],
+  [/reached your specified (?:API |workspace )?usage limits|exceeded your monthly (?:quota|spend)/i, "quota_exhausted"],
+];
+/** Statuses with which a provider refuses a whole account. */
+const ACCOUNT_STATUS = new Set([400, 402, 403, 429]);
 
 const GARBLED: Verdict = { kind: "transient", code: "invalid_response" };
 
@@ -103,31 +117,44 @@ export const CUT: ModelFailure = {
 
 /**
  * Classifies an error that a provider threw or streamed, by shape instead of class, because it may come from another copy of the
- * SDK. `opened` says whether the response had begun; `secrets` are masked in the message.
+ * SDK. `opened` says whether the response had begun; `secrets` are masked in the message; `now` is in epoch milliseconds, for
+ * responses without a date.
  */
-export function failureOf(thrown: unknown, opened: boolean, secrets: SecretFilter = NO_SECRETS): ModelFailure {
+export function failureOf(
+  thrown: unknown,
+  opened: boolean,
+  secrets: SecretFilter = NO_SECRETS,
+  now: number = systemClock.now(),
+): ModelFailure {
   try {
-    return readFailure(thrown, opened, secrets);
+    return readFailure(thrown, opened, secrets, now);
   } catch {
-    return readFailure("the provider reported an error that cannot be read", opened, secrets);
+    return readFailure("the provider reported an error that cannot be read", opened, secrets, now);
   }
 }
 
-function readFailure(error: unknown, opened: boolean, secrets: SecretFilter): ModelFailure {
+function readFailure(error: unknown, opened: boolean, secrets: SecretFilter, now: number): ModelFailure {
   const thrown = unwrapped(error);
-  const facts = factsOf(thrown);
+  const facts = factsOf(thrown, now);
   const { kind, code } = verdict(facts, thrown, opened);
   const message = cleanMessage(facts.message, secrets);
   // The delay could equal a secret of digits.
-  const retryAfterMs = secrets.json(facts.retryAfterMs ?? null) === facts.retryAfterMs ? facts.retryAfterMs : undefined;
+  const shown = (ms: number | undefined): number | undefined => (secrets.json(ms ?? null) === ms ? ms : undefined);
+  const isLimit = LIMITS.has(code);
+  const retryAfterMs = shown(facts.retryAfterMs ?? (isLimit ? facts.waitInWordsMs : undefined));
+  const resetAfterMs = shown(isLimit ? facts.resetAfterMs : undefined);
   return {
     kind,
     code,
     message: facts.status === undefined ? message : `HTTP ${facts.status}: ${message}`,
     ...(facts.status === undefined ? {} : { status: facts.status }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(resetAfterMs === undefined ? {} : { resetAfterMs }),
   };
 }
+
+/** The codes of refusals that end at a time. */
+const LIMITS: ReadonlySet<string> = new Set(["rate_limited", "quota_exhausted", "overloaded"]);
 
 interface Facts {
   readonly message: string;
@@ -136,7 +163,13 @@ interface Facts {
   /** Error types and codes the provider gave, most specific first. */
   readonly names: readonly string[];
   readonly sdkName: string | undefined;
+  /** Whether a quota of a day is used up. */
+  readonly isDaily: boolean;
   readonly retryAfterMs: number | undefined;
+  readonly waitInWordsMs: number | undefined;
+  readonly resetAfterMs: number | undefined;
+  /** The answer is an HTML page. */
+  readonly isPage: boolean;
 }
 
 /**
@@ -160,7 +193,12 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   if (overflows(facts)) return { kind: "context_overflow", code: "context_overflow" };
   // These names are more specific than the status: Google reports a wrong key as a bad request.
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
-  if (status !== undefined) return byStatus(status, retryable);
+  if (facts.isDaily) return { kind: "permanent", code: "quota_exhausted" };
+  if (status !== undefined && ACCOUNT_STATUS.has(status) && !facts.isPage) {
+    const [, code] = BY_WORDS.find(([words]) => words.test(facts.message)) ?? [];
+    if (code !== undefined) return { kind: "permanent", code };
+  }
+  if (status !== undefined) return byStatus(status, facts.isPage, retryable);
   if (named !== undefined) return named;
   const fromSdk = own(BY_SDK_NAME, facts.sdkName);
   if (fromSdk?.kind === "permanent") return fromSdk;
@@ -177,7 +215,10 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   return { kind: opened ? "transient" : "permanent", code: "provider_error" };
 }
 
-function byStatus(status: number, retryable = status >= 500): Verdict {
+/** A page that a wait may replace has the code of its status; any other comes from something that is not the API. */
+function byStatus(status: number, isPage: boolean, retryable = status >= 500): Verdict {
+  if (isPage && BY_STATUS[status]?.kind !== "transient" && status < 500)
+    return { kind: "permanent", code: "html_response" };
   const code = status >= 500 ? "server_error" : "provider_error";
   return BY_STATUS[status] ?? { kind: retryable ? "transient" : "permanent", code };
 }
@@ -188,11 +229,9 @@ function overflows({ status, names, message }: Facts): boolean {
   return (status === undefined || OVERFLOW_STATUS.has(status)) && OVERFLOW_WORDS.some((words) => words.test(message));
 }
 
-function factsOf(thrown: unknown): Facts {
+function factsOf(thrown: unknown, now: number): Facts {
   const outer = record(thrown);
-  const data = record(outer?.data);
-  // Providers wrap errors as {error: {…}}; the SDK keeps the parsed body as `data`; errors in a stream are not wrapped.
-  const inner = record(outer?.error) ?? record(data?.error) ?? data;
+  const inner = bodyOf(outer);
   const layers = [inner, outer];
   const first = <T>(read: (layer: Readonly<Record<string, unknown>>) => T | undefined): T | undefined => {
     for (const layer of layers) {
@@ -202,19 +241,73 @@ function factsOf(thrown: unknown): Facts {
     return undefined;
   };
   const message = first((layer) => text(layer.message));
-  // Google's errors list the reason and the retry delay as details.
-  const details = first((layer) => (Array.isArray(layer.details) ? layer.details.map(record) : undefined)) ?? [];
+  const page = pageIn(outer);
+  const details = detailsOf(layers);
+  const isDaily = isDailyQuota(details);
+  const headers = record(outer?.responseHeaders);
+  const sent = Date.parse(text(headers?.date) ?? "");
+  const at = Number.isFinite(sent) ? sent : now;
   return {
     message:
-      message ?? (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
+      page ??
+      withCause(message, thrown) ??
+      (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
     status: first((layer) => status(layer.statusCode) ?? status(layer.status) ?? status(layer.code)),
     retryable: first((layer) => (typeof layer.isRetryable === "boolean" ? layer.isRetryable : undefined)),
     names: [...details.map((detail) => text(detail?.reason)), ...layers.flatMap(namesOf)].filter(
       (name) => name !== undefined,
     ),
     sdkName: text(outer?.name),
-    retryAfterMs: retryAfter(record(outer?.responseHeaders)) ?? retryDelay(details),
+    isDaily,
+    isPage: page !== undefined,
+    // The delay beside a quota of a day does not end it.
+    retryAfterMs: retryAfter(headers) ?? (isDaily ? undefined : retryDelay(details)),
+    waitInWordsMs: message === undefined ? undefined : waitInWords(message, at),
+    resetAfterMs: resetInHeaders(headers, at) ?? resetInBody(inner, at),
   };
+}
+
+/** Providers wrap errors as {error: {…}}; the SDK keeps the parsed body as `data`; errors in a stream are not wrapped. */
+function bodyOf(outer: Readonly<Record<string, unknown>> | undefined): Readonly<Record<string, unknown>> | undefined {
+  const data = record(outer?.data);
+  return record(outer?.error) ?? record(data?.error) ?? data;
+}
+
+/** Google's errors list the reason, the quota and the retry delay as details. */
+function detailsOf(
+  layers: readonly (Readonly<Record<string, unknown>> | undefined)[],
+): readonly (Readonly<Record<string, unknown>> | undefined)[] {
+  return layers.flatMap((layer) => (Array.isArray(layer?.details) ? [layer.details.map(record)] : []))[0] ?? [];
+}
+
+/** Google names the quota that was exceeded. */
+function isDailyQuota(details: readonly (Readonly<Record<string, unknown>> | undefined)[]): boolean {
+  const violations = details.flatMap((detail) =>
+    Array.isArray(detail?.violations) ? detail.violations.map(record) : [],
+  );
+  return violations.some((violation) => /PerDay/.test(text(violation?.quotaId) ?? ""));
+}
+
+/** `resets_in_seconds`, or `resets_at` in seconds since the epoch. */
+function resetInBody(body: Readonly<Record<string, unknown>> | undefined, now: number): number | undefined {
+  const [inSeconds, at] = [body?.resets_in_seconds, body?.resets_at];
+  const wait = typeof inSeconds === "number" ? inSeconds * 1_000 : typeof at === "number" ? at * 1_000 - now : 0;
+  return saneWait(wait);
+}
+
+/** What an answer is that is a page for browsers. */
+function pageIn(outer: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const body = text(outer?.responseBody);
+  if (!isHtml(text(record(outer?.responseHeaders)?.["content-type"]), body)) return undefined;
+  return pageText(body ?? "", shownAddress(text(outer?.url) ?? ""));
+}
+
+/** The message of a network error, with the code of its cause, which says more: `ECONNREFUSED`, a fault of a certificate. */
+function withCause(message: string | undefined, thrown: unknown): string | undefined {
+  if (message === undefined) return undefined;
+  const cause = causesOf(thrown).find(({ code }) => CAUSE_CODE.test(text(code) ?? ""));
+  const code = text(cause?.code);
+  return code === undefined || message.includes(code) ? message : `${message} (${code})`;
 }
 
 function namesOf(layer: Readonly<Record<string, unknown>> | undefined): readonly (string | undefined)[] {

@@ -100,6 +100,8 @@ export type ModelFailure = {
   readonly status?: number;
   /** The delay that the provider requests, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** When the limit that refused the call is whole again, in milliseconds; a call may succeed before. */
+  readonly resetAfterMs?: number;
 };
 
 export type ModelReply =

@@ -16,6 +16,8 @@ export class RunClock {
   readonly #runs = new Map<string, RunTimes>();
   /** Counts the processes that executed the run. */
   #process = 0;
+  /** A process that executes nothing has begun to end the run. */
+  #isClosed = false;
   /** How far the events of this process are moved at first. */
   #shift = 0;
   /** The latest event: as recorded and as moved. */
@@ -26,7 +28,9 @@ export class RunClock {
     const isRoot = !runId.includes("/");
     // A fork begins now, and what it copied happened before.
     if (isRoot && type === "run.started" && field(data, "forkedFrom") !== undefined) return at;
-    if (isRoot && (type === "run.resumed" || type === "run.forked")) this.#newProcess(at);
+    const closes = type === "run.finished" && data.unattended === true && !this.#isClosed;
+    if (closes) this.#isClosed = true;
+    if (closes || (isRoot && (type === "run.resumed" || type === "run.forked"))) this.#newProcess(at);
     const run = this.#runOf(runId);
     const time = Math.max(run.last, at + run.shift);
     run.shift = time - at;

@@ -97,6 +97,19 @@ export class TimeReducer {
         this.#close(`sleep ${key}`, at);
         this.#rests.ended(key, at);
         break;
+      case "execution.suspended":
+        this.#begin(`held ${key}`, {
+          key,
+          kind: "pause",
+          from: at,
+          label: `waiting for the provider: ${textAt(data, "code")}`,
+        });
+        this.#rests.began(key, at);
+        break;
+      case "execution.continued":
+        this.#close(`held ${key}`, at);
+        this.#rests.ended(key, at);
+        break;
       case "run.suspended":
         this.#stop({ kind: "suspended", from: at, label: "suspended" });
         break;
@@ -119,7 +132,7 @@ export class TimeReducer {
         this.#endPause(pause, at);
         // A run that is cancelled from outside records no end of its sleeps and calls.
         for (const open of [...this.#open.keys()])
-          if (open.startsWith(`sleep ${runId}:`) || open.startsWith(`call ${runId}:`)) this.#close(open, at);
+          if (ENDS_WITH_RUN.some((kind) => open.startsWith(`${kind} ${runId}:`))) this.#close(open, at);
         break;
       default:
         break;
@@ -127,11 +140,11 @@ export class TimeReducer {
     this.#spans.settle(({ to }) => to !== undefined);
   }
 
-  /** Call before the event that ends a run while executions of it have not ended: no process executed them until then. */
+  /** Call before the event that cancels a run from outside. No process executed what has not ended until then. */
   abandoned(keys: readonly string[], event: SluiceEvent): void {
     this.#reach(event);
     if (this.#open.has(STOPPED)) return;
-    if (keys.some((key) => this.#processOf.get(key) === this.#process)) {
+    if (event.data.unattended === true || keys.some((key) => this.#processOf.get(key) === this.#process)) {
       // Its process would have recorded their ends.
       this.#stop({ kind: "unknown", from: this.#before ?? event.at, label: PROCESS_ENDED });
       return;
@@ -229,6 +242,9 @@ export class TimeReducer {
 /** The key of the span in which no process executes the run. */
 const STOPPED = "run";
 
+/** What a run that is cancelled from outside leaves open. */
+const ENDS_WITH_RUN = ["sleep", "held", "call"] as const;
+
 /** What cannot continue without a process, or is not known to. */
 const STOPS: ReadonlySet<TimeSpan["kind"]> = new Set<TimeSpan["kind"]>(["model", "tool", "pause"]);
 
@@ -244,6 +260,8 @@ const ENDS_PAUSE: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
 ]);
 
 const ENDS_MODEL: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
+  "execution.suspended",
+  "model.fallback",
   "model.retried",
   "call.decided",
   "completion.accepted",
@@ -252,6 +270,7 @@ const ENDS_MODEL: ReadonlySet<string> = new Set<SluiceEvent["type"]>([
   "turn.finished",
   "grant.requested",
   "request.opened",
+  "execution.suspended",
   "attempt.finished",
   "stage.exit",
 ]);

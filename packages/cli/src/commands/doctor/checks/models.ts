@@ -28,7 +28,8 @@ function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice):
   if (address !== undefined && url === undefined)
     return warning(name, `${address.from} is not a usable http(s) address`, "use an address such as https://host/v1");
   const unset = variables
-    .filter((one) => one.required && !isSet(one.name) && !(one.name.endsWith("URL") && url !== undefined))
+    .filter((one) => one.required && !isSet(one.name) && !isSet(one.unless ?? ""))
+    .filter((one) => !(namesAddress(one.name) && url !== undefined))
     .map((one) => one.name);
   if (unset.length > 0) {
     const fix = unset.map((one) => `export ${one}=…`).join(" ");
@@ -39,6 +40,14 @@ function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice):
   return ok(name, [...keys.map((one) => `${one.name} is set`), ...at, `${needed} ${version}`].join(", "));
 }
 
+/** Variables that hold an address. */
+const ADDRESS = /_URL(?:_|$)/;
+
+/** Whether a configured address takes the place of a variable. */
+function namesAddress(variable: string): boolean {
+  return ADDRESS.test(variable) || variable === "AZURE_RESOURCE_NAME";
+}
+
 /** The base URL that replaces the provider's own, and where it is set. */
 function addressOf(
   { name, variables }: ProviderInfo,
@@ -46,7 +55,7 @@ function addressOf(
   baseUrls: Readonly<Record<string, string>>,
 ): { readonly from: string; readonly value: string } | undefined {
   if (Object.hasOwn(baseUrls, name)) return { from: "the config's baseUrls", value: baseUrls[name] ?? "" };
-  const variable = variables.find((one) => one.name.endsWith("URL") && (env[one.name]?.trim() ?? "") !== "");
+  const variable = variables.find((one) => ADDRESS.test(one.name) && (env[one.name]?.trim() ?? "") !== "");
   return variable === undefined ? undefined : { from: variable.name, value: env[variable.name]?.trim() ?? "" };
 }
 
