@@ -39,7 +39,7 @@ const stagesDirection: Readonly<Record<string, readonly string[]>> = {
   opentelemetry: ["telemetry"],
   history: ["agent", "models", "sandbox", "tools"],
   session: ["agent", "history", "kinds", "models", "sandbox", "secrets", "telemetry", "tools"],
-  replay: ["agent", "history", "kinds", "models", "secrets", "session"],
+  replay: ["agent", "history", "kinds", "models", "secrets", "session", "tools"],
   testing: ["models", "session"],
   pipelines: ["kinds"],
 };

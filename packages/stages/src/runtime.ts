@@ -14,5 +14,5 @@ export { bundledPipelines, loadCodeReview } from "./pipelines/bundled.ts";
 export { AGENT_GONE } from "./replay/absent-agents.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
-export { builtinTools } from "./session/tools.ts";
+export { builtinTools } from "./tools/builtin-tools.ts";
 export { readMcpServers } from "./tools/mcp/config.ts";

@@ -16,8 +16,8 @@ export interface Shape<T> extends StandardSchema<T> {
   readonly jsonSchema: JsonObject;
   /** The JSON Schema of what a checked value becomes. */
   readonly accepted: JsonObject;
-  /** A value that fits without the members that no shape names. */
-  own(value: unknown): unknown;
+  /** A value that fits without the members that no shape names. Absent if it has none. */
+  readonly own?: (value: unknown) => unknown;
   /** Whether a value has this shape; adds what is wrong with it. */
   fits(value: unknown, found: ShapeIssue[], path?: Path): value is T;
 }
@@ -69,16 +69,13 @@ interface ListRules extends Described {
 
 type Check = (value: unknown, found: ShapeIssue[], path: Path) => void;
 
-interface Accepted {
-  readonly accepted: JsonObject;
-  readonly own: (value: unknown) => unknown;
-}
+type Accepted = Pick<Shape<unknown>, "accepted" | "own">;
 
 /** Makes a shape from a check that adds an issue for every value that is not a T. */
 function shapeOf<T>(
   jsonSchema: JsonObject,
   check: Check,
-  { accepted, own }: Accepted = { accepted: jsonSchema, own: (value) => value },
+  { accepted, own }: Accepted = { accepted: jsonSchema },
 ): Shape<T> {
   const fits = (value: unknown, found: ShapeIssue[], path: Path = []): value is T => {
     const before = found.length;
@@ -88,13 +85,13 @@ function shapeOf<T>(
   const validate = (value: unknown): Verdict<T> => {
     const issues: ShapeIssue[] = [];
     if (!fits(value, issues)) return { issues };
+    if (own === undefined) return { value };
     const owned = own(value);
-    if (owned === value) return { value };
     return fits(owned, issues) ? { value: owned } : { issues };
   };
   const schemas = { input: () => jsonSchema, output: () => accepted };
   const standard = { version: 1, vendor: "sluice", validate, jsonSchema: schemas } as const;
-  return { "~standard": standard, jsonSchema, accepted, own, fits };
+  return { "~standard": standard, jsonSchema, accepted, fits, ...(own === undefined ? {} : { own }) };
 }
 
 export function text({ min, max, pattern, ...described }: TextRules = {}): Shape<string> {
@@ -172,9 +169,10 @@ export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = 
     for (const [index, one] of value.entries()) item.fits(one, found, [...path, index]);
     sizeIssues(value.length, { min, max }, "array to have", " items", found, path);
   };
+  const { own } = item;
   return shapeOf(schemaWith(item.jsonSchema), check, {
     accepted: schemaWith(item.accepted),
-    own: (value) => (Array.isArray(value) ? value.map(item.own) : value),
+    ...(own === undefined ? {} : { own: (value) => (Array.isArray(value) ? value.map(own) : value) }),
   });
 }
 
@@ -248,8 +246,11 @@ export function object<F extends Fields>(
   const own = (value: unknown): unknown => {
     if (!isObject(value)) return value;
     const present = members.filter(({ key }) => Object.hasOwn(value, key));
-    return Object.fromEntries(present.map(({ key, shape }) => [key, shape.own(value[key])]));
+    return Object.fromEntries(
+      present.map(({ key, shape: { own } }) => [key, own === undefined ? value[key] : own(value[key])]),
+    );
   };
+  const drops = isOpen || members.some(({ shape }) => shape.own !== undefined);
   const check: Check = (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("object", value, found, path, message);
     for (const { key, shape, isRequired } of members) {
@@ -261,7 +262,10 @@ export function object<F extends Fields>(
     const named = unknownKeys.map((key) => JSON.stringify(key)).join(", ");
     found.push({ path, message: `Unrecognized key${unknownKeys.length > 1 ? "s" : ""}: ${named}`, unknownKeys });
   };
-  return shapeOf(schemaWith("jsonSchema", !isOpen), check, { accepted: schemaWith("accepted", true), own });
+  return shapeOf(schemaWith("jsonSchema", !isOpen), check, {
+    accepted: schemaWith("accepted", true),
+    ...(drops ? { own } : {}),
+  });
 }
 
 /** An object with these members; others are dropped. */
