@@ -2,7 +2,17 @@ import { done, fanOut, type JsonObject, pipeline, type RunHost } from "@sluice/c
 import { sealWithCode } from "@sluice/core/gate";
 import { replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
-import { answersIn, begun, codeOf, type Office, office, open, thrownPlace, proved, sent } from "../support/answers-kit.ts";
+import {
+  answersIn,
+  begun,
+  codeOf,
+  type Office,
+  office,
+  open,
+  proved,
+  sent,
+  thrownPlace,
+} from "../support/answers-kit.ts";
 import { calls, finish, input, saying, task, worker } from "../support/facts.ts";
 import { person, soon } from "../support/people-kit.ts";
 import { dataOf, eventsOf, quiet, session, type TestSession, tool } from "../support/run-kit.ts";

@@ -34,16 +34,10 @@ export function watched(
   };
   const recorded = <T>(runId: string, record: JournalRecord, commit: () => Promise<T> | T): Promise<T> | T => {
     const { phase, stepId } = record;
-<<<<<<< HEAD
-    const done = around(`${placeOf(runId)} ${phase} ${stepId}`, commit);
+    const done = around(`${thrownPlace(runId)} ${phase} ${stepId}`, commit);
     // A sleep follows the record of the time it counts from, or of the failure that it follows.
     if (/(?:^|\/)now$/.test(stepId) || record.value.includes('"next":{"kind":"retry"'))
-      sleepsNext = `${placeOf(runId)} ${stepId}`;
-=======
-    const done = around(`${thrownPlace(runId)} ${phase} ${stepId}`, commit);
-    // A sleep follows the record of the time it counts from.
-    if (/(?:^|\/)(?:now|failed-at)$/.test(stepId)) sleepsNext = `${thrownPlace(runId)} ${stepId}`;
->>>>>>> w17-e
+      sleepsNext = `${thrownPlace(runId)} ${stepId}`;
     onRecord(runId, record);
     return done;
   };

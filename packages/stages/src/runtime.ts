@@ -7,7 +7,6 @@ export { durationText } from "./kinds/duration.ts";
 export { stepsOf } from "./kinds/steps-state.ts";
 export { DEFAULT_MODELS, DEFAULT_MODELS_DATE } from "./models/default-model.ts";
 export { modelFacts } from "./models/pricing/prices.ts";
-export { providerOptionProblems } from "./models/provider-options.ts";
 export { readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript } from "./models/script.ts";

@@ -1,14 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-<<<<<<< HEAD:packages/stages/src/models/providers/clouds/azure.ts
 import { type ResolvedModel, withCalls } from "../../model.ts";
-import { accessOf } from "../access.ts";
 import { fetchHere } from "../fetch.ts";
 import { OPENAI_STATELESS } from "../openai.ts";
-=======
-import { type ResolvedModel, withCalls } from "../model.ts";
-import { fetchHere } from "./fetch.ts";
-import { OPENAI_STATELESS } from "./openai.ts";
->>>>>>> w17-e:packages/stages/src/models/providers/azure.ts
 import {
   accessOf,
   configuredUrl,

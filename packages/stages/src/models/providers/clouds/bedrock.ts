@@ -1,16 +1,8 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
-<<<<<<< HEAD:packages/stages/src/models/providers/clouds/bedrock.ts
 import type { ResolvedModel } from "../../model.ts";
-import { accessOf } from "../access.ts";
 import { withFreeChoice } from "../anthropic.ts";
 import { cachedModel } from "../cache-marks.ts";
 import { fetchFrames } from "../fetch.ts";
-=======
-import type { ResolvedModel } from "../model.ts";
-import { withFreeChoice } from "./anthropic.ts";
-import { cachedModel } from "./cache-marks.ts";
-import { fetchFrames } from "./fetch.ts";
->>>>>>> w17-e:packages/stages/src/models/providers/bedrock.ts
 import {
   accessOf,
   baseUrl,
