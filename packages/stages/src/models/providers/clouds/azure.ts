@@ -1,9 +1,9 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { type ResolvedModel, withCalls } from "../../model.ts";
-import { accessOf } from "../access.ts";
 import { fetchHere } from "../fetch.ts";
 import { OPENAI_STATELESS } from "../openai.ts";
 import {
+  accessOf,
   configuredUrl,
   hostPart,
   immutable,

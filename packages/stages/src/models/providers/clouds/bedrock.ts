@@ -1,10 +1,10 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import type { ResolvedModel } from "../../model.ts";
-import { accessOf } from "../access.ts";
 import { withFreeChoice } from "../anthropic.ts";
 import { cachedModel } from "../cache-marks.ts";
 import { fetchFrames } from "../fetch.ts";
 import {
+  accessOf,
   baseUrl,
   hostPart,
   immutable,

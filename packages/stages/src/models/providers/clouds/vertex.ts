@@ -8,6 +8,7 @@ import { claude } from "../anthropic.ts";
 import { ANTHROPIC_MARK, cachedModel } from "../cache-marks.ts";
 import { fetchHere } from "../fetch.ts";
 import {
+  accessOf,
   configuredUrl,
   hostPart,
   immutable,
@@ -28,7 +29,13 @@ const SECRET_MEMBERS = ["private_key", "refresh_token", "client_secret"];
  * GOOGLE_VERTEX_LOCATION and GOOGLE_APPLICATION_CREDENTIALS, whose default is the file that `gcloud` writes.
  */
 export async function resolveVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  return name.startsWith("claude-") ? await claudeOnVertex(id, name, options) : await geminiOnVertex(id, name, options);
+  const isClaude = name.startsWith("claude-");
+  const resolved = isClaude ? await claudeOnVertex(id, name, options) : await geminiOnVertex(id, name, options);
+  const usesKey = !isClaude && setting(options.env, "GOOGLE_VERTEX_API_KEY") !== undefined;
+  const variables = { address: "GOOGLE_VERTEX_LOCATION", key: usesKey ? "GOOGLE_VERTEX_API_KEY" : CREDENTIALS };
+  const address = configuredUrl(options, "vertex")?.origin ?? "https://aiplatform.googleapis.com";
+  // Without the variable, the credentials are in the file that gcloud writes.
+  return { ...resolved, access: { ...accessOf(options, "vertex", address, variables), hasKey: true } };
 }
 
 async function geminiOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
