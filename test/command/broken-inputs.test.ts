@@ -9,6 +9,7 @@ const GALLERY = join(import.meta.dirname, "../fixtures/broken-inputs.txt");
 
 let server: Server;
 let address = "";
+let closed = "";
 
 beforeAll(async () => {
   server = createServer((request, response) => {
@@ -27,11 +28,18 @@ beforeAll(async () => {
     response.writeHead(Number(kind), { "content-type": "application/json" });
     response.end(JSON.stringify({ type: "error", error: { type: "error", message: messages[kind ?? ""] } }));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const bound = server.address();
-  address = typeof bound === "object" && bound !== null ? `http://127.0.0.1:${bound.port}` : "";
+  address = await listening(server);
+  const other = createServer();
+  closed = await listening(other);
+  await new Promise((resolve) => other.close(resolve));
 });
 afterAll(() => server.close());
+
+async function listening(one: Server): Promise<string> {
+  await new Promise<void>((resolve) => one.listen(0, "127.0.0.1", resolve));
+  const bound = one.address();
+  return typeof bound === "object" && bound !== null ? `http://127.0.0.1:${bound.port}` : "";
+}
 
 const said = new Map<string, string>();
 
@@ -48,13 +56,25 @@ async function tried(input: BrokenInput): Promise<{ readonly code: number | null
     const { code, stdout } = await here.sluice(args);
     expect(code, note(stdout)).toBe(0);
   }
-  const env = input.env?.(address) ?? {};
-  const { code, stdout, stderr } = await here.sluice(input.args, { env, node: input.node ?? [] });
-  const output = note(`${stdout}${stderr}`).replaceAll(here.folder, "<project>").replaceAll(address, "http://<server>");
-  const lines = runs.reduce((text, id) => text.replaceAll(id, "<run>"), output).split("\n");
+  const env = input.env?.(address, closed) ?? {};
+  const { code, stdout, stderr } = await here.sluice(
+    input.args.map((word) => word.replace("<run>", runs.at(-1) ?? "")),
+    { env, node: input.node ?? [] },
+  );
+  const output = note(`${stdout}${stderr}`)
+    .replaceAll(here.folder, "<project>")
+    .replaceAll(address, "http://<server>")
+    .replaceAll(closed, "http://<closed>")
+    .replaceAll(closed.slice(7), "<closed>");
+  const lines = runs
+    .reduce((text, id) => text.replaceAll(id, "<run>"), output)
+    .replaceAll("EAI_AGAIN", "ENOTFOUND")
+    .split("\n");
   // The path of a run is not about its mistake.
-  const shown = lines.filter((line) => !/^(?:run|plan#\d)\s/.test(line) && line.trim() !== "");
-  return { code, text: shown.map((line) => line.trimEnd()).join("\n") };
+  const shown = lines.filter(
+    (line) => (!/^(?:run|plan#\d)\s/.test(line) || / after \d+ ms/.test(line)) && line.trim() !== "",
+  );
+  return { code, text: shown.map((line) => line.trimEnd().replace(/ after \d+ ms/, " after <ms>")).join("\n") };
 }
 
 describe("an input with a mistake has one message with the place and the fix:", () => {

@@ -18,7 +18,7 @@ const OPEN_CALLS = [
   "packages/stages/src/models/cassettes/values.ts: errorClass, code",
   'packages/stages/src/models/providers/settings.ts: "Session", code',
   'packages/stages/src/tools/files/results.ts: "ToolTerminal", code',
-  "packages/cli/src/project/load.ts: thrown.class, thrown.code",
+  "packages/cli/src/project/load/load.ts: thrown.class, thrown.code",
   "packages/cli/src/commands/acp/action.ts: thrown.class, thrown.code",
 ];
 

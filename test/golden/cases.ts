@@ -58,6 +58,20 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
   async killed({ script, killed }) {
     await killed("after open . ^check#1/a1/turn/2/model$", run("inTurn", "killed", script(IN_TURN)));
   },
+  /** Suspended by a refused key in the second turn of a stage, after a fault that passed. */
+  async provider({ script, sluice }) {
+    const [act, end] = IN_TURN.check ?? [];
+    const busy = { status: 529, message: "busy", retryAfterMs: 1 };
+    const refused = { status: 401, message: "invalid key" };
+    const model = script({
+      ...IN_TURN,
+      check: [
+        { ...act, errors: [busy] },
+        { ...end, errors: [refused] },
+      ],
+    });
+    await sluice(run("inTurn", "suspended by a provider", model), 3);
+  },
   /** Killed when a file was written and not yet recorded. */
   async "killed-in-write"({ script, killed }) {
     const model = script({ ...IN_TURN, check: [writes("check.txt", "checked\n"), finishes("fine")] });

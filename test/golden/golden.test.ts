@@ -23,6 +23,7 @@ import { killedInFanOut } from "./expected/killed-in-fan-out.ts";
 import { killedInWrite } from "./expected/killed-in-write.ts";
 import { nested } from "./expected/nested.ts";
 import { outcomeUnknown } from "./expected/outcome-unknown.ts";
+import { provider } from "./expected/provider.ts";
 import { release } from "./expected/release.ts";
 import { resumed } from "./expected/resumed.ts";
 import { routed } from "./expected/routed.ts";
@@ -47,6 +48,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "killed-in-write": killedInWrite,
   nested,
   "outcome-unknown": outcomeUnknown,
+  provider,
   release,
   resumed,
   routed,
@@ -163,7 +165,8 @@ async function resume(copy: Copy, ...more: readonly string[]): Promise<Ended> {
 }
 
 /** The events that a case lists completely. */
-const KEY = /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
+const KEY =
+  /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$|^execution\.(?:suspended|continued)$/;
 /** The fields of an event's data in its line, in this order. */
 const FIELDS = [
   "kind",

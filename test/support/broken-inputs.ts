@@ -4,17 +4,17 @@ import { dirname, join } from "node:path";
 
 export interface BrokenInput {
   readonly name: string;
+  /** `<run>` is the last run of the commands before. */
   readonly args: readonly string[];
   readonly exit: number;
   readonly files?: Readonly<Record<string, string>>;
-  readonly env?: (server: string) => Readonly<Record<string, string>>;
+  /** `closed` is the address of a port at which nothing listens. */
+  readonly env?: (server: string, closed: string) => Readonly<Record<string, string>>;
   /** Arguments of Node itself. */
   readonly node?: readonly string[];
   /** Commands that come before it and succeed, or what else the folder needs. */
   readonly before?: readonly (readonly string[])[];
   readonly prepare?: (folder: string) => void;
-  /** Replaces `<run>` and `<request>` in the arguments by those of the last run. */
-  readonly ofRun?: true;
 }
 
 /** A pipeline of one stage, with one part replaced by something broken. */
@@ -286,6 +286,35 @@ const HOOKS: readonly BrokenInput[] = [
     ),
   },
   {
+    name: "an executor that throws",
+    args: [...SCRIPTED, "--trust"],
+    exit: 4,
+    files: withScript(
+      pipelineFile({ imports: 'import { custom } from "./parts.ts";' }).replace(
+        "stages: { plan }",
+        "stages: { plan: custom }",
+      ),
+      {
+        "parts.ts":
+          'import { state, type StateExecutor } from "@sluice/core";\nimport { z } from "zod";\n\nexport const count: StateExecutor = {\n  kind: "count",\n  act: async () => {\n    throw new TypeError("nothing to count");\n  },\n};\nexport const custom = state({ kind: "count", output: z.object({ count: z.number() }) });\n',
+        "sluice.config.ts": 'import { count } from "./parts.ts";\n\nexport default { executors: [count] };\n',
+      },
+    ),
+  },
+  {
+    name: "a tool of the config that throws",
+    args: [...SCRIPTED, "--trust"],
+    exit: 1,
+    files: {
+      "planned.ts": pipelineFile({
+        stage: 'allowedTools: ["Count"], assert: () => ({ fail: "nothing was counted" }),',
+      }).replace("  allowedTools: [],\n", ""),
+      "script.json": JSON.stringify({ stages: { plan: [{ calls: [{ tool: "Count", input: {} }] }, SUBMIT] } }),
+      "sluice.config.ts":
+        'import { defineTool } from "@sluice/core";\nimport { z } from "zod";\n\nconst count = defineTool({\n  name: "Count",\n  description: "Counts.",\n  input: z.object({}),\n  effect: "read",\n  subjects: () => [],\n  execute: () => {\n    throw new TypeError("nothing to count");\n  },\n});\n\nexport default { tools: [count] };\n',
+    },
+  },
+  {
     name: "a completion schema whose code throws",
     args: SCRIPTED,
     exit: 1,
@@ -348,9 +377,22 @@ const MODELS: readonly BrokenInput[] = [
     args: asked("openai-compatible/large"),
     exit: 1,
     files: planned,
-    env: () => ({ OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:9/v1" }),
+    env: (_server, closed) => ({ OPENAI_COMPATIBLE_BASE_URL: `${closed}/v1` }),
   },
-  { name: "an Ollama that is not there", args: asked("ollama/qwen3"), exit: 1, files: planned },
+  {
+    name: "an Ollama that is not there",
+    args: asked("ollama/qwen3"),
+    exit: 1,
+    files: planned,
+    env: (_server, closed) => ({ OLLAMA_HOST: closed }),
+  },
+  {
+    name: "a server whose host is not known",
+    args: asked("openai-compatible/large"),
+    exit: 1,
+    files: planned,
+    env: () => ({ OPENAI_COMPATIBLE_BASE_URL: "https://models.acme.invalid/v1" }),
+  },
   {
     name: "a base URL with the path of a request",
     args: asked("openai-compatible/large"),
@@ -428,6 +470,13 @@ const STORES: readonly BrokenInput[] = [
     before: [SCRIPTED],
   },
   {
+    name: "an answer to a request that is not open",
+    args: ["answer", "<run>", "plan#1/1/1.1/grant", "approve", "--digest", "0123456789ab"],
+    exit: 2,
+    files: withScript(pipelineFile()),
+    before: [SCRIPTED],
+  },
+  {
     name: "the beginning of several runs",
     args: ["show", "r"],
     exit: 4,
@@ -436,7 +485,24 @@ const STORES: readonly BrokenInput[] = [
   },
 ];
 
+/** A Zod without a JSON Schema of its own, as older projects have installed. */
+function oldZod(folder: string): void {
+  const zod = join(folder, "node_modules", "zod");
+  mkdirSync(zod, { recursive: true });
+  writeFileSync(
+    join(zod, "package.json"),
+    '{ "name": "zod", "version": "3.22.4", "type": "module", "exports": "./index.js" }',
+  );
+  const schema =
+    '{ _def: { typeName: "ZodObject" }, parse: (value) => value, safeParse: (data) => ({ success: true, data }) }';
+  writeFileSync(
+    join(zod, "index.js"),
+    `const any = () => (${schema});\nexport const z = { object: any, array: any, string: any };\n`,
+  );
+}
+
 const OTHERS: readonly BrokenInput[] = [
+  { name: "a Zod that is too old", args: SCRIPTED, exit: 2, files: withScript(pipelineFile()), prepare: oldZod },
   { name: "an unknown command", args: ["shwo", "r0"], exit: 2 },
   { name: "an unknown option", args: ["runs", "--stor", "x"], exit: 2 },
   { name: "an option with a wrong value", args: [...SCRIPTED, "--mode", "yes"], exit: 2 },

@@ -1,4 +1,3 @@
-import { debugIn } from "./output/formats.ts";
 import { createTerminal } from "./output/terminal.ts";
 import { runCommand } from "./program.ts";
 
@@ -9,8 +8,6 @@ const CRASHED = 1;
 
 const terminal = createTerminal(process);
 const args = process.argv.slice(2);
-// Before the modules whose stacks it maps are loaded.
-if (debugIn(args, process.env)) process.setSourceMapsEnabled(true);
 const context = { env: process.env, here: process.cwd(), terminal };
 // An uncaught error of project code may quote a key, which Node would print.
 process.on("uncaughtException", (thrown) => {

@@ -1,4 +1,4 @@
-import { Command, CommanderError } from "commander";
+import { Command, CommanderError, Option } from "commander";
 import type { CommandContext, CommandRun } from "./command-context.ts";
 import { EXIT_CODES, examples, ownVersion, withBareOptions } from "./options.ts";
 
@@ -108,9 +108,9 @@ function createProgram(context: CommandRun): Command {
 
 const DEBUG = ["--debug", "show the stacks and causes of errors (also: SLUICE_DEBUG=1)"] as const;
 
-/** Errors are reported from raw arguments, so the option only has to be accepted, wherever it stands. */
+/** Errors are reported from raw arguments, so the option only has to be accepted. The help of `sluice` has it. */
 function withDebug(command: Command): void {
-  command.option(...DEBUG);
+  command.addOption(new Option(...DEBUG).hideHelp());
   for (const inner of command.commands) withDebug(inner);
 }
 

@@ -40,10 +40,7 @@ function resultText({ runId, status, output, error, usage }: RunReport, terminal
   // The lines of the stages have the tokens.
   const cost = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
   const head = terminal.paint("out", toneOf(status), `${status}${runId === null ? "" : ` ${runId}`}`) + cost;
-  if (error !== null) {
-    const at = error.at === undefined ? "" : `\nat ${error.at}`;
-    return `\n${head}\n${indented(visible(withCode(error) + at))}`;
-  }
+  if (error !== null) return `\n${head}\n${indented(visible(withCode(error)))}`;
   if (status !== "completed") return `\n${head}`;
   return `\n${head}\n${indented(typeof output === "string" ? visible(output) : visible(JSON.stringify(output, null, 2)))}`;
 }

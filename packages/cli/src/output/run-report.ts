@@ -7,7 +7,7 @@ import {
   type StageResult,
   type Usage,
 } from "@sluice/core";
-import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
+import { messageOf, redactJson, redactText, thrownAt } from "@sluice/core/runtime";
 import type { RunResult, Suspension } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import { type RunView, workedMs } from "@sluice/view";
@@ -127,10 +127,18 @@ export function reportOfError(thrown: unknown, clean: Cleaner, at?: string): Run
   return { runId: null, status: "failed", ...NOTHING, error: { ...errorOf(thrown, clean), ...place } };
 }
 
-/** A run whose journal failed: it is suspended and can be resumed. */
-export function reportOfFault(thrown: unknown, runId: string, totals: RunTotals, resume: string): RunReport {
+interface FaultyRun {
+  readonly runId: string;
+  readonly workspace: string;
+  readonly totals: RunTotals;
+  readonly resume: string;
+}
+
+/** A run whose journal or executor failed: it is suspended and can be resumed. */
+export function reportOfFault(thrown: unknown, { runId, workspace, totals, resume }: FaultyRun): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
-  return { runId, status: "suspended", ...NOTHING, error: errorOf(thrown, LOOKS), ...withoutRunIds(totals), suspended };
+  const error = { ...errorOf(thrown, LOOKS), ...thrownAt(thrown, workspace) };
+  return { runId, status: "suspended", ...NOTHING, error, ...withoutRunIds(totals), suspended };
 }
 
 function withoutRunIds({ stages, denied, usage }: RunTotals): Pick<RunReport, "stages" | "denied" | "usage"> {

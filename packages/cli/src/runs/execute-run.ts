@@ -1,6 +1,6 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
-import { frameAt, secretMask } from "@sluice/tui/user";
+import { secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
@@ -50,7 +50,8 @@ export async function executeRun(execution: RunExecution, context: CommandContex
       terminal,
       waits,
       line,
-      frameAt: (at) => frameAt(at, place.cwd, secretMask(env).text),
+      workspace: place.cwd,
+      clean: secretMask(env).text,
     });
     for (const notice of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(notice)}\n`);
     return followed;

@@ -1,7 +1,7 @@
 import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
 import { itemKeyOf, messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult, Suspension } from "@sluice/stages";
-import { answerCommand, isQuestion } from "@sluice/tui/user";
+import { answerCommand, frameAt, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { indented } from "@sluice/view/words";
 import { timeWithCountdown } from "../output/countdown.ts";
@@ -26,8 +26,10 @@ interface FollowContext {
   readonly terminal: Terminal;
   /** Whether requests stay open for other processes; then each is announced with the command that answers it. */
   readonly waits: boolean;
-  /** The lines around a recorded place in the workspace's code. */
-  frameAt(at: string): string | undefined;
+  /** The folder that recorded places in code are relative to. */
+  readonly workspace: string;
+  /** Masks secrets in the lines of code that are shown. */
+  readonly clean: (text: string) => string;
   /** A command line of this run's project. */
   line(words: readonly string[]): string;
 }
@@ -45,7 +47,7 @@ export async function followRun(
   options: FollowOptions,
   around: FollowContext,
 ): Promise<FollowedRun> {
-  const { terminal, frameAt } = around;
+  const { terminal, workspace, clean } = around;
   const { outputFormat, failOnDenied } = options.flags;
   let stoppedBy: StopSignal | undefined;
   const ignoreSignals = onStopSignal((signal) => {
@@ -65,10 +67,10 @@ export async function followRun(
     const resume = around.line(resumeWords({ runId: handle.runId, isOpen, isLeftAsleep }));
     const report =
       "thrown" in shown
-        ? reportOfFault(shown.thrown, handle.runId, totals, resume)
+        ? reportOfFault(shown.thrown, { runId: handle.runId, workspace, totals, resume })
         : reportOf(shown.result, totals, resume);
     writeReport(outputFormat, terminal, { ...report, ...options.extraJson });
-    const frame = report.error?.at === undefined ? undefined : frameAt(report.error.at);
+    const frame = report.error?.at === undefined ? undefined : frameAt(report.error.at, workspace, clean);
     if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
     const denied = deniedLine(report);
     if (denied !== "") terminal.err(`sluice: ${denied}\n`);

@@ -24,7 +24,12 @@ export function jsonFaultPosition(text: string): TextPosition | undefined {
   return positionAt(text, Math.min(good, text.length));
 }
 
-const CUT = /unterminated|unexpected end|(?:exponent|fractional) part is missing|no number after minus/i;
+/** The engine's message about a fault, without its position and the text around it. */
+export function jsonFaultText(fault: string): string {
+  return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON at position.*$/su, "");
+}
+
+const CUT = /unterminated string|unexpected end/i;
 
 /** Whether a text is JSON, or could become JSON with more text behind it. */
 function isPrefix(text: string): "whole" | boolean {

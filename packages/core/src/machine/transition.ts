@@ -564,12 +564,12 @@ export function fanOutFailure(view: MachineView, ended: readonly ChildEnd[]): Fa
     status: "failed",
     code: "fan_out",
     message: `${failedText(choice)}: ${reasons.join("; ")}${more === 0 ? "" : `; and ${more} more`}`,
-    detail: { fanOut: id, failed: failed.map(({ key }) => key), ...placeOfFirst(failed) },
+    detail: { fanOut: id, failed: failed.map(({ key }) => key), ...firstPlace(failed) },
   });
 }
 
-/** Where the first of the failed children threw that says so. */
-function placeOfFirst(failed: readonly { readonly at?: string }[]): { readonly at?: string } {
+/** The place of the first of these that has one. */
+function firstPlace(failed: readonly { readonly at?: string }[]): { readonly at?: string } {
   const at = failed.find((end) => end.at !== undefined)?.at;
   return at === undefined ? {} : { at };
 }
@@ -733,10 +733,17 @@ function codeOf({ by, code }: NextDecision, result: StageResult<Json> | undefine
   return code ?? (by === "default" && result?.status === "failed" ? result.code : "failed");
 }
 
-/** Where the code threw that a failed run is due to: a route, or a hook of a state whose failure nothing handles. */
-function failedAt({ by, at }: NextDecision, result: StageResult<Json> | undefined): { readonly at?: string } {
+/**
+ * Where the code threw that a failed run is due to: a route, a hook of a state whose failure nothing handles, or the condition of
+ * a row without which no row says what follows.
+ */
+function failedAt(
+  { by, at, rejectedRows = [] }: NextDecision,
+  result: StageResult<Json> | undefined,
+): { readonly at?: string } {
   if (at !== undefined) return { at };
-  return by === "default" && result?.status === "failed" ? placeIn(result.detail) : {};
+  if (by !== "default" || result === undefined) return {};
+  return result.status === "failed" ? placeIn(result.detail) : firstPlace(rejectedRows);
 }
 
 /** What `detail.at` of a failed result says. */

@@ -1,7 +1,7 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { cloneJson, isJsonObject, type JsonObject, toJsonValue } from "../base/json.ts";
-import { placeOf } from "../base/source-place.ts";
+import { cloneJson, isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
+import { thrownPlace } from "../base/source-place.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
@@ -46,12 +46,27 @@ export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSche
 export function readSchema<T>(schema: Schema<T> | JsonObject): ParsedSchema<T> {
   try {
     if (isStandard(schema)) return { ok: true, value: compileStandard(schema) };
+    const mistaken = mistakenFor(schema);
+    if (mistaken !== undefined) return { ok: false, message: mistaken };
     if (typeof schema === "object" && schema !== null && !("~standard" in schema))
       return { ok: true, value: compilePlain(schema) };
     return { ok: false, message: "neither a schema nor JSON Schema" };
   } catch (thrown) {
     return { ok: false, message: readableMessage(messageOf(thrown)) };
   }
+}
+
+/** A JSON Schema that Sluice wrote itself. It is compiled when a value is checked: some are only read. */
+export function ownSchema(jsonSchema: JsonObject): CompiledSchema<unknown> {
+  let compiled: CompiledSchema<unknown> | undefined;
+  return {
+    ...describe(jsonSchema),
+    accepted: () => jsonSchema,
+    check: (value) => {
+      compiled ??= compilePlain(jsonSchema);
+      return compiled.check(value);
+    },
+  };
 }
 
 /**
@@ -61,6 +76,17 @@ export function readSchema<T>(schema: Schema<T> | JsonObject): ParsedSchema<T> {
 export function withJsonSchema<T>(schema: StandardSchema<T>, jsonSchema: JsonObject): StandardSchema<T> {
   const described = { ...schema["~standard"], jsonSchema: { input: () => jsonSchema } };
   return { "~standard": described };
+}
+
+/** What people give in place of a schema. */
+function mistakenFor(schema: unknown): string | undefined {
+  if (!isObject(schema)) return undefined;
+  if ("_def" in schema && typeof schema.parse === "function")
+    return "a schema of a Zod before 3.25, which cannot be described; install zod 4";
+  const isSchemaLike = (one: unknown): boolean => isObject(one) && ("~standard" in one || "_def" in one);
+  return Object.values(schema).some(isSchemaLike)
+    ? "an object of schemas is not a schema; write z.object({ … }) around it"
+    : undefined;
 }
 
 function isStandard<T>(schema: Schema<T> | JsonObject): schema is Standard<T> {
@@ -144,7 +170,7 @@ function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
 /** A schema that throws rejects the value. */
 function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
   const message = readableMessage(`the schema could not check this value: ${messageOf(thrown)}`);
-  const { file, line, column } = placeOf(thrown) ?? {};
+  const { file, line, column } = thrownPlace(thrown) ?? {};
   const at = file === undefined ? {} : { at: `${file}:${line}:${column}` };
   return refused([{ path: "$", message, ...at }]);
 }

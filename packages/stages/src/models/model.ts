@@ -1,5 +1,4 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
-import type { ProviderAccess } from "./providers/access.ts";
 
 /** The position of a model call, from the run's journal. */
 export interface TurnPosition {
@@ -26,6 +25,18 @@ export interface OutsideAgent {
   readonly class: "hard" | "guarded" | "advisory";
   /** The run starts it for a state. Without this, the agent's own program drives the run from outside. */
   readonly started?: true;
+}
+
+/** How a provider is reached: what a person can change when a call fails. Holds no key. */
+export interface ProviderAccess {
+  readonly provider: string;
+  /** Where requests go, without a query. */
+  readonly address: string;
+  /** What sets the address: a variable, or a field of the config. */
+  readonly addressFrom: string;
+  /** The variable that is read for the key; absent if the provider reads none. */
+  readonly keyVariable?: string;
+  readonly hasKey: boolean;
 }
 
 /** A model that is ready to be called. */

@@ -1,8 +1,7 @@
 // What a person can change after a failed model call: the variable, the address or the name that it is due to.
 import { didYouMean } from "@sluice/core/runtime";
-import type { ResolvedModel } from "./model.ts";
+import type { ProviderAccess, ResolvedModel } from "./model.ts";
 import { PRICE_TABLES } from "./pricing/price-table.ts";
-import type { ProviderAccess } from "./providers/access.ts";
 import type { ModelFailure } from "./reply/reply.ts";
 
 const LONGEST_ADVICE = 400;

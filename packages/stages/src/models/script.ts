@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { isJson, type Json, parseJson, SluiceError } from "@sluice/core";
-import { jsonFaultPosition, messageOf, problemsError, shape } from "@sluice/core/runtime";
+import { jsonFaultPosition, jsonFaultText, messageOf, problemsError, shape } from "@sluice/core/runtime";
 
 /** A scripted failure: an HTTP status, or a response that ends in the middle. */
 export type ScriptedError =
@@ -95,7 +95,8 @@ export async function loadScript(path: string): Promise<Script> {
   if (!json.ok) {
     const position = jsonFaultPosition(text);
     const at = position === undefined ? {} : { at: { file: path, ...position } };
-    throw new SluiceError("Validation", "invalid_script", `the script ${path} is not JSON: ${json.fault}`, at);
+    const message = `the script ${path} is not JSON: ${jsonFaultText(json.fault)}`;
+    throw new SluiceError("Validation", "invalid_script", message, at);
   }
   return parseScript(json.value, `the script ${path}`);
 }

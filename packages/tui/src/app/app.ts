@@ -1,15 +1,16 @@
-import { type Answer, isSluiceError } from "@sluice/core";
+import type { Answer } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import { type MessageKind, sendMessage } from "@sluice/stages";
 import { type RunView, stateLabel } from "@sluice/view";
 import { headOf, type Line } from "@sluice/view/text";
-import { rootOf, withCode } from "@sluice/view/words";
+import { rootOf } from "@sluice/view/words";
 import type { CardView } from "../cards/card.ts";
 import { CardController, type NamedCard } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
 import { ARM_MS, isChord, type Key } from "../composer/keys.ts";
 import { userName } from "../user/person.ts";
 import { secretMask } from "../user/secrets.ts";
+import { failureText, frameAt } from "../user/source-frame.ts";
 import type { AppExit, AppOptions, AppState } from "./app-state.ts";
 import { Choices } from "./choices.ts";
 import { type Command, type NoticeTone, type Steering, usageError } from "./command.ts";
@@ -56,7 +57,9 @@ export class App implements Steering {
     this.#size = size;
     this.here = context.here;
     const width = (): number => this.#size.width;
-    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
+    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text, (at) =>
+      frameAt(at, context.workspace, secretMask(context.env).text),
+    );
     this.commands = options.commands;
     this.#throttle = new FrameThrottle(
       clock,
@@ -204,7 +207,8 @@ export class App implements Steering {
     try {
       await work();
     } catch (thrown) {
-      this.say(isSluiceError(thrown) ? withCode(thrown) : messageOf(thrown), "bad");
+      const { workspace, env } = this.#options.context;
+      this.say(failureText(thrown, workspace, secretMask(env).text), "bad");
     }
     this.#busy = undefined;
     this.#throttle.now();

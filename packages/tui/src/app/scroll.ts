@@ -1,6 +1,6 @@
 import type { RunWatch } from "@sluice/view/records";
 import { fold, type Line, moreLine, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
-import { logLines } from "../run/log.ts";
+import { type FrameAt, logLines } from "../run/log.ts";
 import { textBlock } from "../run/text-block.ts";
 import { NOTE_SIGNS } from "../run/transcript.ts";
 import type { AppTerminal } from "./app-state.ts";
@@ -24,6 +24,7 @@ export class Scroll {
   readonly #hasScrollback: boolean;
   readonly #width: () => number;
   readonly #withoutSecrets: (text: string) => string;
+  readonly #frameAt: FrameAt;
   #notices: readonly Line[] = [];
   #welcome: readonly Line[] = [];
 
@@ -32,11 +33,13 @@ export class Scroll {
     hasScrollback: boolean,
     width: () => number,
     withoutSecrets: (text: string) => string,
+    frameAt: FrameAt = () => undefined,
   ) {
     this.#terminal = terminal;
     this.#hasScrollback = hasScrollback;
     this.#width = width;
     this.#withoutSecrets = withoutSecrets;
+    this.#frameAt = frameAt;
   }
 
   get notices(): readonly Line[] {
@@ -66,7 +69,7 @@ export class Scroll {
 
   /** Prints what became final in a run since the last call. */
   log(watched: Printed): void {
-    const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#width());
+    const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#width(), this.#frameAt);
     const hidden = watched.printed === 0 ? lines.length - MAX_HISTORY : 0;
     watched.printed = printed;
     const shown =

@@ -39,7 +39,9 @@ export function endLines(item: RunEndItem, width: number, room: EndRoom): readon
     [span(`${sign} run ${status}${state === undefined ? "" : ` in ${stateLabel(state)}`}`, style)],
   ];
   if (error !== undefined) {
-    const message = withCode({ code: headOf(cleanInline(error.code), 100), message: headOf(error.message, MAX_END) });
+    const { code, message: full, at } = error;
+    const place = at === undefined ? {} : { at: cleanInline(at) };
+    const message = withCode({ code: headOf(cleanInline(code), 100), message: headOf(full, MAX_END), ...place });
     lines.push(...blockOf(message, width, style, room));
   }
   if (output !== undefined) lines.push(...blockOf(textOf(output), width, "plain", room));

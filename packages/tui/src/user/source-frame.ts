@@ -1,8 +1,9 @@
 // The lines of a user's code around the place of a failure. They may hold anything that a file holds.
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
-import type { SourcePlace } from "@sluice/core";
-import { excerptOf, parsePlace, pathInside } from "@sluice/core/runtime";
+import { isSluiceError, type SourcePlace } from "@sluice/core";
+import { excerptOf, messageOf, parsePlace, pathInside, placeText, thrownPlace } from "@sluice/core/runtime";
+import { withCode } from "@sluice/view/words";
 
 /** Larger files are not read: a failure must not cost more than the work. */
 const MOST_BYTES = 1_000_000;
@@ -24,7 +25,7 @@ export function sourceFrame(
   if (source === undefined || source.trim() === "" || lines.length !== before.length) return undefined;
   const width = `${line + 1}`.length;
   const at = column - 1;
-  // In a line with a masked secret the columns are others.
+  // In a line with a masked secret the columns differ.
   const hasColumn = source === before[line - 1] && at <= source.length;
   const rows = [line - 1, line, line + 1].flatMap((number) => {
     const one = lines[number - 1]?.replace(/\r$/u, "");
@@ -41,6 +42,15 @@ export function frameAt(at: string, workspace: string, clean: (text: string) => 
   const place = parsePlace(at);
   if (place === undefined) return undefined;
   return sourceFrame({ ...place, file: resolve(workspace, place.file) }, [workspace], clean);
+}
+
+/** An error as people read it: its message, and where in the workspace's code it was thrown. */
+export function failureText(thrown: unknown, workspace: string, clean: (text: string) => string): string {
+  const message = isSluiceError(thrown) ? withCode({ code: thrown.code, message: thrown.message }) : messageOf(thrown);
+  const place = thrownPlace(thrown);
+  if (place === undefined) return message;
+  const frame = sourceFrame(place, [workspace], clean);
+  return `${message}\nat ${placeText(place, workspace)}${frame === undefined ? "" : `\n${frame}`}`;
 }
 
 function textOf(file: string, folders: readonly string[]): string | undefined {

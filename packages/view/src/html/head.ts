@@ -22,6 +22,8 @@ export interface ReportFacts {
   /** Secrets are redacted already. */
   readonly view: RunView;
   readonly chain: ChainFacts;
+  /** The lines of code around the place of the run's error, without secrets. */
+  readonly frame?: string;
   /** Epoch milliseconds. */
   readonly madeAt: number;
   /** The version of Sluice. */
@@ -154,8 +156,8 @@ export function inputMarkup({ input = null, task }: RunView): Markup {
   return input === null || isTaskOnly ? NOTHING : html`<h3>Input</h3>${value(input, LONGEST_VALUE)}`;
 }
 
-export function resultMarkup(view: RunView): Markup {
-  return html`${outcomeMarkup(view)}${lastWordMarkup(view)}`;
+export function resultMarkup({ view, frame }: Pick<ReportFacts, "view" | "frame">): Markup {
+  return html`${outcomeMarkup(view, frame)}${lastWordMarkup(view)}`;
 }
 
 function lastWordMarkup({ lastWord }: RunView): Markup {
@@ -164,14 +166,21 @@ function lastWordMarkup({ lastWord }: RunView): Markup {
   return html`<h3>What the orchestrator says</h3>${textBlock(lastWord.text, LONGEST_ERROR)}${asks}`;
 }
 
-function outcomeMarkup(view: RunView): Markup {
+/** Where the user's code threw, with the lines around it. */
+function placeMarkup(at: string | undefined, frame: string | undefined): Markup {
+  if (at === undefined) return NOTHING;
+  const lines = frame === undefined ? NOTHING : html`<pre class="code">${exact(frame)}</pre>`;
+  return html`<p><span class="label">at</span> <code>${exact(at)}</code></p>${lines}`;
+}
+
+function outcomeMarkup(view: RunView, frame: string | undefined): Markup {
   const { status, output, error } = view;
   if (isWithheld(view)) {
     const code = error === undefined ? NOTHING : html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>`;
     return html`${code}<p class="faint">${error === undefined ? "The result" : "The message"} is left out.</p>`;
   }
   if (error !== undefined)
-    return html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>${textBlock(error.message, LONGEST_ERROR)}`;
+    return html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>${textBlock(error.message, LONGEST_ERROR)}${placeMarkup(error.at, frame)}`;
   if (output !== undefined) return value(output, LONGEST_VALUE);
   return html`<p>${status === "completed" ? "The run has no output." : "There is no result yet."}</p>`;
 }

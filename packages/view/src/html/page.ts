@@ -17,7 +17,7 @@ export function reportPage(facts: ReportFacts): string {
   const shown = shownStages(view.executions);
   const byKey = new Map(shown.map(({ key }, at) => [key, `s${at + 1}`]));
   const sections: readonly (readonly [id: string, title: string, body: Markup])[] = [
-    ["result", view.error === undefined ? "Result" : "Error", resultMarkup(view)],
+    ["result", view.error === undefined ? "Result" : "Error", resultMarkup({ ...facts, view })],
     ["path", "Path", graphMarkup(view, byKey)],
     ["timeline", "Timeline", timelineMarkup(view, byKey)],
     ["decisions", "Grants and denials", decisionsMarkup(view, byKey)],

@@ -3,7 +3,7 @@ import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { endStateOf } from "../words/describe-event.ts";
 import { agentOf, originOf, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
-import type { CapView, DeniedCall, LastWord, RunEndItem, RunView } from "./run-view.ts";
+import type { CapView, DeniedCall, LastWord, RunEndItem, RunView, ShownError } from "./run-view.ts";
 
 type HeadView = Pick<
   RunView,
@@ -125,7 +125,7 @@ export class RunHead {
     const shown = {
       ...(said === undefined ? {} : { lastWord: said }),
       ...(output === undefined ? {} : { output: redactJson(output) }),
-      ...(error === undefined ? {} : { error: { code: error.code, message: redactText(error.message) } }),
+      ...(error === undefined ? {} : { error: shownError(error) }),
     };
     this.#change({ ...shown, status, endedAt: at, ...(state === "" ? {} : { endState: state }) });
     return { kind: "end", status, ...(state === "" ? {} : { state }), ...shown };
@@ -134,6 +134,10 @@ export class RunHead {
   #change(change: Partial<HeadView>): void {
     this.#view = { ...this.#view, ...change };
   }
+}
+
+function shownError({ code, message, at }: ShownError): ShownError {
+  return { code, message: redactText(message), ...(at === undefined ? {} : { at: redactText(at) }) };
 }
 
 const THEN = ", then ";
@@ -162,5 +166,6 @@ function errorAt(data: Json, status: RunEnd["status"]): RunEndItem["error"] {
   if (status === "completed") return undefined;
   const error = field(data, "error");
   const message = textAt(error, "message") || textAt(data, "reason") || status;
-  return { code: textAt(error, "code") || status, message };
+  const at = textAt(error, "at");
+  return { code: textAt(error, "code") || status, message, ...(at === "" ? {} : { at }) };
 }

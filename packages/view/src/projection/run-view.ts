@@ -75,7 +75,7 @@ export interface RunView {
   /** The final state that ended the run. */
   readonly endState?: string;
   readonly output?: Json;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: ShownError;
   /** What the orchestrator said when the run had ended. */
   readonly lastWord?: LastWord;
   /** The last line of the log. */
@@ -398,12 +398,20 @@ export interface LastWord {
   readonly asksForRun: boolean;
 }
 
+/** Why a run failed. */
+export interface ShownError {
+  readonly code: string;
+  readonly message: string;
+  /** Where code of the pipeline threw, relative to the workspace: `src/pipeline.ts:41:9`. */
+  readonly at?: string;
+}
+
 export interface RunEndItem {
   readonly kind: "end";
   readonly status: "completed" | "failed" | "cancelled";
   /** The final state that ended it. */
   readonly state?: string;
   readonly output?: Json;
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: ShownError;
   readonly lastWord?: LastWord;
 }

@@ -439,7 +439,13 @@ function finishedCall(call: string, data: Json): Words {
   const duration = milliseconds(numberAt(data, "ms"));
   return outcome === "ok"
     ? { what: "ran", more: `${call} in ${duration}` }
-    : { what: "ran", more: `${call}: ${outcome} after ${duration}`, tone: "notice" };
+    : { what: "ran", more: `${call}: ${outcome} after ${duration}${placeWords(data)}`, tone: "notice" };
+}
+
+/** Where code of the user threw. */
+function placeWords(data: Json): string {
+  const at = textAt(data, "at");
+  return at === "" ? "" : ` at ${at}`;
 }
 
 /** The call and the beginning of its arguments; an audit shows the data with all of them. */

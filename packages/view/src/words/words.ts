@@ -36,9 +36,18 @@ export function isNothing({ inputTokens, outputTokens, costUsd = 0, unpricedCall
   return [inputTokens, outputTokens, costUsd, unpricedCalls ?? 0, unmeteredCalls ?? 0].every((one) => one === 0);
 }
 
-/** An error's message, with its code unless the message implies it. */
-export function withCode({ code, message }: { readonly code: string; readonly message: string }): string {
-  return IMPLIED_CODES.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
+/** An error's message, with its code unless the message implies it, and below it the place in the user's code if it has one. */
+export function withCode({
+  code,
+  message,
+  at,
+}: {
+  readonly code: string;
+  readonly message: string;
+  readonly at?: string;
+}): string {
+  const text = IMPLIED_CODES.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
+  return at === undefined ? text : `${text}\nat ${at}`;
 }
 
 const IMPLIED_CODES: ReadonlySet<string> = new Set(["cancelled", "usage"]);

@@ -1,11 +1,15 @@
+import { hash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { type RunHost, systemClock } from "@sluice/core";
+import { field, type Json, type JsonObject, type RunHost, systemClock } from "@sluice/core";
 import { inTreeOrder, verifyJournal } from "@sluice/core/host";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, parsePlace } from "@sluice/core/runtime";
+
+import { type Environment, frameAt, secretMask } from "@sluice/tui/user";
 import { reduceRun } from "@sluice/view";
 import { reportPage } from "@sluice/view/html";
 import { readRecord } from "@sluice/view/records";
-import { count, oneLine } from "@sluice/view/words";
+import { count, oneLine, readRunStarted } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -30,12 +34,14 @@ export async function report(context: CommandContext, named: string, flags: Repo
   if (toStdout && outputFormat !== "text")
     throw usageError("-o - writes the page to stdout and allows no other --output-format");
   const place = await projectsHere(flags, context).place();
-  const { view, head, records, journals, faults } = await withStore(place, (host) => read(host, place, named));
+  const { view, head, records, journals, faults, started } = await withStore(place, (host) => read(host, place, named));
   const { runId } = view;
   const { output = fileNameOf(runId, "html") } = flags;
   const verify = commandLine(["audit", runId, "--verify", "--head", head], place, here, env);
   const chain = { head, records, journals, faults, verify };
-  const page = reportPage({ view, chain, madeAt: systemClock.now(), version: ownVersion() });
+  const frame = view.error?.at === undefined ? undefined : frameOf(view.error.at, started, place, env);
+  const facts = frame === undefined ? { view } : { view, frame };
+  const page = reportPage({ ...facts, chain, madeAt: systemClock.now(), version: ownVersion() });
   const path = resolve(here, output);
   if (toStdout) terminal.out(page);
   else {
@@ -66,7 +72,25 @@ async function read(host: RunHost, place: ProjectPaths, named: string) {
     reducer.setRunning(run.status !== "suspended");
   }
   const { head, records, faults: damage } = verifyJournal(journals);
-  return { view: reducer.view(), head, records, journals: journals.length, faults: [...damage, ...faults] };
+  // A journal that was changed may have lost its beginning; the report then shows no code.
+  const started = await readRunStarted(host, runId).catch(() => undefined);
+  return { view: reducer.view(), started, head, records, journals: journals.length, faults: [...damage, ...faults] };
+}
+
+/** The code around the place of an error, as it was when the run started: a file that changed since would show other lines. */
+function frameOf(
+  at: string,
+  started: JsonObject | undefined,
+  { cwd }: ProjectPaths,
+  env: Environment,
+): string | undefined {
+  const file = resolve(cwd, parsePlace(at)?.file ?? "");
+  const source = field(started, "source");
+  const recorded = [field(source, "files"), field(field(source, "config"), "files")]
+    .flatMap((files): readonly Json[] => (Array.isArray(files) ? files : []))
+    .find((one) => field(one, "file") === file);
+  const isUnchanged = existsSync(file) && field(recorded, "digest") === hash("sha256", readFileSync(file));
+  return isUnchanged ? frameAt(at, cwd, secretMask(env).text) : undefined;
 }
 
 function sizeOf(bytes: number): string {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { field, isSluiceError, type SluiceError, type SourcePlace } from "@sluice/core";
-import { didYouMean, jsonFaultPosition, messageOf, placeOf, positionAt } from "@sluice/core/runtime";
+import { didYouMean, jsonFaultPosition, jsonFaultText, messageOf, positionAt, thrownPlace } from "@sluice/core/runtime";
 import { definitionFieldPlace } from "./field-place.ts";
 import { isFile, textOf } from "./file-text.ts";
 
@@ -33,7 +33,7 @@ interface Thrown {
 /** Explains what the import of a file threw. */
 export function explainLoad(thrown: unknown, entry: string): LoadFault {
   if (!(thrown instanceof Error)) return { message: `it throws ${thrownText(thrown)}, which is not an Error` };
-  const at = placeOf(thrown);
+  const at = thrownPlace(thrown);
   if (isSluiceError(thrown)) {
     const place = fieldPlace(thrown, at) ?? at;
     return { message: thrown.message, ...(place === undefined ? {} : { at: place }) };
@@ -174,11 +174,6 @@ const EXPLANATIONS: readonly Explain[] = [
       : undefined;
   },
 ];
-
-/** The engine's message without the text around the fault, which is shown with its place. */
-function jsonFaultText(fault: string): string {
-  return fault.replace(/^(Unexpected token '.+?'), .*$/su, "$1").replace(/ in JSON at position.*$/su, "");
-}
 
 function commonJsFix(from: string, name: string): string {
   return `write import pkg from "${from}"; const { ${name} } = pkg`;

@@ -6,10 +6,17 @@ import type {
 } from "@ai-sdk/provider";
 import { isObject } from "@sluice/core/runtime";
 import { type ResolvedModel, withCalls } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, loadProvider, type ModelOptions, requireKey, trimmedUrl, withDefaults } from "./settings.ts";
+import {
+  accessOf,
+  baseUrl,
+  loadProvider,
+  type ModelOptions,
+  requireKey,
+  trimmedUrl,
+  withDefaults,
+} from "./settings.ts";
 
 const HOME = "https://api.anthropic.com";
 

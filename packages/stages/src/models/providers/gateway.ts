@@ -1,10 +1,10 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { ANTHROPIC_WHOLE_ARGUMENTS } from "./anthropic.ts";
 import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
+  accessOf,
   baseUrl,
   immutable,
   invalidModel,

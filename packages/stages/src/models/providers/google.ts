@@ -1,7 +1,6 @@
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, immutable, loadProvider, type ModelOptions, requireKey, versioned } from "./settings.ts";
+import { accessOf, baseUrl, immutable, loadProvider, type ModelOptions, requireKey, versioned } from "./settings.ts";
 
 const HOME = "https://generativelanguage.googleapis.com/v1beta";
 

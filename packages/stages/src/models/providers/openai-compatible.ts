@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
+import { accessOf, baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
 
 const ADDRESS = "OPENAI_COMPATIBLE_BASE_URL";
 

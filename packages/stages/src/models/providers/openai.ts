@@ -1,7 +1,7 @@
 import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
 import { fetchHere } from "./fetch.ts";
 import {
+  accessOf,
   baseUrl,
   immutable,
   loadProvider,

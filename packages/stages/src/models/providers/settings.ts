@@ -1,8 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
 import { mediaTypesOf, withReadableFiles } from "../files.ts";
-import { type ResolvedModel, withCalls } from "../model.ts";
-import type { ProviderAccess } from "./access.ts";
+import { type ProviderAccess, type ResolvedModel, withCalls } from "../model.ts";
 import { readHttpAddress } from "./http-url.ts";
 
 export interface ModelOptions {
@@ -45,6 +44,23 @@ export function immutable(
 export function setting(env: ModelOptions["env"], name: string): string | undefined {
   const value = env[name]?.trim();
   return value === "" ? undefined : value;
+}
+
+/** `provider` is the name in `baseUrls` of a config. */
+export function accessOf(
+  options: Pick<ModelOptions, "env" | "baseUrls">,
+  provider: string,
+  address: string,
+  variables: { readonly address: string; readonly key?: string },
+): ProviderAccess {
+  const isConfigured = options.baseUrls?.[provider] !== undefined;
+  return {
+    provider,
+    address,
+    addressFrom: isConfigured ? `baseUrls.${provider} of the config` : variables.address,
+    ...(variables.key === undefined ? {} : { keyVariable: variables.key }),
+    hasKey: variables.key !== undefined && setting(options.env, variables.key) !== undefined,
+  };
 }
 
 /** The key in a variable. Throws Session `missing_key`. */

@@ -12,17 +12,18 @@ export function isHtml(contentType: string | undefined, body: string | undefined
   return /^\s*(?:<!doctype\s+html|<html)\b/i.test((body ?? "").slice(0, 1_000));
 }
 
-/** `an HTML page ("Sign in") instead of the API's answer`. The title is untrusted text on one line. */
+/** `an HTML page ("Sign in") from https://… instead of the API's answer`. The title is untrusted text, on one line. */
 export function pageText(body: string, from: string | undefined): string {
   const title = /<title[^>]{0,200}>([^<]{1,1000})/i.exec(body.slice(0, MOST_PAGE_BYTES))?.[1] ?? "";
   const shown = title
+    .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")
     .replaceAll(/&(#39|\w{2,4});/g, (entity, name: string) => ENTITIES[name] ?? entity)
     .replaceAll(/[\s\p{Cc}]+/gu, " ")
     .trim();
   const cut = shown.length > LONGEST_TITLE ? `${shown.slice(0, LONGEST_TITLE).toWellFormed()}…` : shown;
   const named = cut === "" ? "" : ` (${JSON.stringify(cut)})`;
   const source = from === undefined ? "" : ` from ${from}`;
-  return `an HTML page${named} instead of the API's answer${source}; a proxy or a wrong base URL sends such pages`;
+  return `an HTML page${named}${source} instead of the API's answer`;
 }
 
 /** An address without its query, which may hold a key. */

@@ -3,11 +3,12 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { isJsonObject, type JsonObject, parseJson, SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import type { ResolvedModel } from "../model.ts";
-import { claude } from "./anthropic.ts";
-import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
-import { fetchHere } from "./fetch.ts";
+import type { ResolvedModel } from "../../model.ts";
+import { claude } from "../anthropic.ts";
+import { ANTHROPIC_MARK, cachedModel } from "../cache-marks.ts";
+import { fetchHere } from "../fetch.ts";
 import {
+  accessOf,
   configuredUrl,
   hostPart,
   immutable,
@@ -17,7 +18,7 @@ import {
   requireSetting,
   setting,
   trimmedUrl,
-} from "./settings.ts";
+} from "../settings.ts";
 
 const CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS";
 /** Members of a credentials file that are secrets. */
@@ -28,7 +29,13 @@ const SECRET_MEMBERS = ["private_key", "refresh_token", "client_secret"];
  * GOOGLE_VERTEX_LOCATION and GOOGLE_APPLICATION_CREDENTIALS, whose default is the file that `gcloud` writes.
  */
 export async function resolveVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  return name.startsWith("claude-") ? await claudeOnVertex(id, name, options) : await geminiOnVertex(id, name, options);
+  const isClaude = name.startsWith("claude-");
+  const resolved = isClaude ? await claudeOnVertex(id, name, options) : await geminiOnVertex(id, name, options);
+  const usesKey = !isClaude && setting(options.env, "GOOGLE_VERTEX_API_KEY") !== undefined;
+  const variables = { address: "GOOGLE_VERTEX_LOCATION", key: usesKey ? "GOOGLE_VERTEX_API_KEY" : CREDENTIALS };
+  const address = configuredUrl(options, "vertex")?.origin ?? "https://aiplatform.googleapis.com";
+  // Without the variable, the credentials are in the file that gcloud writes.
+  return { ...resolved, access: { ...accessOf(options, "vertex", address, variables), hasKey: true } };
 }
 
 async function geminiOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {

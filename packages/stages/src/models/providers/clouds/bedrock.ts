@@ -1,10 +1,10 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
-import type { ResolvedModel } from "../model.ts";
-import { accessOf } from "./access.ts";
-import { withFreeChoice } from "./anthropic.ts";
-import { cachedModel } from "./cache-marks.ts";
-import { fetchFrames } from "./fetch.ts";
+import type { ResolvedModel } from "../../model.ts";
+import { withFreeChoice } from "../anthropic.ts";
+import { cachedModel } from "../cache-marks.ts";
+import { fetchFrames } from "../fetch.ts";
 import {
+  accessOf,
   baseUrl,
   hostPart,
   immutable,
@@ -14,7 +14,7 @@ import {
   requireSetting,
   setting,
   trimmedUrl,
-} from "./settings.ts";
+} from "../settings.ts";
 
 const ENDPOINT = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME";
 
