@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { jsonFaultPosition, parsePlace, placeText, sourcePlaceOf } from "@sluice/core/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { frameAt, sourceFrame } from "../../packages/tui/src/user/source-frame.ts";
+import { failureFrame, frameAt, sourceFrame } from "../../packages/tui/src/user/source-frame.ts";
 
 /** An error with these frames below its message. */
 function thrownWith(frames: readonly string[], { message = "no", cause }: { message?: string; cause?: unknown } = {}) {
@@ -147,11 +147,38 @@ describe("the frame of a place", () => {
     expect(long).toContain("x!");
   });
 
-  test("masks secrets before anything is cut, and has no caret in a line that has one", () => {
-    const folder = workspace({ "a.ts": `${"x".repeat(150)}hunter2hunter2;\n` });
-    const masked = frameAt("a.ts:1:3", folder, (text) => text.replaceAll("hunter2hunter2", "[secret]"));
-    expect(masked).not.toContain("hunter");
-    expect(masked).not.toContain("^");
+  test("masks secrets before anything is cut, and has no caret behind one", () => {
+    const folder = workspace({ "a.ts": `${"x".repeat(150)}hunter2hunter2; f()\n` });
+    const masked = (at: string) => frameAt(at, folder, (text) => text.replaceAll("hunter2hunter2", "[secret]")) ?? "";
+    expect(masked("a.ts:1:3")).not.toContain("hunter");
+    expect(masked("a.ts:1:3")).toContain("^");
+    expect(masked("a.ts:1:167")).not.toContain("hunter");
+    expect(masked("a.ts:1:167")).not.toContain("^");
+  });
+
+  test("is of no file that is not code, whatever the text of an error names", () => {
+    const folder = workspace({ ".env": "KEY=1\n", "key.pem": "a private key\n", "keys.json": "{}\n", "a.mts": "ok\n" });
+    for (const file of [".env", "key.pem", "keys.json"]) expect(frameAt(`${file}:1:1`, folder, plain)).toBeUndefined();
+    expect(frameAt("a.mts:1:1", folder, plain)).toContain("ok");
+    // A message that was changed after it was thrown is not found in the stack.
+    const changed = thrownWith([], { message: `no\n    at read (${folder}/.env:1:1)` });
+    changed.message = "reading: no";
+    expect(sourcePlaceOf(changed)).toBeUndefined();
+  });
+
+  test.each([
+    [`  passEnv: ["k1", 'k2'],`, 'passEnv: ["…'],
+    ["  passEnv: ['it`s k1'", "passEnv: ['…"],
+    ["  passEnv: `k1", "passEnv: `…"],
+  ])("shows no string of the line %j, and no neighbour, where a config may hold a key", (line, shown) => {
+    const folder = workspace({ "sluice.config.ts": `// k0\n${line}\n  k3\n` });
+    const invalid = { detail: { problems: [{ path: "mode" }, { path: "passEnv[0]" }] } };
+    const place = { file: join(folder, "sluice.config.ts"), line: 2, column: 3 };
+    const frame =
+      failureFrame(new SluiceError("Validation", "config_invalid", "no", invalid), place, folder, plain) ?? "";
+    expect(frame).toContain(shown);
+    expect(frame).toContain("^");
+    expect(frame).not.toMatch(/k\d/u);
   });
 
   test("is of no file outside the folders, also not by a link, and of no line that is not there", () => {

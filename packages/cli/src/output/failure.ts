@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { isSluiceError, type SourcePlace } from "@sluice/core";
 import { placeText, sourcePlaceOf, visible } from "@sluice/core/runtime";
-import { type Cleaner, secretMask, sourceFrame } from "@sluice/tui/user";
+import { type Cleaner, failureFrame, secretMask } from "@sluice/tui/user";
 import { indented } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import { exitCodeOfError } from "./exit-codes.ts";
@@ -34,7 +34,7 @@ export function reportFailure(thrown: unknown, output: FailureOutput, { env, ter
   terminal.err(`${terminal.paint("err", "bad", "sluice:")} ${visible(report.error?.message ?? "")}\n`);
   if (place !== undefined && at !== undefined) {
     terminal.err(`${visible(`  at ${at}`)}\n`);
-    const frame = sourceFrame(place, [workspace], clean.text);
+    const frame = failureFrame(thrown, place, workspace, clean.text);
     if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
   }
   // Sluice throws only errors of its own: another one without a place in the user's code is a bug in Sluice.

@@ -105,6 +105,8 @@ function isPlace(value: unknown): value is SourcePlace {
 const FRAME =
   /^\s+at (?:.*? \(|async |new )?(?<address>(?:file:\/\/|\/|[A-Za-z]:[\\/]).*):(?<line>\d+):(?<column>\d+)\)?$/;
 
+const IS_CODE = /\.[cm]?[jt]sx?$/u;
+
 /** The frames below the message, which may hold any text and so lines that look like frames. */
 function framesIn(stack: string, message: string): readonly SourcePlace[] {
   const at = message === "" ? -1 : stack.indexOf(message);
@@ -114,7 +116,8 @@ function framesIn(stack: string, message: string): readonly SourcePlace[] {
     const { address, line: row, column } = FRAME.exec(line)?.groups ?? {};
     if (address === undefined || line.includes("eval at ")) return [];
     const file = fileOf(address);
-    return file === undefined ? [] : [{ file, line: Number(row), column: Number(column) }];
+    // A message that was changed since is no longer found, and may name any file here.
+    return file === undefined || !IS_CODE.test(file) ? [] : [{ file, line: Number(row), column: Number(column) }];
   });
 }
 

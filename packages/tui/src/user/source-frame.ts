@@ -1,9 +1,9 @@
 // The lines of a user's code around the place of a failure. They may hold anything that a file holds.
 import { readFileSync, realpathSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import { isSluiceError, type SourcePlace } from "@sluice/core";
+import { extname, resolve } from "node:path";
+import { field, isSluiceError, type Json, type SourcePlace } from "@sluice/core";
 import { excerptOf, messageOf, parsePlace, pathInside, placeText, sourcePlaceOf } from "@sluice/core/runtime";
-import { withCode } from "@sluice/view/words";
+import { textAt, withCode } from "@sluice/view/words";
 
 /** Larger files are not read: a failure must not cost more than the work. */
 const MOST_BYTES = 1_000_000;
@@ -25,8 +25,8 @@ export function sourceFrame(
   if (source === undefined || source.trim() === "" || lines.length !== before.length) return undefined;
   const width = `${line + 1}`.length;
   const at = column - 1;
-  // In a line with a masked secret the columns differ.
-  const hasColumn = source === before[line - 1] && at <= source.length;
+  // Behind a masked secret the columns differ.
+  const hasColumn = at <= source.length && source.slice(0, at) === before[line - 1]?.slice(0, at);
   const rows = [line - 1, line, line + 1].flatMap((number) => {
     const one = lines[number - 1]?.replace(/\r$/u, "");
     if (one === undefined || (number !== line && one.trim() === "")) return [];
@@ -37,10 +37,46 @@ export function sourceFrame(
   return rows.join("\n");
 }
 
-/** The same for a recorded place, `src/pipeline.ts:41:9`, in the workspace of its run. */
+/** Fields of a config in which a person may write a key, in the place of a name or in an address. */
+const MAY_HOLD_KEYS = /^(?:passEnv|secrets|baseUrls|mcpServers|notify)\b/u;
+
+/**
+ * The lines around the place of an error. Of a config with a mistake where a key may be written, which no filter knows, only the line
+ * itself and without its strings.
+ */
+export function failureFrame(
+  thrown: unknown,
+  place: SourcePlace,
+  workspace: string,
+  clean: (text: string) => string,
+): string | undefined {
+  const isConfig = isSluiceError(thrown) && thrown.code === "config_invalid";
+  const problems = isConfig ? field(thrown.detail, "problems") : undefined;
+  const mayShow = (problem: Json): boolean => !MAY_HOLD_KEYS.test(textAt(problem, "path"));
+  if (!Array.isArray(problems) || problems.every(mayShow)) return sourceFrame(place, [workspace], clean);
+  const onlyLine = (text: string): string =>
+    clean(text)
+      .split("\n")
+      .map((line, index) => (index === place.line - 1 ? withoutStrings(line) : ""))
+      .join("\n");
+  return sourceFrame(place, [workspace], onlyLine);
+}
+
+/** A line of code up to its first string. */
+function withoutStrings(line: string): string {
+  return line.replace(/(?<=["'`]).*$/su, "…");
+}
+
+/** The extensions of code that Node runs. */
+const CODE = /^\.[cm]?[jt]sx?$/u;
+
+/**
+ * The same for a recorded place, `src/pipeline.ts:41:9`, in the workspace of its run. Only of code: the text of an error may name
+ * any file, such as one with keys.
+ */
 export function frameAt(at: string, workspace: string, clean: (text: string) => string): string | undefined {
   const place = parsePlace(at);
-  if (place === undefined) return undefined;
+  if (place === undefined || !CODE.test(extname(place.file))) return undefined;
   return sourceFrame({ ...place, file: resolve(workspace, place.file) }, [workspace], clean);
 }
 
@@ -49,7 +85,7 @@ export function failureText(thrown: unknown, workspace: string, clean: (text: st
   const message = isSluiceError(thrown) ? withCode({ code: thrown.code, message: thrown.message }) : messageOf(thrown);
   const place = sourcePlaceOf(thrown);
   if (place === undefined) return message;
-  const frame = sourceFrame(place, [workspace], clean);
+  const frame = failureFrame(thrown, place, workspace, clean);
   return `${message}\nat ${placeText(place, workspace)}${frame === undefined ? "" : `\n${frame}`}`;
 }
 

@@ -1,5 +1,4 @@
 import { hash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { field, type Json, type JsonObject, type RunHost, systemClock } from "@sluice/core";
 import { inTreeOrder, verifyJournal } from "@sluice/core/host";
@@ -15,6 +14,7 @@ import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { isThere, usageError, write } from "../../output/output.ts";
 import { fileNameOf, writeWhole } from "../../output/output-file.ts";
+import { textOf } from "../../project/load/file-text.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -89,7 +89,8 @@ function frameOf(
   const recorded = [field(source, "files"), field(field(source, "config"), "files")]
     .flatMap((files): readonly Json[] => (Array.isArray(files) ? files : []))
     .find((one) => field(one, "file") === file);
-  const isUnchanged = existsSync(file) && field(recorded, "digest") === hash("sha256", readFileSync(file));
+  const text = recorded === undefined ? undefined : textOf(file);
+  const isUnchanged = text !== undefined && field(recorded, "digest") === hash("sha256", text);
   return isUnchanged ? frameAt(at, cwd, secretMask(env).text) : undefined;
 }
 

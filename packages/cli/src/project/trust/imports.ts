@@ -6,8 +6,8 @@ import { digestOf, MODULES } from "../modules.ts";
 /** Files of these extensions are searched for imports. */
 const READ = [...CODE_EXTENSIONS, ".cts", ".cjs"];
 
-/** A type-only import or export, which is not loaded. */
-const TYPES_ONLY = /\b(?:import|export)\s+type\s+(?!from\b)[\w${*][^;"'`]*?\bfrom\s*(["'])[^"'\n]*\1/g;
+/** A type-only import or export, which is not loaded. Its length is limited, so that no text takes long to search. */
+const TYPES_ONLY = /\b(?:import|export)\s+type\s+(?!from\b)[\w${*][^;"'`]{0,2000}?\bfrom\s*(["'])[^"'\n]*\1/g;
 /** The name in `from "…"`, `import "…"`, `import("…")`, `require("…")` and `resolve("…")`. */
 const SPECIFIERS =
   /\b(?:from|import)\s*(["'])(?<stated>[^"'\n]+)\1|\b(?:import|require|resolve)\s*\(\s*(["'`])(?<called>[^"'`$\n]+)\3/g;
