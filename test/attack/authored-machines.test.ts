@@ -123,6 +123,12 @@ describe("tools that are wider than those of the author", () => {
     ["variables by their alias", { env: { PATH: "/tmp" } }],
     ["fewer variables", { blocked_env: ["HOME"] }],
     ["another model", { model: "expensive" }],
+    ["another model when the first one fails", { fallback_models: ["expensive"] }],
+    ["options of the provider", { provider_options: { anthropic: { speed: "fast" } } }],
+    ["more reasoning", { reasoning: "xhigh" }],
+    ["a forced call", { tool_choice: "required" }],
+    ["more retries", { retry: { max_elapsed_ms: 1e9 } }],
+    ["a failure instead of a suspension", { on_provider_fault: "fail" }],
     ["more turns", { turn_cap: 5000 }],
   ])("%s", async (_what, state) => {
     await refusedWith(agent(state));

@@ -4,6 +4,9 @@ import type { ModelFailure } from "./reply/reply.ts";
 /** No wait between two calls is longer, unless the provider asks for it; no suspended run is due sooner. */
 const LONGEST_WAIT_MS = 60_000;
 
+/** Calls that a provider can ask for without a wait before each; afterwards it would be called as fast as it answers. */
+const MOST_AT_ONCE = 5;
+
 /** Failures that no wait ends, but a person or a billing period does, so that the run can continue afterwards. */
 const WAITS_FOR_A_PERSON: ReadonlySet<string> = new Set([
   "unauthorized",
@@ -55,7 +58,8 @@ export function afterFailure(
   const left = since + retry.maxElapsedMs - now;
   if (retries && count < retry.maxAttempts && left > 0) {
     const own = Math.min(retry.initialMs * retry.factor ** (count - 1), LONGEST_WAIT_MS, left);
-    const wait = error.retryAfterMs ?? own;
+    const least = count > MOST_AT_ONCE ? retry.initialMs : 0;
+    const wait = error.retryAfterMs === undefined ? own : Math.max(error.retryAfterMs, least);
     if (wait <= left) return { kind: "retry", until: Math.ceil(now + wait) };
   }
   const isFault = isProviderFault(error);

@@ -3,7 +3,7 @@ import { isObject, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { isHtml, pageText, shownAddress } from "./html-page.ts";
 import { cutText, NO_SECRETS } from "./provider-values.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
-import { resetInHeaders, saneWait, waitInWords } from "./reset-time.ts";
+import { resetInHeaders, saneDelay, saneWait, waitInWords } from "./reset-time.ts";
 
 const LONGEST_MESSAGE = 500;
 const MASK = "[redacted]";
@@ -141,7 +141,7 @@ function readFailure(error: unknown, opened: boolean, secrets: SecretFilter, now
   // The delay could equal a secret of digits.
   const shown = (ms: number | undefined): number | undefined => (secrets.json(ms ?? null) === ms ? ms : undefined);
   const isLimit = LIMITS.has(code);
-  const retryAfterMs = shown(facts.retryAfterMs ?? (isLimit ? facts.waitInWordsMs : undefined));
+  const retryAfterMs = shown(saneDelay(facts.retryAfterMs) ?? (isLimit ? facts.waitInWordsMs : undefined));
   const resetAfterMs = shown(isLimit ? facts.resetAfterMs : undefined);
   return {
     kind,

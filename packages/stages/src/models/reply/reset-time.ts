@@ -88,3 +88,8 @@ function untilTimeOfDay(hour: number, minute: number, half: string | undefined, 
 export function saneWait(ms: number): number | undefined {
   return ms > 0 && ms <= LONGEST_MS ? Math.ceil(ms) : undefined;
 }
+
+/** The same for a delay before the next call, which may be none. */
+export function saneDelay(ms: number | undefined): number | undefined {
+  return ms === 0 ? 0 : saneWait(ms ?? Number.NaN);
+}
