@@ -51,7 +51,8 @@ export async function snapshotsOf(repository, folder) {
     /** A tree of all files that git tracks or does not ignore; those of `base` count as tracked. */
     take: async (base) => {
       await here("read-tree", base === emptyTree ? "--empty" : base);
-      await here("add", "--all", ".");
+      await leaveSubmodules(here);
+      await here("add", "--all");
       return (await here("write-tree")).trim();
     },
     /** The changed paths with A, M, D or T, and how many lines were added and removed; null for a binary file. */
@@ -79,6 +80,17 @@ export async function snapshotsOf(repository, folder) {
       }
     },
   };
+}
+
+/** Git looks into a submodule with the settings of that repository, which can name programs. */
+async function leaveSubmodules(here) {
+  const entries = (await here("ls-files", "--stage", "-z")).split("\0");
+  const paths = entries
+    .filter((entry) => entry.startsWith("160000 "))
+    .map((entry) => entry.slice(entry.indexOf("\t") + 1));
+  // A command line has a limited length.
+  for (let at = 0; at < paths.length; at += 100)
+    await here("update-index", "--skip-worktree", "--", ...paths.slice(at, at + 100));
 }
 
 /** Variables that turn off the filters of a repository: each would run its program on every file that it is for. */

@@ -344,6 +344,22 @@ test("filters and hooks of the repository do not run when its files are compared
   expect([ended.outputs.conclusion, existsSync(mark)]).toEqual(["success", false]);
 });
 
+test("nor do those of a repository in it, which a run may have made", async () => {
+  const job = await jobOf([writes("notes/one.md"), submits({ text: "done" })]);
+  const mark = join(job.folder, "ran");
+  await job.bash(
+    "git init -q sub && cd sub && git -c user.name=t -c user.email=t@example.com commit -q --allow-empty -m one",
+  );
+  await job.bash("echo 1 > sub/a && git -C sub add a && git add sub");
+  await job.git("commit", "-qm", "a submodule");
+  await job.bash(
+    `echo 2 > sub/a && echo '* filter=mark' > sub/.gitattributes && git -C sub config filter.mark.clean "touch '${mark}'; cat"`,
+  );
+  const ended = await job.run(RUN);
+  expect([ended.outputs.conclusion, existsSync(mark)]).toEqual(["success", false]);
+  expect(JSON.parse(ended.outputs["changed-files"] ?? "")).toEqual(["notes/one.md"]);
+});
+
 test("no input becomes part of a line that a shell reads, and steps of others are GitHub's own", () => {
   const { steps } = readAction().runs;
   expect(steps.filter(({ run = "" }) => run.includes("${{"))).toEqual([]);

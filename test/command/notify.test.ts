@@ -203,11 +203,16 @@ test("a run that sleeps is reported once it has ended, by the process that woke 
 });
 
 test("a run cannot write the files that notifications are started from", async () => {
-  const here = project([{ command: ["node", "scripts/notify.mjs"] }]);
+  const here = project([
+    { command: ["node", "scripts/notify.mjs", "--to=it is done."] },
+    { command: ["./built/notify"] },
+  ]);
   here.write("scripts/notify.mjs", "");
-  const model = here.script({ work: [turn(writes("scripts/notify.mjs")), finishes()] });
+  // The second one is not there yet.
+  const files = ["scripts/notify.mjs", "built/notify"];
+  const model = here.script({ work: [turn(...files.map(writes)), finishes()] });
   const ended = await run(here, model, "--mode", "yolo");
-  expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Write", cause: "limit" }]);
+  expect(at(printed(ended), "denied")).toMatchObject(files.map(() => ({ tool: "Write", cause: "limit" })));
 });
 
 test("a notification that could not be sent, or would go elsewhere in the clear, is a mistake of the config", async () => {

@@ -9,7 +9,7 @@ import {
   type RunLimits,
   type SluiceEvent,
 } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, visible } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
@@ -55,7 +55,8 @@ export function createNotifier(options: NotifierOptions): Notifier {
   return {
     watch: (handle, since, limits) => {
       const watched = watchRun(handle, since, limits, options, (on, body, only) => {
-        const text = JSON.stringify(options.mask(cut(body)));
+        // Masked before it is cut: a part of a secret is no longer known as one.
+        const text = JSON.stringify(cut(options.mask(body)));
         for (const { option, target } of targets)
           if ((option.on ?? NOTIFY_ON).includes(on) && (only === undefined || only === option)) target.send(text);
       }).catch((thrown: unknown) => onFault(`the notifications of run ${handle.runId} ended: ${messageOf(thrown)}`));
@@ -95,7 +96,9 @@ async function watchRun(
   };
   const report = (on: NotifyOn, event: SluiceEvent, text: string, more: JsonObject, only?: NotifyOption): void => {
     const { pipeline } = reducer.view();
-    send(on, { event: on, text: `sluice: run ${runId} (${pipeline}) ${text}`, ...about(event), ...more }, only);
+    // Programs print this line, and others write parts of it.
+    const shown = visible(`sluice: run ${runId} (${pipeline}) ${text}`);
+    send(on, { event: on, text: shown, ...about(event), ...more }, only);
   };
   const open = (event: SluiceEvent): void => {
     const asked = askedBy(event, line);
@@ -249,12 +252,9 @@ function dollars(amount: number): string {
 const CAPS = ["maxTokens", "maxCostUsd"] as const;
 
 /** The same value with long texts cut. */
-function cut(value: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => {
-      if (isJsonObject(member)) return [name, cut(member)];
-      if (typeof member !== "string" || member.length <= LONGEST_TEXT) return [name, member];
-      return [name, `${member.slice(0, LONGEST_TEXT)}…`];
-    }),
-  );
+function cut(value: Json): Json {
+  if (Array.isArray(value)) return value.map(cut);
+  if (isJsonObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, cut(member)]));
+  return typeof value === "string" && value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value;
 }

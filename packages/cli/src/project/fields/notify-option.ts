@@ -73,12 +73,24 @@ function addressFault(address: string): string | undefined {
   return protocol === "https:" || isHere ? undefined : "must be an https address, or an http address of this machine";
 }
 
-/** Files that notifications are started from: a run that wrote one would decide what starts next. */
+/**
+ * Files that notifications are started from: a run that wrote one would decide what starts next. With paths that lead to nothing, so
+ * that no run puts a program there.
+ */
 export function notifyFiles(options: readonly NotifyOption[], root: string): readonly string[] {
   return options
     .flatMap(({ command = [] }) => command)
     .flatMap((word) => [word, word.slice(word.indexOf("=") + 1)])
-    .map((word) => resolve(root, word))
-    .filter((path) => existsSync(path) && statSync(path).isFile())
-    .map((path) => realpathSync(path));
+    .filter((word) => word.length <= LONGEST_PATH)
+    .flatMap((word): readonly string[] => {
+      const path = resolve(root, word);
+      if (!existsSync(path)) return FILE_NAME.test(word) ? [path] : [];
+      // Also the link itself, which could be set to another file.
+      return statSync(path).isFile() ? [...new Set([path, realpathSync(path)])] : [];
+    });
 }
+
+/** In characters. Longer words are texts. */
+const LONGEST_PATH = 250;
+/** A relative or absolute path, or a name with an extension: `scripts/notify`, `notify.mjs`. */
+const FILE_NAME = /^(?!-)[^\s:]*(?:\/[^\s:/]+|\.[a-z]{1,4})$/iu;
