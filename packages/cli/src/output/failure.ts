@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isSluiceError, type SourcePlace } from "@sluice/core";
-import { placeText, thrownPlace, visible } from "@sluice/core/runtime";
+import { placeText, sourcePlaceOf, visible } from "@sluice/core/runtime";
 import { type Cleaner, secretMask, sourceFrame } from "@sluice/tui/user";
 import { indented } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
@@ -28,7 +28,7 @@ export function reportFailure(thrown: unknown, output: FailureOutput, { env, ter
   const { format, workspace, debug } = output;
   // Errors of project files and providers have not passed the secret filter of a run.
   const clean = secretMask(env);
-  const place = thrownPlace(thrown);
+  const place = sourcePlaceOf(thrown);
   const at = place === undefined ? undefined : clean.text(shownPlace(place, workspace));
   const report = reportOfError(thrown, clean, at);
   terminal.err(`${terminal.paint("err", "bad", "sluice:")} ${visible(report.error?.message ?? "")}\n`);
