@@ -64,7 +64,6 @@ async function builtCommand() {
   const code = await followProgram(["npm", "run", "build"], { cwd: root, onOut: log.line, onError: log.line });
   log.end();
   if (code !== 0) throw new JobError(`npm run build in ${root} ended with code ${code}`);
-  // A Node that the build installed is newer than the runner's.
-  const node = join(root, "node_modules", ".bin", "node");
-  return [existsSync(node) ? node : process.execPath, join(root, "packages", "cli", "bin", "sluice.js")];
+  // The launcher knows the Node that the build may have installed.
+  return [join(root, "bin", "sluice")];
 }

@@ -419,11 +419,37 @@ export const cells: readonly Cell[] = [
     rounds: 7,
     judge: (rounds) => [
       { what: "sluice --version over a bare node", value: fact(rounds, "version", "extraMs"), unit: "ms", atMost: 80 },
+      { what: "sluice --help over a bare node", value: fact(rounds, "version", "helpMs"), unit: "ms", atMost: 80 },
       { what: "packages it loads", value: fact(rounds, "version", "packages"), unit: "" },
       { what: "packages sluice run --help loads", value: fact(rounds, "headless", "helpPackages"), unit: "" },
-      { what: "the demo over a bare node", value: fact(rounds, "headless", "demoMs"), unit: "ms" },
-      { what: "ink, ai, providers it loads", value: fact(rounds, "headless", "unused"), unit: "", atMost: 0 },
+      { what: "the demo over a bare node", value: fact(rounds, "headless", "demoMs"), unit: "ms", atMost: 315 },
+      { what: "zod, ajv, ink, ai, providers it loads", value: fact(rounds, "headless", "unused"), unit: "", atMost: 0 },
     ],
+  },
+  {
+    name: "first-run",
+    about: "start to the end of three stages with one schema of Zod, in CPU time of the process; three-part answers",
+    workloads: ["first-runs"],
+    rounds: 15,
+    judge: (rounds) => {
+      const slices = rounds.get("first-runs") ?? [];
+      const shareOf = (other: string): number =>
+        median(slices.map(({ facts }) => (facts.sluiceMs ?? Number.NaN) / (facts[other] ?? Number.NaN)));
+      return [
+        { what: "a bare loop", value: fact(rounds, "first-runs", "bareMs"), unit: "ms" },
+        { what: "a pipeline", value: fact(rounds, "first-runs", "sluiceMs"), unit: "ms" },
+        { what: "generateText", value: fact(rounds, "first-runs", "generateTextMs"), unit: "ms" },
+        { what: "the pipeline over the bare loop", value: shareOf("bareMs"), unit: "x", atMost: 1.4 },
+        { what: "the pipeline over generateText", value: shareOf("generateTextMs"), unit: "x", atMost: 1 },
+        {
+          what: "importing core and stages",
+          value: fact(rounds, "first-runs", "importMs"),
+          unit: "ms over a bare node",
+        },
+        { what: "files of ours that it loads", value: fact(rounds, "first-runs", "files"), unit: "", atMost: 12 },
+        { what: "whether it loads Zod", value: fact(rounds, "first-runs", "zod"), unit: "", atMost: 0 },
+      ];
+    },
   },
   {
     name: "gateway",

@@ -130,7 +130,7 @@ function stampOf(name) {
   const files = [
     join(root, "package.json"),
     import.meta.filename,
-    ...["package.json", ...sources].map((file) => join(folder, file)),
+    ...["package.json", "tsconfig.json", ...sources].map((file) => join(folder, file)),
   ];
   const hash = createHash("sha256");
   for (const file of files) hash.update(`\0${relative(root, file)}\0`).update(readFileSync(file));

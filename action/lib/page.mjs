@@ -5,7 +5,7 @@ import { oneLine } from "./runner.mjs";
 const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /** Text of others in one line, as code: GitHub makes no links and mentions of it there. */
-export function code(text, most = 300) {
+export function code(text, most = 200) {
   return `<code>${escaped(oneLine(text, most))}</code>`;
 }
 
@@ -18,10 +18,10 @@ export function jsonBlock(value, most = 20_000) {
   return `<pre><code>${escaped(cut)}</code></pre>`;
 }
 
-/** A table whose cells are HTML. `rows` is cut after 100. */
+/** A table whose cells are HTML. `rows` is cut after 50. */
 export function table(head, rows) {
   const line = (cells, tag) => `<tr>${cells.map((cell) => `<${tag}>${cell}</${tag}>`).join("")}</tr>`;
-  const shown = rows.slice(0, 100).map((cells) => line(cells, "td"));
+  const shown = rows.slice(0, 50).map((cells) => line(cells, "td"));
   const more = rows.length > shown.length ? [`<tr><td>and ${rows.length - shown.length} more</td></tr>`] : [];
   const heads = head.length === 0 ? [] : [line(head, "th")];
   return ["<table>", ...heads, ...shown, ...more, "</table>"].join("\n");

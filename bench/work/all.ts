@@ -15,7 +15,7 @@ import { resumeOfSteps } from "./resume.ts";
 import { sleepingRuns } from "./sleeping.ts";
 import { bytesOnDisk, rawCommits, ridingCommits, sqliteStages, unsyncedCommits } from "./sqlite.ts";
 import { bare, memoryPipelines, memoryStages, tracedStages, wholePipelines, wholeStages } from "./stages.ts";
-import { headlessStart, versionStart } from "./start.ts";
+import { firstRuns, headlessStart, versionStart } from "./start.ts";
 import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
 import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
@@ -84,6 +84,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["list-of-100000", listOf(100_000)],
   ["list-of-long", listOf(1_000, 10_000)],
   ["version", versionStart],
+  ["first-runs", firstRuns],
   ["headless", headlessStart],
   ["streaming-app", streamingApp],
   ["first-paint", firstPaint],

@@ -4,32 +4,41 @@ import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
 
-const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
-const spy = fileURLToPath(new URL("start-spy.ts", import.meta.url));
-/** The report of a process when it ends. */
-const report = z.object({ cpuMs: z.number(), packages: z.array(z.string()) });
+const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
+const command = pathOf("../../packages/cli/bin/sluice.js");
+const spy = pathOf("start-spy.ts");
+const clock = pathOf("../programs/report-cpu.mjs");
+const program = (name: string): string => pathOf(`../programs/${name}.mjs`);
+/** The report of a process about what it loaded. */
+const report = z.object({ files: z.number(), packages: z.array(z.string()) });
 
-/** The CPU time of a process and the packages it loaded. */
-function started(args: readonly string[], cwd: string): z.infer<typeof report> {
-  const { status, stderr, output } = spawnSync(process.execPath, ["--import", spy, ...args], {
+/** Runs a process with a module that reports on descriptor 3 when the process ends. */
+function reported(spyFile: string, args: readonly string[], cwd: string): unknown {
+  const { status, stderr, output } = spawnSync(process.execPath, ["--import", spyFile, ...args], {
     cwd,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe", "pipe"],
     env: { PATH: process.env.PATH, HOME: cwd, NO_COLOR: "1" },
   });
   if (status !== 0) throw new Error(`node ${args.join(" ")} ended with ${status}: ${stderr}`);
-  return report.parse(JSON.parse(output[3] ?? ""));
+  return JSON.parse(output[3] ?? "");
 }
 
-/** `sluice --version` compared with a Node that does nothing. */
+/** The CPU time of a process in milliseconds, without a hook that would slow down what it loads. */
+const cpuOf = (args: readonly string[], cwd: string): number => z.number().parse(reported(clock, args, cwd));
+const loadedBy = (args: readonly string[], cwd: string) => report.parse(reported(spy, args, cwd));
+
+/** `sluice --version` and `--help` compared with a Node that does nothing. */
 export async function versionStart({ quick }: WorkloadOptions): Promise<Workload> {
   const cwd = scratch();
+  const { packages } = loadedBy([command, "--version"], cwd);
   return {
     warmUps: quick ? 1 : 2,
     slice: async () => {
-      const bare = started(["-e", "0"], cwd);
-      const version = started([command, "--version"], cwd);
-      return { units: 1, facts: { extraMs: version.cpuMs - bare.cpuMs, packages: version.packages.length } };
+      const bare = cpuOf(["-e", "0"], cwd);
+      const extraMs = cpuOf([command, "--version"], cwd) - bare;
+      const helpMs = cpuOf([command, "--help"], cwd) - bare;
+      return { units: 1, facts: { extraMs, helpMs, packages: packages.length } };
     },
   };
 }
@@ -37,16 +46,38 @@ export async function versionStart({ quick }: WorkloadOptions): Promise<Workload
 /** The demo, a headless run with the scripted model: the packages that it loads but does not use. */
 export async function headlessStart(_options: WorkloadOptions): Promise<Workload> {
   const cwd = scratch();
+  const demo = [command, "demo", "--output-format", "json"];
+  const { packages } = loadedBy(demo, cwd);
+  const unused = packages.filter((name) => /^(?:ink|react|zod|ajv|ai|@ai-sdk\/(?!provider$).*)$/.test(name)).length;
+  const helpPackages = loadedBy([command, "run", "--help"], cwd).packages.length;
   return {
     warmUps: 0,
     slice: async () => {
-      const bare = started(["-e", "0"], cwd);
-      const help = started([command, "run", "--help"], cwd);
-      const demo = started([command, "demo", "--output-format", "json"], cwd);
-      const unused = demo.packages.filter((name) => /^(?:ink|react|ai|@ai-sdk\/(?!provider$).*)$/.test(name));
+      const bare = cpuOf(["-e", "0"], cwd);
+      return { units: 1, facts: { demoMs: cpuOf(demo, cwd) - bare, unused, helpPackages } };
+    },
+  };
+}
+
+/** From the start of a process to its end after three stages: a bare loop, a pipeline, and the AI SDK. */
+export async function firstRuns({ quick }: WorkloadOptions): Promise<Workload> {
+  const cwd = scratch();
+  const programs = [program("bare"), program("sluice"), program("generate-text"), program("imports")] as const;
+  const { files, packages } = loadedBy([programs[3]], cwd);
+  return {
+    warmUps: quick ? 1 : 2,
+    slice: async () => {
+      const [bare, sluice, generateText, imports] = programs.map((file) => cpuOf([file], cwd));
       return {
         units: 1,
-        facts: { demoMs: demo.cpuMs - bare.cpuMs, unused: unused.length, helpPackages: help.packages.length },
+        facts: {
+          bareMs: bare ?? Number.NaN,
+          sluiceMs: sluice ?? Number.NaN,
+          generateTextMs: generateText ?? Number.NaN,
+          importMs: (imports ?? Number.NaN) - cpuOf(["-e", "0"], cwd),
+          files,
+          zod: packages.includes("zod") ? 1 : 0,
+        },
       };
     },
   };

@@ -39,7 +39,7 @@ test("a workspace's files are those that git does not ignore, without the store,
 });
 
 test("a listing ends at what was asked for and says so", async () => {
-  const { workspaceFiles } = await import("@sluice/stages/runtime");
+  const { workspaceFiles } = await import("@sluice/stages/tools");
   for (let at = 0; at < 5; at += 1) write(`f${at}`);
   expect(await workspaceFiles({ root }, { most: 3, signal })).toEqual({ files: ["f0", "f1", "f2"], cut: true });
   expect((await workspaceFiles({ root }, { most: 5, signal })).cut).toBe(false);

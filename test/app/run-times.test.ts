@@ -109,6 +109,29 @@ test("a clock that is set back in the middle of a stage loses the time until its
   );
 });
 
+test("an execution that a provider's fault suspended rests until it continues, also across a kill", () => {
+  const events = eventsFrom(
+    [0, "run.started", { pipeline: "p" }],
+    [0, "attempt.started", {}, "plan#1"],
+    [10, "turn.started", TURN, "plan#1"],
+    [60, "execution.suspended", { reason: "provider", code: "overloaded", message: "busy" }, "plan#1"],
+    [900, "run.resumed"],
+    [900, "execution.continued", { by: "resume" }, "plan#1"],
+    [900, "turn.started", TURN, "plan#1"],
+    [940, "turn.finished", { turn: 1, calls: 0 }, "plan#1"],
+    [950, "stage.exit", LEFT, "plan#1"],
+  );
+  const view = reduceRun("r1", events).view();
+  expect(worked(view)).toEqual({ "plan#1": 110 });
+  expect([...view.spans]).toMatchObject([
+    { kind: "model", from: 10, to: 60 },
+    { kind: "pause", from: 60, to: 900, label: "waiting for the provider: overloaded" },
+    { kind: "unknown", from: 60, to: 900 },
+    { kind: "model", from: 900, to: 940 },
+  ]);
+  expect(view.executions[0]?.turnLog).toMatchObject([{ restMs: 840 }]);
+});
+
 test("a fork has the times of what it copied, although it began later", () => {
   const events = eventsFrom(
     [500_000, "run.started", { pipeline: "p", forkedFrom: { runId: "r0", execution: "b#1", head: "" } }],

@@ -423,14 +423,18 @@ describe("what a write leaves behind", () => {
 });
 
 test("the code of Sluice itself, where that lies in the workspace: never is written", async () => {
-  const stages = join(import.meta.dirname, "../../packages/stages");
-  const own: Scene = { ...scene(), root: stages, path: (name) => join(stages, name) };
-  const file = "src/tools/attack-on-itself.ts";
-  onTestFinished(() => rmSync(own.path(file), { force: true }));
-  const after = await attack(own, {
-    ...FILES,
-    calls: [write(file), write("node_modules/ai/evil.js"), write("package.json")],
+  const clone = join(import.meta.dirname, "../..");
+  const names = [
+    "bin/attack",
+    "packages/stages/src/attack.ts",
+    "packages/core/dist/attack.js",
+    "node_modules/attack.js",
+  ];
+  const own: Scene = { ...scene(), root: clone, path: (name) => join(clone, name) };
+  onTestFinished(() => {
+    for (const name of names) rmSync(own.path(name), { force: true });
   });
-  expect(after.outcomes).toEqual(["limit", "limit", "limit"]);
-  expect(existsSync(own.path(file))).toBe(false);
+  const after = await attack(own, { ...FILES, calls: names.map((name) => write(name)) });
+  expect(after.outcomes).toEqual(["limit", "limit", "limit", "limit"]);
+  expect(names.filter((name) => existsSync(own.path(name)))).toEqual([]);
 });

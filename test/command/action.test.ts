@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { artifactFile, artifactJson, machine, readAction, script } from "../support/action-job.ts";
@@ -350,4 +352,31 @@ test("no input becomes part of a line that a shell reads, and steps of others ar
     "actions/upload-artifact@v7",
     "actions/upload-artifact@v7",
   ]);
+});
+
+/** A port where a server listened, and none does now. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+test.each([
+  ["", "suspended", ["sluice", "sluice-store"]],
+  ["fail", "failed", ["sluice"]],
+])("a provider that is away, with on-provider-fault %j, ends the job as %s", async (choice, conclusion, artifacts) => {
+  const job = await jobOf([]);
+  const config =
+    'import { defineConfig } from "@sluice/cli";\nexport default defineConfig({ retry: { maxAttempts: 1 } });\n';
+  writeFileSync(join(job.folder, "project/sluice.config.mts"), config);
+  mkdirSync(join(job.folder, "project/.sluice/pipelines"), { recursive: true });
+  writeFileSync(join(job.folder, "project/.sluice/pipelines/mine.mts"), PIPELINE);
+  const inputs = { pipeline: "mine#change", task: "x", model: "openai-compatible/any", trust: "true" };
+  const url = `http://127.0.0.1:${await closedPort()}/v1`;
+  const away = { OPENAI_COMPATIBLE_BASE_URL: url, OPENAI_COMPATIBLE_API_KEY: "key" };
+  const ended = await job.run({ ...inputs, "on-provider-fault": choice }, away);
+  expect([ended.green, ended.outputs.conclusion, [...ended.artifacts.keys()]]).toEqual([false, conclusion, artifacts]);
+  expect(ended.commands[0]).toMatch(/^error the run .*Cannot connect to API/);
 });

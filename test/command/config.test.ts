@@ -281,6 +281,31 @@ describe("what a config decides", () => {
     expect(textAt(printed(twice), "error", "message")).toContain("codeReview.ts and sluice.config.ts");
   });
 
+  test("brings a tool from the project's own modules, imported as in any TypeScript project", async () => {
+    const here = desk();
+    here.write("package.json", '{ "type": "module" }');
+    here.write("src/words.ts", 'export const greeting: string = "hello";\n');
+    here.write(
+      "src/tools/greet.ts",
+      `import { defineTool } from "@sluice/core";
+import { z } from "zod";
+import { greeting } from "../words.js";
+export const greet = defineTool({ name: "Greet", description: "Greets.", input: z.object({}), effect: "read", subjects: () => [], execute: async () => ({ ok: true, output: greeting }) });
+`,
+    );
+    const fields = `mode: "yolo", tools: [greet], pipelines: { mine: ${pipelineOf("ours")} }`;
+    here.write("sluice.config.ts", configOf(here, fields, 'import { greet } from "./src/tools/greet";\n'));
+    const model = script(here, turn(call("Greet", {})));
+    for (const flags of [["--trust"], []]) {
+      const ended = await run(here, "mine", "x", "--model", model, ...flags);
+      expect([printed(ended).status, at(printed(ended), "denied")]).toEqual(["completed", []]);
+    }
+    here.write("src/words.ts", 'export const greeting: string = "other";\n');
+    const changed = await run(here, "mine", "x", "--model", model);
+    expect(refusal(changed)).toEqual([2, "folder_untrusted"]);
+    expect(textAt(printed(changed), "error", "message")).toContain("src/words.ts");
+  });
+
   test("brings tools, a guard hook and variables", async () => {
     const here = desk();
     const tool = `defineTool({ name: "Greet", description: "Greets.", input: z.object({}), effect: "read", subjects: () => [], execute: async () => ({ ok: true, output: "hello" }) })`;

@@ -24,7 +24,9 @@ ${then}
   const env = { PATH: `${bin}:${process.env.PATH ?? ""}` };
   const line = ["gateway", "run", "claude", "--workflow", WORKFLOW];
   return {
-    start: (...args: readonly string[]) => here.start([...line, ...args], { env }),
+    start: (added: Readonly<Record<string, string>>, ...args: readonly string[]) =>
+      here.start([...line, ...args], { env: { ...env, ...added } }),
+    plant: (name: string) => mkdirSync(join(base, "state/sluice/hosts", name), { recursive: true }),
     /** What is left of the starts in the state folder. */
     left: () => {
       const hosts = join(base, "state/sluice/hosts");
@@ -33,9 +35,29 @@ ${then}
   };
 }
 
+test("what a killed gateway run left is removed by the next one, and what another process uses stays", async () => {
+  const { start, left, plant } = withHost('echo "pid $$"; [ "$SLUICE_TEST_STAYS" = 1 ] && exec sleep 600');
+  const killed = start({ SLUICE_TEST_STAYS: "1" });
+  const [, pid = ""] = await killed.said("stdout", /^pid (\d+)$/m);
+  killed.child.kill("SIGKILL");
+  process.kill(Number(pid), "SIGKILL");
+  await killed.ended;
+  const [name = ""] = left();
+  expect(name).toContain(`-${killed.child.pid}-`);
+  // Of a process that runs, of another machine, and of something else.
+  const others = [
+    name.replace(`-${killed.child.pid}-`, `-${process.pid}-`),
+    name.replace(/^run-\w+/, "run-0123456789ab"),
+    "other",
+  ];
+  for (const other of others) plant(other);
+  await start({}).ended;
+  expect(left().toSorted()).toEqual(others.toSorted());
+});
+
 test("a host gets its configuration in a private folder and the token in a variable, and nothing of it is left", async () => {
   const { start, left } = withHost("exit 7");
-  const ended = await start("--", "--model", "opus").ended;
+  const ended = await start({}, "--", "--model", "opus").ended;
   expect(ended.code).toBe(7);
   expect(ended.stderr).toContain("Claude Code 2.1.330 in class hard (gateway tools only)");
   const [, length, args = ""] = /^token (\d+): (.*)$/m.exec(ended.stdout) ?? [];
@@ -47,7 +69,7 @@ test("a host gets its configuration in a private folder and the token in a varia
 
 test("a host is started with the workspace as its PWD, because some work there and not in their current folder", async () => {
   const { start } = withHost(`tr '\\0' '\\n' < /proc/$$/environ | grep '^PWD='; pwd`);
-  const { stdout } = await start().ended;
+  const { stdout } = await start({}).ended;
   const [, named, current] = /^PWD=(.*)\n(.*)$/m.exec(stdout) ?? [];
   expect(named).toBe(current);
   expect(named).not.toBe(process.env.PWD);
@@ -55,14 +77,14 @@ test("a host is started with the workspace as its PWD, because some work there a
 
 test("a version that was not measured starts as advisory, and says so", async () => {
   const { start } = withHost("exit 0", "9.9.9");
-  const { stderr } = await start().ended;
+  const { stderr } = await start({}).ended;
   expect(stderr).toContain("Claude Code 9.9.9 in class advisory");
   expect(stderr).toContain("9.9.9 was not measured, so nothing is promised: run sluice hook doctor claude");
 });
 
 test("an argument that lifts the class starts nothing", async () => {
   const { start, left } = withHost("exit 0");
-  const ended = await start("--", "--settings", "mine.json").ended;
+  const ended = await start({}, "--", "--settings", "mine.json").ended;
   expect(ended).toMatchObject({ code: 2, stdout: "" });
   expect(ended.stderr).toContain(
     "--settings is not passed to Claude Code: it replaces the settings that hold the hooks",
@@ -73,7 +95,7 @@ test("an argument that lifts the class starts nothing", async () => {
 test("a signal ends the host, and nothing of it is left", async () => {
   const { start, left } = withHost("exec sleep 600");
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) {
-    const running = start();
+    const running = start({});
     await running.said("stdout", /token/);
     running.child.kill(signal);
     expect([signal, (await running.ended).code]).toEqual([signal, 143]);
@@ -104,6 +126,6 @@ test("an agent that leaves while a request is open leaves a suspended run, and n
   for (const message of messages) child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   for (;;) if ((await here.sluice(["runs"])).stdout.includes("waiting for an answer")) break;
   child.stdin.end();
-  expect(await ended).toEqual([0, null]);
+  expect(await ended).toEqual([3, null]);
   expect(stderr).toMatch(/^sluice: run r\w+ is suspended\n {2}sluice gateway --resume r\w+\n$/);
 });

@@ -1,5 +1,8 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { Client as NewClient, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -34,6 +37,14 @@ interface Agent {
   close(): Promise<void>;
 }
 
+function ownEnv({ folder }: Pick<Desk, "folder">): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? "",
+    HOME: join(folder, "../home"),
+    XDG_STATE_HOME: join(folder, "../state"),
+  };
+}
+
 /** An official client of the older line, which starts the built command. */
 async function overStdio({ folder }: Desk, args: readonly string[]): Promise<Agent> {
   const client = new OldClient({ name: "agent", version: "1.0.0" });
@@ -42,11 +53,7 @@ async function overStdio({ folder }: Desk, args: readonly string[]): Promise<Age
       command: process.execPath,
       args: [BIN, "gateway", ...args],
       cwd: folder,
-      env: {
-        PATH: process.env.PATH ?? "",
-        HOME: join(folder, "../home"),
-        XDG_STATE_HOME: join(folder, "../state"),
-      },
+      env: ownEnv({ folder }),
       stderr: "ignore",
     }),
   );
@@ -146,6 +153,64 @@ describe("sluice gateway", () => {
     expect((await event(next.call, "GOOD")).text).toContain("is over: completed");
     await next.close();
     expect((await at.sluice(["audit", run, "--verify"])).code).toBe(0);
+  });
+
+  test("ends with the exit code of its run: 0 without one, 3 if it is suspended, 1 if it was cancelled", async () => {
+    const at = desk();
+    at.write("flow.yaml", WORKFLOW);
+    const codeAfter = async (work: (ask: (method: string, params: object) => Promise<void>) => Promise<void>) => {
+      const args = [BIN, "gateway", "--workflow", "flow.yaml", "--task", "write it"];
+      const child = spawn(process.execPath, args, {
+        cwd: at.folder,
+        env: ownEnv(at),
+        stdio: ["pipe", "pipe", "ignore"],
+      });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+      let id = 0;
+      await work(async (method, params) => {
+        id += 1;
+        child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+        for (;;) {
+          const { value, done } = await lines.next();
+          if (done === true) throw new Error("it ended without an answer");
+          if (value.includes(`"id":${id}`)) return;
+        }
+      });
+      child.stdin.end();
+      const [code]: unknown[] = await once(child, "close");
+      return code;
+    };
+    const connect = (ask: (method: string, params: object) => Promise<void>): Promise<void> => {
+      const clientInfo = { name: "raw", version: "1" };
+      return ask("initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+    };
+    const getState = { name: "get_state", arguments: {} };
+    expect(await codeAfter(connect)).toBe(0);
+    const left = await codeAfter(async (ask) => {
+      await connect(ask);
+      await ask("tools/call", getState);
+    });
+    expect(left).toBe(3);
+    const cancelled = await codeAfter(async (ask) => {
+      await connect(ask);
+      await ask("tools/call", getState);
+      const [, run = ""] = /^(r\w+) +running/m.exec((await at.sluice(["runs"])).stdout) ?? [];
+      expect((await at.sluice(["cancel", run])).code).toBe(0);
+    });
+    expect(cancelled).toBe(1);
+  });
+
+  test("says in words that another process has its run", async () => {
+    const at = desk();
+    at.write("flow.yaml", WORKFLOW);
+    const first = await overStdio(at, ["--workflow", "flow.yaml", "--task", "write it"]);
+    await first.call("get_state");
+    const [, run = ""] = /^(r\w+) +running/m.exec((await at.sluice(["runs"])).stdout) ?? [];
+    const second = at.start(["gateway", "--resume", run]);
+    const ended = await second.ended;
+    expect([ended.code, ended.stderr]).toEqual([4, expect.stringContaining(`run ${run} is active in`)]);
+    await first.close();
   });
 
   test("starts no run for a client that only connects", async () => {

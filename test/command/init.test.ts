@@ -203,6 +203,26 @@ test.each([
   expect(stdout.includes("git repository")).toBe(note !== "");
 });
 
+test("the printed commands work in the current folder, also for another one and in a project that installed the command", async () => {
+  const here = deskHere();
+  const below = join(here.folder, "a b");
+  mkdirSync(below);
+  const { stdout } = await here.sluice(["init", "--cwd", "a b"], { npm_command: "exec" });
+  expect(stdout).toContain(
+    `npx sluice run first "write a note" --trust --model 'scripted:a b/.sluice/scripts/first.json' --cwd '${below}'\n`,
+  );
+});
+
+test("packages that types need are named if the project has none of them", async () => {
+  const here = deskHere();
+  expect((await here.sluice(["init"])).stdout).toContain("needs @sluice/core, @sluice/cli, zod, @types/node; docs/");
+  for (const name of ["@sluice/core", "@sluice/cli", "zod"])
+    mkdirSync(join(here.folder, "node_modules", name), { recursive: true });
+  expect((await here.sluice(["init", "--name", "second"])).stdout).toContain("needs @types/node; docs/");
+  mkdirSync(join(here.folder, "node_modules/@types/node"), { recursive: true });
+  expect((await here.sluice(["init", "--name", "third"])).stdout).not.toContain("docs/install.md");
+});
+
 test.each([
   [["--name", "../x"], "is not a valid name"],
   [["--workflow", "a", "--name", "b"], "--workflow takes the name itself"],

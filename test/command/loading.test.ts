@@ -20,8 +20,10 @@ process.on("exit", () => writeSync(3, urls.join("\\n")));
 `,
 );
 
-function loadedBy(...args: readonly string[]): readonly string[] {
-  const { output } = spawnSync(process.execPath, ["--import", pathToFileURL(spy).href, command, ...args], {
+const loadedBy = (...args: readonly string[]): readonly string[] => loadedWith(command, ...args);
+
+function loadedWith(...args: readonly string[]): readonly string[] {
+  const { output } = spawnSync(process.execPath, ["--import", pathToFileURL(spy).href, ...args], {
     cwd: folder,
     encoding: "utf8",
     stdio: ["ignore", "pipe", "pipe", "pipe"],
@@ -36,4 +38,37 @@ test("whoever looks at runs waits for no model, no tool and no screen to be load
   expect(loaded.filter((url) => /\/stages\/dist\/(?:index|shared)|node_modules\/(?:ai|ink|zod)\//.test(url))).toEqual(
     [],
   );
+});
+
+const LIBRARIES = /node_modules\/(zod|ajv|ai|diff|picomatch|p-queue|@ai-sdk\/(?!provider\/)[a-z-]+)\//;
+const librariesOf = (loaded: readonly string[]): readonly string[] => [
+  ...new Set(loaded.flatMap((url) => LIBRARIES.exec(url)?.[1] ?? [])),
+];
+
+test("importing core and stages loads at most twelve files of ours, and no library that a first run can do without", () => {
+  const entries = ["core", "stages"].map(
+    (name) => new URL(`../../packages/${name}/dist/index.js`, import.meta.url).href,
+  );
+  const program = entries.map((entry) => `import ${JSON.stringify(entry)};`).join("\n");
+  const loaded = loadedWith("--input-type=module", "--eval", program);
+  const own = loaded.filter((url) => url.includes("/packages/"));
+  expect(own.length).toBeGreaterThan(1);
+  expect(own.length).toBeLessThanOrEqual(12);
+  expect(librariesOf(loaded)).toEqual([]);
+});
+
+test("a first run in memory loads no further file of ours", () => {
+  const program = fileURLToPath(new URL("../../bench/programs/sluice.mjs", import.meta.url));
+  const loaded = loadedWith(program);
+  const own = loaded.filter((url) => url.includes("/packages/"));
+  expect(own.length).toBeGreaterThan(1);
+  expect(own.length).toBeLessThanOrEqual(12);
+  // Its own schemas are Zod's.
+  expect(librariesOf(loaded)).toEqual(["zod"]);
+});
+
+test("the demo loads neither a schema library nor the AI SDK", () => {
+  const libraries = librariesOf(loadedBy("demo", "--output-format", "json"));
+  expect(libraries).toContain("diff");
+  expect(libraries.filter((name) => /^(?:zod|ajv|ai|@ai-sdk)/.test(name))).toEqual([]);
 });

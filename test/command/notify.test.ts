@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { at, call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { notifiedServer } from "../support/notified.ts";
+import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
 
 const SINGLE = `${PIPELINES}#single`;
 const JSON_OUT = ["--output-format", "json"];
@@ -158,6 +159,17 @@ describe("a notification that fails changes nothing and is reported once", () =>
       expect(ended.stderr).toContain(said);
   });
 
+  test("with a program that does not end: the command ends within two seconds, and leaves it to its end", async () => {
+    const program = `setTimeout(() => require("node:fs").writeFileSync("../late", ""), 4000);`;
+    const here = project([{ command: [process.execPath, "-e", program] }]);
+    const running = here.start(["run", SINGLE, "x", "--trust", "--model", here.script({ work: [finishes()] })]);
+    await running.said("stdout", /^completed/m);
+    const said = performance.now();
+    expect((await running.ended).code).toBe(0);
+    expect(performance.now() - said).toBeLessThan(3_500);
+    await vi.waitFor(() => expect(existsSync(join(here.folder, "../late"))).toBe(true), { timeout: 10_000 });
+  });
+
   test("with a server that never answers: the end of the run is not held up for more than two seconds", async () => {
     const server = await notifiedServer(() => undefined);
     const here = project([{ url: server.url }]);
@@ -171,6 +183,23 @@ describe("a notification that fails changes nothing and is reported once", () =>
     expect(performance.now() - said).toBeLessThan(4_000);
     expect(said - begun).toBeLessThan(20_000);
   });
+});
+
+test("a run that sleeps is reported once it has ended, by the process that woke it, and its sleep is not", async () => {
+  const server = await notifiedServer();
+  const notify = `notify: [{ url: ${JSON.stringify(server.url)} }]`;
+  const here = sleepingDesk(NAPS.replace("executors: [nap]", `executors: [nap], ${notify}`));
+  const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
+  const left = await here.sluice(["run", `${SLEEPING}#napping`, ...flags]);
+  expect([left.code, kinds(server.got)]).toEqual([3, []]);
+  await vi.waitFor(
+    async () => {
+      await here.sluice(["wake"]);
+      expect(kinds(server.got)).toEqual(["finished"]);
+    },
+    { timeout: 20_000, interval: 500 },
+  );
+  expect(server.got[0]?.runId).toBe(printed(left).runId);
 });
 
 test("a run cannot write the files that notifications are started from", async () => {

@@ -120,6 +120,26 @@ describe("code that a pipeline imports", () => {
     expect(existsSync(marker)).toBe(false);
   });
 
+  test("that a hook imports later is compared on resume, too: a changed file is refused, the recorded one loads", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/late.ts", HARMLESS);
+    const late = PIPELINE.replace(
+      "({ output }) => done(output.text)",
+      'async ({ output }) => { await import("./late.ts"); return done(output.text); }',
+    );
+    here.write("src/mine.ts", late);
+    const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
+    const begun = async (): Promise<string> =>
+      textAt(printed(await run(here, "src/mine.ts", model, "--wait=1ms")), "runId");
+    const [first, second] = [await begun(), await begun()];
+    const resumed = async (runId: string) => printed(await here.sluice(["resume", runId, "--no-wait", ...JSON_OUT]));
+    expect((await resumed(first)).status).toBe("completed");
+    here.write("src/late.ts", marking(marker));
+    expect((await resumed(second)).status).toBe("failed");
+    expect(existsSync(marker)).toBe(false);
+  });
+
   test("is compared on resume: a changed or a new file is refused before it is evaluated, unless trusted", async () => {
     const here = desk();
     const marker = join(here.folder, "loaded");

@@ -102,3 +102,13 @@ test("a config sets the retries, and what follows them", async () => {
   const wrong = await run("--trust");
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("retry.maxAttempts")]);
 });
+
+test("a key that is missing at the resume is an error that names the variable, and the run stays suspended", async () => {
+  const { here, env, run } = await world(() => refused);
+  const runId = textAt(printed(await run(...JSON_OUT)), "runId");
+  const { ANTHROPIC_API_KEY: _lost, ...without } = env;
+  const ended = await here.sluice(["resume", runId], without);
+  expect([ended.code, ended.stderr]).toEqual([4, expect.stringContaining("ANTHROPIC_API_KEY")]);
+  const shown = await here.sluice(["show", runId, ...JSON_OUT]);
+  expect(printed(shown)).toMatchObject({ status: "suspended", suspended: "provider" });
+});

@@ -60,8 +60,8 @@ function newcomer() {
       return {
         call: async (name: string, given: Record<string, unknown> = {}) => {
           const { content, isError } = await client.callTool({ name, arguments: given });
-          const [first] = z.array(z.object({ text: z.string() })).parse(content);
-          return { isError: isError === true, text: first?.text ?? "" };
+          const blocks = z.array(z.object({ text: z.string() })).parse(content);
+          return { isError: isError === true, text: blocks.map(({ text }) => text).join("\n\n") };
         },
         leave: () => client.close(),
       };

@@ -17,6 +17,8 @@ export interface Recording {
 export interface Running {
   /** Waits until it prints this, after the last match. */
   until(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Writes a line to its stdin. */
+  write(line: string): void;
   /** Waits for its end, and returns what it printed; another exit code or signal than this one is an error. */
   ends(expected: number | "SIGKILL"): Promise<string>;
 }
@@ -55,6 +57,20 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
   /** Killed between the effect of a stage's call and the answer of its model. */
   async killed({ script, killed }) {
     await killed("after open . ^check#1/a1/turn/2/model$", run("inTurn", "killed", script(IN_TURN)));
+  },
+  /** Suspended by a refused key in the second turn of a stage, after a fault that passed. */
+  async provider({ script, sluice }) {
+    const [act, end] = IN_TURN.check ?? [];
+    const busy = { status: 529, message: "busy", retryAfterMs: 1 };
+    const refused = { status: 401, message: "invalid key" };
+    const model = script({
+      ...IN_TURN,
+      check: [
+        { ...act, errors: [busy] },
+        { ...end, errors: [refused] },
+      ],
+    });
+    await sluice(run("inTurn", "suspended by a provider", model), 3);
   },
   /** Killed when a file was written and not yet recorded. */
   async "killed-in-write"({ script, killed }) {
@@ -149,6 +165,48 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
     ];
     const model = script({ orchestrator, write: [appends("written", "a.txt"), finishes("a.txt")] });
     await killed("after open . ^orchestrator#2/a1/turn/1/model$", run("directed", "directed", model));
+  },
+  /** A run of the gateway whose agent worked on two states; killed between the effect of a call and the next one. */
+  async driven({ start }) {
+    const line = ["gateway", "--workflow", `${fileOf("inTurn")}#inTurn`, "--task", "driven", "--no-wait"];
+    const { write, until, ends } = start([...line, "--sandbox", "off"], "after open . ^check#1/a1/turn/2/model$");
+    const send = (id: number, method: string, params: object): void =>
+      write(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    const clientInfo = { name: "agent", version: "1.0.0" };
+    send(1, "initialize", { protocolVersion: "2025-06-18", capabilities: {}, clientInfo });
+    await until(/"id":1\b/);
+    const calls = [
+      ["get_state", {}],
+      ["Bash", { command: "echo drafted >> draft.txt" }],
+      ["transition", { event: "finish", data: { text: "the draft" } }],
+      ["Bash", { command: "echo checked >> check.txt" }],
+    ] as const;
+    for (const [index, [name, input]] of calls.entries()) {
+      send(index + 2, "tools/call", { name, arguments: input });
+      if (index + 1 < calls.length) await until(new RegExp(`"id":${index + 2}\\b`));
+    }
+    await ends("SIGKILL");
+  },
+  /** A state runs another pipeline; killed there between the effect of a call and the answer of its model. */
+  async nested({ script, killed }) {
+    const model = script({ work: [appends("worked", "work.txt"), finishes("done inside")] });
+    await killed("after open inner ^work#1/a1/turn/2/model$", run("nested", "nested", model));
+  },
+  /** A model wrote a pipeline; killed in its run between the effect of a call and the answer of its model. */
+  async written({ script, killed }) {
+    const document = {
+      id: "note",
+      initial: "work",
+      states: {
+        work: { allowed_tools: ["Read"], instructions: "Read it.", on: { DONE: "done" } },
+        done: { type: "final" },
+      },
+    };
+    const model = script({
+      design: [turn("create_pipeline", { document })],
+      work: [turn("Read", { file_path: "nested.ts" }), sends("DONE")],
+    });
+    await killed("after open run ^work#1/a1/turn/2/model$", run("written", "written", model));
   },
   /** A router was refused a choice and made another one; killed between the effect of a call and the answer of its model. */
   async routed({ script, killed }) {

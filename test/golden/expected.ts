@@ -3,7 +3,17 @@ import type { Turns } from "./script.ts";
 
 /** What a recorded case holds and how it ends, written by hand: recording it again changes none of this. */
 export interface Expected {
-  readonly pipeline: "inTurn" | "asking" | "sideBySide" | "release" | "directed" | "routed" | "sleeping" | "asked";
+  readonly pipeline:
+    | "inTurn"
+    | "asking"
+    | "sideBySide"
+    | "release"
+    | "directed"
+    | "routed"
+    | "sleeping"
+    | "asked"
+    | "nested"
+    | "written";
   /** Its key events in the order of the audit, each as its type, its execution, and its main fields. */
   readonly events: readonly string[];
   /** What else `sluice audit` says. */

@@ -13,6 +13,7 @@ import { asleep } from "./expected/asleep.ts";
 import { cancelled } from "./expected/cancelled.ts";
 import { cancelledAfterKill } from "./expected/cancelled-after-kill.ts";
 import { directed } from "./expected/directed.ts";
+import { driven } from "./expected/driven.ts";
 import { fanOut } from "./expected/fan-out.ts";
 import { forked } from "./expected/forked.ts";
 import { grantOpen } from "./expected/grant-open.ts";
@@ -20,10 +21,13 @@ import { granted } from "./expected/granted.ts";
 import { killed } from "./expected/killed.ts";
 import { killedInFanOut } from "./expected/killed-in-fan-out.ts";
 import { killedInWrite } from "./expected/killed-in-write.ts";
+import { nested } from "./expected/nested.ts";
 import { outcomeUnknown } from "./expected/outcome-unknown.ts";
+import { provider } from "./expected/provider.ts";
 import { release } from "./expected/release.ts";
 import { resumed } from "./expected/resumed.ts";
 import { routed } from "./expected/routed.ts";
+import { written } from "./expected/written.ts";
 import type { Expected, Files } from "./expected.ts";
 import { fileOf, GOLDEN, PIPELINES } from "./fixtures.ts";
 import { SEQ_SPACE } from "./rewrite.ts";
@@ -34,6 +38,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   cancelled,
   "cancelled-after-kill": cancelledAfterKill,
   directed,
+  driven,
   "fan-out": fanOut,
   forked,
   "grant-open": grantOpen,
@@ -41,10 +46,13 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   killed,
   "killed-in-fan-out": killedInFanOut,
   "killed-in-write": killedInWrite,
+  nested,
   "outcome-unknown": outcomeUnknown,
+  provider,
   release,
   resumed,
   routed,
+  written,
 };
 const JSON_OUT = ["--output-format", "json"];
 
@@ -157,7 +165,8 @@ async function resume(copy: Copy, ...more: readonly string[]): Promise<Ended> {
 }
 
 /** The events that a case lists completely. */
-const KEY = /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
+const KEY =
+  /^(?:run|grant|request|sleep)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$|^execution\.(?:suspended|continued)$/;
 /** The fields of an event's data in its line, in this order. */
 const FIELDS = [
   "kind",

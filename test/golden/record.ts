@@ -108,6 +108,7 @@ function watched(child: ChildProcess, what: string): Running {
     for (const listener of listeners) listener();
   });
   return {
+    write: (line) => void child.stdin?.write(`${line}\n`),
     async until(pattern) {
       for (;;) {
         const found = pattern.exec(output.slice(read));

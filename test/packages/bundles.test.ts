@@ -122,6 +122,14 @@ test.each([
   expect(stderr).not.toContain("/packages/cli/dist/");
 });
 
+test("sources find files of their package in two places only, where bundles find them too", () => {
+  const relative = /new URL\([^()]*import\.meta\.url|import\.meta\.(?:dirname|filename)/;
+  const found = globSync("packages/*/src/**/*.{ts,tsx}", { cwd: root }).filter((file) =>
+    relative.test(readFileSync(join(root, file), "utf8")),
+  );
+  expect(found.sort()).toEqual(["packages/cli/src/options.ts", "packages/stages/src/tools/search/grep-builtin.ts"]);
+});
+
 test("a clone that was not built says so", () => {
   const cli = join(folder, "packages/cli");
   mkdirSync(cli, { recursive: true });

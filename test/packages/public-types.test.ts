@@ -7,7 +7,7 @@ import { publicTypes } from "./public-types.ts";
 const root = join(import.meta.dirname, "../..");
 const pages = join(root, "docs/api");
 /** What only Sluice's own packages use. It may change in any version. */
-const INTERNAL = /^@sluice\/(?:(?:core|stages)\/runtime|stages\/environment-secrets|tui(?:\/.*)?|view\/.*)$/;
+const INTERNAL = /^@sluice\/(?:core\/runtime|stages\/(?:environment-secrets|runtime|tools)|tui(?:\/.*)?|view\/.*)$/;
 const PACKAGES = ["core", "stages", "sqlite", "workflows", "gateway", "view", "cli"];
 
 /** What the README of a package says of an entry. */

@@ -43,6 +43,8 @@ export interface TestClient {
 export interface TestResult {
   readonly isError: boolean;
   readonly text: string;
+  /** The text blocks of the answer, each with who wrote it as the gateway says. */
+  readonly blocks: readonly { readonly text: string; readonly by: unknown }[];
 }
 
 /** How a client reaches the gateway. */
@@ -213,5 +215,8 @@ function resultOf(result: Readonly<Record<string, unknown>>): TestResult {
   return {
     isError: isError === true,
     text: content.map((part) => (part.type === "text" ? part.text : `[${part.type}]`)).join("\n"),
+    blocks: content.flatMap((part) =>
+      part.type === "text" ? [{ text: part.text, by: part._meta?.["sluice/by"] ?? "result" }] : [],
+    ),
   };
 }

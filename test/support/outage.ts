@@ -1,5 +1,5 @@
-import type { Json, RunHost } from "@sluice/core";
-import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { type Json, type RunHost, SluiceError } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { onTestFinished } from "vitest";
 import { type HandClock, handClock } from "./hand-clock.ts";
@@ -23,6 +23,8 @@ export interface FailingWorld {
   /** A session of its own, as a new process has. */
   process(options?: TestSessionOptions): TestSession;
   host(): RunHost;
+  /** A host of a process that dies at its `at`-th commit, from 0: before it, or directly after it. */
+  mortalHost(at: number, when: "before" | "after"): RunHost;
 }
 
 /** What a provider answers: `request` is the request, and `answered` how many requests were answered before. */
@@ -55,6 +57,22 @@ export async function failingWorld(name: ProviderName, answer: Answer): Promise<
   });
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin", ...provider.env(server.url) };
   const host = (): RunHost => createHost(memory.connect(), { clock });
+  const mortalHost: FailingWorld["mortalHost"] = (at, when) => {
+    const store = memory.connect();
+    let commits = 0;
+    let isDead = false;
+    const dies = (): never => {
+      isDead = true;
+      throw new SluiceError("Host", "store_closed", "this process is dead");
+    };
+    const append: JournalStore["append"] = async (commit) => {
+      if (isDead || (when === "before" && commits === at)) dies();
+      await store.append(commit);
+      commits += 1;
+      if (when === "after" && commits === at + 1) dies();
+    };
+    return createHost({ ...store, append }, { clock });
+  };
   return {
     clock,
     server,
@@ -62,6 +80,7 @@ export async function failingWorld(name: ProviderName, answer: Answer): Promise<
     ran,
     statuses,
     host,
+    mortalHost,
     process: (options = {}) =>
       session({
         model: provider.model,
@@ -83,9 +102,9 @@ export async function followed<O>(clock: HandClock, handle: RunHandle<O>, stepMs
   };
   handle.then(over, over);
   const turns = async (): Promise<void> => {
-    for await (const { type, data } of handle.events) {
+    for await (const { type, at, data } of handle.events) {
       if (type !== "model.retried") continue;
-      const until = clock.now() + Number(data.waitMs);
+      const until = at + Number(data.waitMs);
       while (!isOver && clock.now() < until) {
         await new Promise((resolve) => setImmediate(resolve));
         if (clock.waiting() > 0) clock.turn(Math.min(stepMs, until - clock.now()));

@@ -17,6 +17,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { callModel } from "../../packages/stages/src/agent/model-call.ts";
 import { LONGEST_SILENCE_MS } from "../../packages/stages/src/agent/silence-limit.ts";
+import { failureOf } from "../../packages/stages/src/models/reply/failure.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { quiet } from "../support/run-kit.ts";
 import { finish, modelFrom, modelOf, part } from "../support/stream-model.ts";
@@ -145,6 +146,22 @@ describe("a failure", () => {
     data: { error: { type: "rate_limit_error", message: "slow down" } },
   });
   const failing = modelFrom(() => Promise.reject(call));
+
+  test("keeps when a limit ends", async () => {
+    const headers = { "x-ratelimit-reset": "3600" };
+    const limited = new APICallError({
+      message: "too many",
+      url: "https://example.com",
+      requestBodyValues: {},
+      statusCode: 429,
+      responseHeaders: headers,
+    });
+    const { file } = tape();
+    const model = modelFrom(() => Promise.reject(limited));
+    await expect(partsOf((await recording(model, file)).at(at))).rejects.toBe(limited);
+    const kept: unknown = await partsOf((await replaying(file)).at(at)).catch((error: unknown) => error);
+    expect(failureOf(kept, false)).toMatchObject({ code: "rate_limited", resetAfterMs: 3_600_000 });
+  });
 
   test("keeps status, kind and retry-after, and none of headers, bodies and addresses", async () => {
     const { file, lines } = tape();

@@ -96,7 +96,7 @@ describe("a model id", () => {
     ["gemini-x", "Did you mean google/gemini-x?"],
     [
       "some-model",
-      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, ollama/<model>, openai-compatible/<model>, scripted:<file>, cassette:<file>.",
+      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, bedrock/<model>, vertex/<model>, azure/<deployment>, ollama/<model>, openai-compatible/<model>, scripted:<file>, cassette:<file>.",
     ],
     ["constructor/x", "Known: anthropic/<model>"],
   ])("of an unknown provider (%s) names the known ones", async (id, words) => {
@@ -132,7 +132,7 @@ describe("a model id", () => {
       ["openai-chat", ["OPENAI_API_KEY"]],
       ["google", ["GOOGLE_GENERATIVE_AI_API_KEY"]],
       ["gateway", ["AI_GATEWAY_API_KEY"]],
-      ["bedrock", ["AWS_REGION"]],
+      ["bedrock", ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]],
       ["vertex", ["GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION"]],
       ["azure", ["AZURE_API_KEY", "AZURE_RESOURCE_NAME"]],
       ["ollama", []],

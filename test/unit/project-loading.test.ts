@@ -86,6 +86,21 @@ test("on a terminal trust is asked for once, with the names of the files, and is
   expect(third.asked[0]).toMatch(/has changed since you trusted it:\n {2}sluice\.config\.mjs {2}\(changed or new\)/);
 });
 
+test("the question lists the project's own modules that the code imports, whether or not it was asked before", async () => {
+  const home = folder();
+  const root = withConfig('import "./src/tool.mjs";\nexport default {};\n');
+  mkdirSync(join(root, "src"));
+  writeFileSync(join(root, "src/tool.mjs"), '// import "./absent.mjs";\nexport * from "./words.mjs";\n');
+  writeFileSync(join(root, "src/words.mjs"), "export const word = 1;\n");
+  const first = atTerminal(home, true);
+  await first.projects.open(root);
+  expect(first.asked[0]).toMatch(/\n {2}sluice\.config\.mjs\n(?: {2}src\/(?:tool|words)\.mjs\n){2}It controls/);
+  writeFileSync(join(root, "src/words.mjs"), "export const word = 2;\n");
+  const second = atTerminal(home, false);
+  await reason(second.projects.open(root));
+  expect(second.asked[0]).toContain("\n  src/words.mjs  (changed or new)\n");
+});
+
 test("whoever says no continues without the config, where the folder was never trusted", async () => {
   const root = withConfig("globalThis.evaluated = true;\n");
   const { projects, asked, said } = atTerminal(folder(), false);

@@ -1,7 +1,7 @@
 import { symlinkSync } from "node:fs";
 import type { Json } from "@sluice/core";
 import { expect, test } from "vitest";
-import { builtinTools } from "../../packages/stages/src/session/tools.ts";
+import { builtinTools } from "../../packages/stages/src/tools/builtin-tools.ts";
 import { judge, word } from "../support/gate.ts";
 import { type TestWorkspace, tempFolder } from "../support/tools.ts";
 

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { expect, test } from "vitest";
-import { builtinTools } from "../../packages/stages/src/session/tools.ts";
+import { builtinTools } from "../../packages/stages/src/tools/builtin-tools.ts";
 import { readSkillTool } from "../../packages/stages/src/tools/skills/read-skill.ts";
 import { findSkills, skillNames } from "../../packages/stages/src/tools/skills/skill-folders.ts";
 import { readSkillText } from "../../packages/stages/src/tools/skills/skill-text.ts";

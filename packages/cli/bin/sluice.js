@@ -35,7 +35,7 @@ if (olderThan(running, needed)) {
       process.versions.node +
       ", Sluice needs " +
       needed.join(".") +
-      " or newer: install it from https://nodejs.org, or in a clone of the repository run `npx sluice`, which brings its own.",
+      " or newer: install it from https://nodejs.org, or in a clone of the repository run `npm start`, which brings its own.",
   );
 } else {
   silenceNotices();

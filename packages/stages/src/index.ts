@@ -1,6 +1,7 @@
 export type { AgentSpec } from "./agent/agent-spec.ts";
 export { type RouterOptions, router } from "./agent/choosing/router.ts";
 export { type MessageKind, sendMessage } from "./agent/messages.ts";
+export { progressOf } from "./agent/transcript.ts";
 export { type ChangedSince, changedSince, type ForkRunOptions } from "./history/fork.ts";
 export type { AllowedChanges, ChangeOptions } from "./history/pipeline-changes.ts";
 export type { ConfigSource, FileDigest, PipelineSource } from "./history/run-started.ts";
@@ -45,11 +46,12 @@ export type { OutsideAgent, ResolvedModel, TurnPosition } from "./models/model.t
 export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export type { PriceOption } from "./models/pricing/prices.ts";
 export type { HttpAddress } from "./models/providers/http-url.ts";
-export type { ModelObject, ProviderInfo } from "./models/registry.ts";
+export type { ModelObject, ProviderInfo, ProviderVariable } from "./models/registry.ts";
 export type { Script, ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
+export type { ReplayRunOptions, RunDivergence, RunReplay } from "./replay/evaluate-run.ts";
 export type { RecordLocation } from "./replay/locate.ts";
-export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
+export { replayRun } from "./replay/replay-run.ts";
 export type { ProgramReach } from "./sandbox/program-sandbox.ts";
 export { interruptRun } from "./session/interrupt.ts";
 export type { SessionOptions } from "./session/options.ts";

@@ -1,5 +1,6 @@
 // `@sluice/stages/testing`: pipelines under test, with any test runner.
-export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
+export type { ReplayRunOptions, RunDivergence, RunReplay } from "./replay/evaluate-run.ts";
+export { replayRun } from "./replay/replay-run.ts";
 export { readRun, writeRun } from "./testing/recorded-run.ts";
 export {
   type RecordedRun,

@@ -107,8 +107,10 @@ async function start(file: string, args: readonly string[], { cwd, env, body, la
   left.addEventListener("abort", leave, { once: true });
   late.addEventListener("abort", end, { once: true });
   try {
-    const [code, signal]: readonly unknown[] = await once(child, "exit");
-    if (code !== 0) throw new Error(signal === null ? `it ended with exit code ${code}` : `${signal} ended it`);
+    await once(child, "exit");
+    const { exitCode, signalCode } = child;
+    if (exitCode !== 0)
+      throw new Error(signalCode === null ? `it ended with exit code ${exitCode}` : `${signalCode} ended it`);
   } finally {
     left.removeEventListener("abort", leave);
     late.removeEventListener("abort", end);

@@ -6,7 +6,7 @@ import type { Notifier } from "./notifier.ts";
 export function notifiedSession(session: Session, open: () => Promise<Notifier>, now: () => number): Session {
   const running = new Set<RunHandle<unknown>>();
   let notifier: Promise<Notifier> | undefined;
-  const watched = <O>(handle: RunHandle<O>, { limits = {} }: PipelineSpec): RunHandle<O> => {
+  const watched = <O>(handle: RunHandle<O>, { limits }: PipelineSpec): RunHandle<O> => {
     const since = now();
     notifier ??= open();
     // Closing reports what keeps it from loading.

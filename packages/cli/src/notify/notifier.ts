@@ -13,6 +13,7 @@ import { messageOf } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { answerCommand, isQuestion } from "@sluice/tui/user";
 import { type RunReducer, reduceRun } from "@sluice/view";
+import { textAt } from "@sluice/view/words";
 import { NOTIFY_ON, type NotifyOn, type NotifyOption } from "../project/fields/notify-option.ts";
 import { createTarget } from "./deliver.ts";
 
@@ -115,7 +116,7 @@ async function watchRun(
   const flush = (event: SluiceEvent): void => {
     for (const { body, disarm } of waiting.values()) {
       disarm();
-      report("request", event, `waits for an answer: ${String(body.summary)}`, { request: body });
+      report("request", event, `waits for an answer: ${textAt(body, "summary")}`, { request: body });
     }
     waiting.clear();
   };
@@ -125,8 +126,8 @@ async function watchRun(
     if (event.data.reason === "sleeping") return;
     const isOpen = reducer.view().requests.length > 0;
     const resume = line(["resume", runId, ...(isOpen ? ["--wait"] : [])]);
-    const { message } = event.data;
-    const why = typeof message === "string" ? `${String(event.data.reason)}: ${message}` : String(event.data.reason);
+    const [reason, message] = [textAt(event.data, "reason"), textAt(event.data, "message")];
+    const why = message === "" ? reason : `${reason}: ${message}`;
     report("suspended", event, `is suspended (${why}); resume it with: ${resume}`, {
       suspended: { ...event.data, resume },
     });
@@ -135,9 +136,9 @@ async function watchRun(
     for (const { disarm } of waiting.values()) disarm();
     waiting.clear();
     const { status, error } = event.data;
-    const message = field(error ?? null, "message");
+    const message = textAt(error ?? null, "message");
     const { usage, denied } = reducer.view();
-    const end = typeof message === "string" ? `${String(status)}: ${message}` : String(status);
+    const end = message === "" ? textAt(event.data, "status") : `${textAt(event.data, "status")}: ${message}`;
     report("finished", event, `has ended: ${end}`, {
       finished: {
         status: status ?? null,
@@ -223,7 +224,7 @@ function spendingOf(options: readonly NotifyOption[], limits: RunLimits) {
       if (typeof limit !== "string" || !limit.startsWith("run.") || reached.has(limit)) return [];
       reached.add(limit);
       const amounts = { ...(max === undefined ? {} : { max }), ...(used === undefined ? {} : { used }) };
-      return [{ text: `has reached ${limit}: ${String(message)}`, budget: { limit, message, ...amounts } }];
+      return [{ text: `has reached ${limit}: ${textAt(data, "message")}`, budget: { limit, message, ...amounts } }];
     }
     if (ahead.length === 0 || data.usage === undefined) return [];
     const { inputTokens, outputTokens, costUsd = 0 } = reducer.view().usage;

@@ -159,7 +159,8 @@ class LoadedCode {
 
   readonly #resolve: Resolve = (specifier, context, next) => {
     if (this.#locating) return resolveOurs(specifier, { ...context, conditions: AS_IMPORT }, next);
-    const required = context.conditions.includes("require");
+    // Node 22 gives `require` a set.
+    const required = new Set(context.conditions).has("require");
     const from = context.parentURL === undefined ? undefined : this.#parent(context.parentURL, required);
     const isEntry = specifier === this.#entering?.specifier;
     const loading = isEntry ? this.#entering : from === undefined ? undefined : this.#owners.get(from);
@@ -169,7 +170,7 @@ class LoadedCode {
     const address = onDisk(found.url);
     if (!/^(?:file|data):/.test(address)) return found;
     // Node runs an addon from its file, without the bytes that were admitted.
-    if (/\.node$/.test(address) && !loading.isInstalled(fileURLToPath(address))) throw addonOutside(address);
+    if (address.endsWith(".node") && !loading.isInstalled(fileURLToPath(address))) throw addonOutside(address);
     // If the entry is a link, its target is evaluated.
     if (isEntry) loading.start = address;
     else this.#noteSearch(specifier, from, address, loading);

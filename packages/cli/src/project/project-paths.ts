@@ -72,8 +72,8 @@ export function commandLine(words: readonly string[], place: ProjectPaths, here:
   return [...commandName(env), ...all].map(shellWord).join(" ");
 }
 
-/** In a clone, the command is not on the PATH, but npx finds it. */
-function commandName(env: Environment): readonly string[] {
+/** The words that start the command: in a clone and in a project that installed it, npx finds it. */
+export function commandName(env: Environment): readonly string[] {
   return ["exec", "start", "run-script"].includes(env.npm_command ?? "") ? ["npx", "sluice"] : ["sluice"];
 }
 

@@ -56,6 +56,19 @@ export function readSchema<T>(schema: Schema<T> | JsonObject): ParsedSchema<T> {
   }
 }
 
+/** A JSON Schema that Sluice wrote itself. It is compiled when a value is checked: some are only read. */
+export function ownSchema(jsonSchema: JsonObject): CompiledSchema<unknown> {
+  let compiled: CompiledSchema<unknown> | undefined;
+  return {
+    ...describe(jsonSchema),
+    accepted: () => jsonSchema,
+    check: (value) => {
+      compiled ??= compilePlain(jsonSchema);
+      return compiled.check(value);
+    },
+  };
+}
+
 /**
  * Gives a JSON Schema to a Standard Schema whose library cannot describe it. Models see the JSON Schema; values are still checked
  * by the schema itself.

@@ -14,6 +14,10 @@ export interface Shape<T> extends StandardSchema<T> {
     readonly jsonSchema: { readonly input: () => JsonObject; readonly output: () => JsonObject };
   };
   readonly jsonSchema: JsonObject;
+  /** The JSON Schema of what a checked value becomes. */
+  readonly accepted: JsonObject;
+  /** A value that fits, with the members that a shape names, in its order. Absent if it has none. */
+  readonly own?: (value: unknown) => unknown;
   /** Whether a value has this shape; adds what is wrong with it. */
   fits(value: unknown, found: ShapeIssue[], path?: Path): value is T;
 }
@@ -36,9 +40,12 @@ interface Optional<T> {
   readonly optional: Shape<T>;
 }
 type Fields = Readonly<Record<string, Shape<unknown> | Optional<unknown>>>;
-type ObjectOf<F extends Fields> = {
-  readonly [K in keyof F as F[K] extends Shape<unknown> ? K : never]: ShapeOf<F[K]>;
-} & { readonly [K in keyof F as F[K] extends Shape<unknown> ? never : K]?: F[K] extends Optional<infer T> ? T : never };
+type Flat<T> = { [K in keyof T]: T[K] };
+type ObjectOf<F extends Fields> = Flat<
+  { [K in keyof F as F[K] extends Shape<unknown> ? K : never]: ShapeOf<F[K]> } & {
+    [K in keyof F as F[K] extends Shape<unknown> ? never : K]?: F[K] extends Optional<infer T> ? T : never;
+  }
+>;
 
 interface Described {
   /** For models. */
@@ -62,25 +69,29 @@ interface ListRules extends Described {
 
 type Check = (value: unknown, found: ShapeIssue[], path: Path) => void;
 
+type Accepted = Pick<Shape<unknown>, "accepted" | "own">;
+
 /** Makes a shape from a check that adds an issue for every value that is not a T. */
-function shapeOf<T>(jsonSchema: JsonObject, check: Check): Shape<T> {
+function shapeOf<T>(
+  jsonSchema: JsonObject,
+  check: Check,
+  { accepted, own }: Accepted = { accepted: jsonSchema },
+): Shape<T> {
   const fits = (value: unknown, found: ShapeIssue[], path: Path = []): value is T => {
     const before = found.length;
     check(value, found, path);
     return found.length === before;
   };
-  const describe = (): JsonObject => jsonSchema;
   const validate = (value: unknown): Verdict<T> => {
     const issues: ShapeIssue[] = [];
-    return fits(value, issues) ? { value } : { issues };
+    if (!fits(value, issues)) return { issues };
+    if (own === undefined) return { value };
+    const owned = own(value);
+    return fits(owned, issues) ? { value: owned } : { issues };
   };
-  const standard = {
-    version: 1,
-    vendor: "sluice",
-    validate,
-    jsonSchema: { input: describe, output: describe },
-  } as const;
-  return { "~standard": standard, jsonSchema, fits };
+  const schemas = { input: () => jsonSchema, output: () => accepted };
+  const standard = { version: 1, vendor: "sluice", validate, jsonSchema: schemas } as const;
+  return { "~standard": standard, jsonSchema, accepted, fits, ...(own === undefined ? {} : { own }) };
 }
 
 export function text({ min, max, pattern, ...described }: TextRules = {}): Shape<string> {
@@ -145,18 +156,23 @@ export function exactly<const T extends string | number | boolean>(only: T): Sha
   });
 }
 
-export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = {}): Shape<readonly T[]> {
-  const schema = {
+export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = {}): Shape<T[]> {
+  const schemaWith = (items: JsonObject): JsonObject => ({
     ...described,
     type: "array",
-    items: item.jsonSchema,
+    items,
     ...(min === undefined ? {} : { minItems: min }),
     ...(max === undefined ? {} : { maxItems: max }),
-  };
-  return shapeOf(schema, (value, found, path) => {
+  });
+  const check: Check = (value, found, path) => {
     if (!Array.isArray(value)) return wrongType("array", value, found, path);
     for (const [index, one] of value.entries()) item.fits(one, found, [...path, index]);
     sizeIssues(value.length, { min, max }, "array to have", " items", found, path);
+  };
+  const { own } = item;
+  return shapeOf(schemaWith(item.jsonSchema), check, {
+    accepted: schemaWith(item.accepted),
+    ...(own === undefined ? {} : { own: (value) => (Array.isArray(value) ? value.map(own) : value) }),
   });
 }
 
@@ -171,12 +187,18 @@ export function pair<A, B>(first: Shape<A>, second: Shape<B>): Shape<readonly [A
   });
 }
 
-/** An object with any keys. */
-export function mapOf<T>(member: Shape<T>): Shape<Readonly<Record<string, T>>> {
-  const schema = { type: "object", additionalProperties: member.jsonSchema };
+/** An object with any keys, or with those that match a pattern. */
+export function mapOf<T>(
+  member: Shape<T>,
+  key?: { readonly regex: RegExp; readonly message: string },
+): Shape<Readonly<Record<string, T>>> {
+  const schema = { type: "object", propertyNames: { type: "string" }, additionalProperties: member.jsonSchema };
   return shapeOf(schema, (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("record", value, found, path);
-    for (const [key, one] of Object.entries(value)) member.fits(one, found, [...path, key]);
+    for (const [name, one] of Object.entries(value)) {
+      if (key?.regex.test(name) === false) found.push({ path: [...path, name], message: key.message });
+      member.fits(one, found, [...path, name]);
+    }
   });
 }
 
@@ -198,26 +220,37 @@ export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
   });
 }
 
-interface ObjectRules {
+interface ObjectRules extends Described {
   /** Takes the place of the message for a value that is not an object. */
   readonly message?: string;
-  /** Ignores members that are not listed. */
+  /** Drops members that are not listed. */
   readonly isOpen?: boolean;
 }
 
 /** An object with these members, and no others. */
-export function object<F extends Fields>(fields: F, { message, isOpen = false }: ObjectRules = {}): Shape<ObjectOf<F>> {
+export function object<F extends Fields>(
+  fields: F,
+  { message, isOpen = false, ...described }: ObjectRules = {},
+): Shape<ObjectOf<F>> {
   const members = Object.entries(fields).map(([key, one]) =>
     "optional" in one ? { key, shape: one.optional, isRequired: false } : { key, shape: one, isRequired: true },
   );
   const required = members.filter(({ isRequired }) => isRequired).map(({ key }) => key);
-  const schema = {
+  const schemaWith = (of: "jsonSchema" | "accepted", isClosed: boolean): JsonObject => ({
+    ...described,
     type: "object",
-    properties: Object.fromEntries(members.map(({ key, shape }) => [key, shape.jsonSchema])),
+    properties: Object.fromEntries(members.map(({ key, shape }) => [key, shape[of]])),
     ...(required.length === 0 ? {} : { required }),
-    ...(isOpen ? {} : { additionalProperties: false }),
+    ...(isClosed ? { additionalProperties: false } : {}),
+  });
+  const own = (value: unknown): unknown => {
+    if (!isObject(value)) return value;
+    const present = members.filter(({ key }) => Object.hasOwn(value, key));
+    return Object.fromEntries(
+      present.map(({ key, shape: { own } }) => [key, own === undefined ? value[key] : own(value[key])]),
+    );
   };
-  return shapeOf(schema, (value, found, path) => {
+  const check: Check = (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("object", value, found, path, message);
     for (const { key, shape, isRequired } of members) {
       const member = Object.hasOwn(value, key) ? value[key] : undefined;
@@ -227,7 +260,16 @@ export function object<F extends Fields>(fields: F, { message, isOpen = false }:
     if (unknownKeys.length === 0) return;
     const named = unknownKeys.map((key) => JSON.stringify(key)).join(", ");
     found.push({ path, message: `Unrecognized key${unknownKeys.length > 1 ? "s" : ""}: ${named}`, unknownKeys });
+  };
+  return shapeOf(schemaWith("jsonSchema", !isOpen), check, {
+    accepted: schemaWith("accepted", true),
+    own,
   });
+}
+
+/** An object with these members; others are dropped. */
+export function openObject<F extends Fields>(fields: F): Shape<ObjectOf<F>> {
+  return object(fields, { isOpen: true });
 }
 
 /** Whatever `isOne` accepts. The JSON Schema accepts everything. */
@@ -239,9 +281,10 @@ export function custom<T>(isOne: (value: unknown) => value is T, message: string
 
 /** A shape whose fitting values must also hold `rule`, which its JSON Schema does not show. */
 export function holding<T>(base: Shape<T>, rule: (value: T) => boolean, message: string): Shape<T> {
-  return shapeOf(base.jsonSchema, (value, found, path) => {
+  const check: Check = (value, found, path) => {
     if (base.fits(value, found, path) && !rule(value)) found.push({ path, message });
-  });
+  };
+  return shapeOf(base.jsonSchema, check, base);
 }
 
 function wrongType(expected: string, value: unknown, found: ShapeIssue[], path: Path, message?: string): void {

@@ -16,6 +16,7 @@ import { orphanCancelFacts } from "./facts/orphan-cancel.ts";
 import { ownershipFacts } from "./facts/ownership.ts";
 import { pruneFacts } from "./facts/prune.ts";
 import { replayFacts } from "./facts/replay.ts";
+import { runFaultFacts } from "./facts/run-faults.ts";
 import { signalFacts } from "./facts/signals.ts";
 import { sleepFacts } from "./facts/sleeps.ts";
 import { stepFacts } from "./facts/steps.ts";
@@ -53,6 +54,7 @@ const groups: readonly Facts[] = [
   fanOutFaultFacts,
   waitFacts,
   sleepFacts,
+  runFaultFacts,
   viewFacts,
   orderFacts,
   copyFacts,

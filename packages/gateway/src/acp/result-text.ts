@@ -37,7 +37,12 @@ export function promptEnd(result: RunResult<unknown>, run: AcpRun): PromptEnd {
     case "suspended": {
       const until = result.wakeAt === undefined ? "" : ` until ${moment(result.wakeAt)}`;
       const how = `Continue it with /${RESUME}, or in a terminal: \`${run.resumeCommand()}\``;
-      return { stopReason: "end_turn", text: `\n\nRun ${runId} is suspended (${result.reason}${until}). ${how}\n` };
+      const { message } = result.suspended;
+      const why = message === undefined ? "" : `: ${clean(redactText(message))}`;
+      return {
+        stopReason: "end_turn",
+        text: `\n\nRun ${runId} is suspended (${result.reason}${until})${why}. ${how}\n`,
+      };
     }
   }
 }

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { constants } from "node:os";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { constants, hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
@@ -22,12 +23,42 @@ export interface StartOptions {
 /** Milliseconds between asking a host to end and killing it. */
 const GRACE = 5_000;
 
-/** A private folder for the files of one run. Codex refuses one below the system's temporary folder, so it is made in `state`. */
+/**
+ * A private folder for the files of one run. Codex refuses one below the system's temporary folder, so it is made in `state`. Those that
+ * killed processes left there are removed.
+ */
 export function privateFolder(state: string): { readonly path: string; remove(): void } {
   const parent = join(state, "hosts");
   mkdirSync(parent, { recursive: true, mode: 0o700 });
-  const path = mkdtempSync(join(parent, "run-"));
+  removeLeftFolders(parent);
+  const path = mkdtempSync(join(parent, `run-${processSpace()}-${process.pid}-`));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** They hold the token of a gateway that is gone. */
+function removeLeftFolders(parent: string): void {
+  const space = processSpace();
+  for (const entry of readdirSync(parent, { withFileTypes: true })) {
+    const [, where, pid] = /^run-([0-9a-f]{12})-(\d+)-\w{6}$/.exec(entry.name) ?? [];
+    // The same number may be another process in a container that shares this folder.
+    if (!entry.isDirectory() || where !== space || isRunning(Number(pid))) continue;
+    rmSync(join(parent, entry.name), { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (thrown) {
+    return !(thrown instanceof Error && "code" in thrown && thrown.code === "ESRCH");
+  }
+}
+
+/** Where a process id names one process: a machine, and on Linux its namespace. */
+function processSpace(): string {
+  const namespace = process.platform === "linux" ? readlinkSync("/proc/self/ns/pid") : "";
+  return createHash("sha256").update(`${hostname()}\n${namespace}`).digest("hex").slice(0, 12);
 }
 
 /** Writes the files of a plan. Only the user can read them. */

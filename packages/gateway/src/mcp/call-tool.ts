@@ -9,7 +9,7 @@ import {
 import { type Clock, field, isJsonObject } from "@sluice/core";
 import { toJsonValue, visible } from "@sluice/core/runtime";
 import type { AgentCall, CallReply, GatewayRun, OpenQuestion, PhaseNow } from "../run/gateway-run-types.ts";
-import { CALLER_LEFT, GET_STATE } from "../run/words.ts";
+import { CALLER_LEFT, GET_STATE, partsOf } from "../run/words.ts";
 import type { GrantQuestions } from "./grant-question.ts";
 import { argumentsDigest, type QuestionFacts } from "./question-state.ts";
 
@@ -138,9 +138,17 @@ export function failure(text: string): CallToolResult {
   return { content: [{ type: "text", text }], isError: true };
 }
 
+/** Names the author of a content block that is not the result of a call. */
+const BY = "sluice/by";
+
 function resultOf(reply: CallReply, structured: boolean): CallToolResult {
-  if (!reply.ok) return failure(reply.text);
-  const content: CallToolResult["content"] = [{ type: "text", text: reply.text }];
+  // Each part is a block of its own, so that a result cannot pose as the gateway.
+  const content: CallToolResult["content"] = partsOf(reply).map(({ by, text }) => ({
+    type: "text",
+    text,
+    ...(by === "gateway" ? { _meta: { [BY]: by } } : {}),
+  }));
+  if (!reply.ok) return { content, isError: true };
   return structured && isJsonObject(reply.output) ? { content, structuredContent: { ...reply.output } } : { content };
 }
 

@@ -12,7 +12,7 @@ import {
   type ToolCall,
   type ToolResult,
 } from "@sluice/core";
-import { digestOf } from "@sluice/core/runtime";
+import { digestOf, visible } from "@sluice/core/runtime";
 import { AGENT_GONE } from "@sluice/stages/runtime";
 import type { AgentTurn, TurnCalls } from "./agent-model.ts";
 import type {
@@ -22,19 +22,23 @@ import type {
   NativeVerdict,
   OpenQuestion,
   PendingCall,
+  ReplyPart,
 } from "./gateway-run-types.ts";
 import {
   CALLER_LEFT,
   completionText,
+  gatewayPart,
   LAST_TURN,
   LOST_REPORT,
-  lostAnswerText,
+  lostAnswer,
   NOT_REPEATED,
   NOT_RUN,
+  partsOf,
   phaseText,
   questionOf,
   RAN_BEFORE,
   replyOf,
+  replyWith,
   TRANSITION,
   waitingText,
 } from "./words.ts";
@@ -93,7 +97,7 @@ export class Exchange {
   readonly #given = new Map<string, Work>();
   readonly #requests = new Map<string, OpenQuestion>();
   /** What the agent has to read with its next answer. */
-  readonly #notices: string[] = [];
+  readonly #notices: ReplyPart[] = [];
   #phase: Phase | undefined;
   #isPhaseRead = true;
   #end: CallReply | undefined;
@@ -111,8 +115,8 @@ export class Exchange {
   }
 
   /** What the agent has not read yet, which counts as read from now on. */
-  takeNews(): readonly string[] {
-    const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [phaseText(this.#phase)];
+  takeNews(): readonly ReplyPart[] {
+    const phase = this.#isPhaseRead || this.#phase === undefined ? [] : [gatewayPart(phaseText(this.#phase))];
     this.#isPhaseRead = true;
     return [...this.#notices.splice(0), ...phase];
   }
@@ -162,7 +166,8 @@ export class Exchange {
       thread.isNew = false;
       this.#isPhaseRead = false;
       thread.phase = this.#phaseOf(turn);
-    } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0) this.#notices.push(LAST_TURN);
+    } else if (workTools.length === 0 && thread.worksWithTools && texts.length === 0)
+      this.#notices.push(gatewayPart(LAST_TURN));
     thread.worksWithTools = workTools.length > 0;
     // After an interrupt, a state continues that was entered before.
     this.#phase = thread.phase;
@@ -243,7 +248,7 @@ export class Exchange {
       if (recorded === undefined) this.#settle(work, reply);
       else {
         const own = replyOf(recorded.ok, recorded.output);
-        this.#settle(work, { ...own, text: `${own.text}\n\n${reply.text}` });
+        this.#settle(work, replyWith(own, [...partsOf(own), gatewayPart(reply.text)]));
       }
     }
     for (const work of this.#queue.splice(0)) this.#settle(work, reply);
@@ -296,7 +301,8 @@ export class Exchange {
     for (const work of [...this.#given.values()]) {
       if (work === next || work.caller !== undefined) continue;
       if (work.progress.kind === "answered") {
-        this.#notices.push(`Your earlier call of ${work.tool} has ended: ${work.progress.reply.text}`);
+        const about = gatewayPart(`Your earlier call of ${visible(work.tool)} has ended with this result:`);
+        this.#notices.push(about, ...partsOf(work.progress.reply));
         this.#given.delete(work.id);
       } else this.#withdraw(work, { ok: false, output: NOT_REPEATED });
     }
@@ -326,7 +332,8 @@ export class Exchange {
 
   #park(work: Work, caller: Caller, waiting: OpenQuestion): void {
     delete work.caller;
-    caller.settle({ ok: false, output: { code: "request_open" }, text: waitingText(waiting), waiting });
+    const text = waitingText(waiting);
+    caller.settle(replyWith({ ok: false, output: { code: "request_open" }, text, waiting }, [gatewayPart(text)]));
     const at = this.#queue.indexOf(work);
     // A call that the run does not have yet is not the one that was asked about.
     if (at >= 0) this.#queue.splice(at, 1);
@@ -344,10 +351,10 @@ export class Exchange {
   }
 
   /** Answers the calls whose results the transcript has now. Returns what it says to the agent besides. */
-  #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly string[] {
-    const texts: string[] = [];
+  #read(thread: Thread, prompt: LanguageModelV4Prompt): readonly ReplyPart[] {
+    const texts: ReplyPart[] = [];
     for (const message of prompt.slice(thread.read)) {
-      if (message.role === "user") texts.push(textOf(message));
+      if (message.role === "user") texts.push(gatewayPart(textOf(message)));
       if (message.role !== "tool") continue;
       for (const [index, part] of message.content.entries()) {
         if (part.type !== "tool-result") continue;
@@ -356,7 +363,7 @@ export class Exchange {
         const reply = replyOf(output.type !== "error-json", value);
         const work = this.#given.get(part.toolCallId) ?? (thread.isNew ? this.#earlierAt(thread, index) : undefined);
         if (work !== undefined) this.#results.push({ work, reply });
-        else if (thread.isNew) texts.push(lostAnswerText({ tool: part.toolName }, reply));
+        else if (thread.isNew) texts.push(...lostAnswer({ tool: part.toolName }, reply));
       }
     }
     thread.read = prompt.length;
@@ -379,15 +386,16 @@ export class Exchange {
     const results = this.#results.splice(0);
     for (const { work, reply } of results) {
       if (!isLeft(work)) continue;
-      this.#notices.push(lostAnswerText(work, reply));
+      this.#notices.push(...lostAnswer(work, reply));
       this.#given.delete(work.id);
     }
     const last = results.findLast(({ work }) => work.caller !== undefined);
     const texts = last === undefined ? [] : this.takeNews();
     for (const one of results) {
       if (isLeft(one.work)) continue;
-      const parts = [...(one.work.earlier === undefined ? [] : [RAN_BEFORE]), one.reply.text];
-      this.#settle(one.work, { ...one.reply, text: [...parts, ...(one === last ? texts : [])].join("\n\n") });
+      const before = one.work.earlier === undefined ? [] : [gatewayPart(RAN_BEFORE)];
+      const parts = [...before, ...partsOf(one.reply), ...(one === last ? texts : [])];
+      this.#settle(one.work, parts.length === 1 ? one.reply : replyWith(one.reply, parts));
     }
   }
 

@@ -29,8 +29,16 @@ export interface CallReply {
   readonly output: Json;
   /** What the agent reads. */
   readonly text: string;
+  /** The same apart: results of calls, and what the gateway says itself. Absent if all of it is one of them. */
+  readonly parts?: readonly ReplyPart[];
   /** The call still waits for a person. The same call made again takes the answer. */
   readonly waiting?: OpenQuestion;
+}
+
+/** A result may hold any text, also one that poses as the gateway's: a channel with room keeps the parts apart. */
+export interface ReplyPart {
+  readonly by: "gateway" | "result";
+  readonly text: string;
 }
 
 /** A request of the run that a person has to answer. */

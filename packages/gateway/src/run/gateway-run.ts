@@ -9,13 +9,13 @@ import {
   type ToolEffect,
   type ToolResult,
 } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
+import { messageOf, visible } from "@sluice/core/runtime";
 import type { OutsideAgent, RunHandle, RunResult, Session, SessionOptions } from "@sluice/stages";
 import { agentModel } from "./agent-model.ts";
 import { Exchange } from "./exchange.ts";
 import type { CallReply, GatewayRun, GatewayTool, PendingCall, PhaseNow } from "./gateway-run-types.ts";
 import { lastCalls, recordedResult } from "./recorded-calls.ts";
-import { GET_STATE, phaseText, replyOf, TRANSITION, waitingText } from "./words.ts";
+import { GET_STATE, gatewayPart, phaseText, replyWith, TRANSITION, waitingText } from "./words.ts";
 
 /** What a gateway run adds to the options of its session. */
 export type AgentSessionOptions = Required<Pick<SessionOptions, "traffic" | "onCall" | "maxParallel">> &
@@ -109,7 +109,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
         ended.resolve(end);
       },
       async (thrown: unknown) => {
-        await exchange.end(replyOf(false, { code: "run_failed", message: `the run failed: ${messageOf(thrown)}` }));
+        await exchange.end(faultReply("run_failed", `The run failed: ${messageOf(thrown)}`));
         ended.reject(thrown);
       },
     );
@@ -143,14 +143,14 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
     if (now().state === undefined && now().status === "busy") await nextPhase(onPhase, clock);
     const news = exchange.takeNews();
     const { text, status, state, runId, tools: allowed } = now();
-    const unread = news.filter((one) => !text.includes(one));
+    const unread = news.filter((one) => !text.includes(one.text));
     const output: Json = {
       status,
       ...(state === undefined ? {} : { state }),
       runId: runId ?? null,
       tools: [...allowed],
     };
-    return { ok: true, output, text: [...unread, text].join("\n\n") };
+    return replyWith({ ok: true, output, text }, [...unread, gatewayPart(text)]);
   };
   const onPhase = (listener: (now: PhaseNow) => void): (() => void) => {
     listeners.add(listener);
@@ -160,9 +160,7 @@ export function openGatewayRun(options: GatewayRunOptions): GatewayRun {
   const call: GatewayRun["call"] = (given) => {
     if (given.tool === GET_STATE && given.native !== true) return answered(stateReply());
     const pending = exchange.call(given);
-    started().catch((thrown: unknown) =>
-      exchange.end(replyOf(false, { code: "run_not_started", message: messageOf(thrown) })),
-    );
+    started().catch((thrown: unknown) => exchange.end(notStarted(thrown)));
     return pending;
   };
 
@@ -221,14 +219,22 @@ const BUSY =
   "The run works without you at the moment, or has not taken your last call yet. Call get_state again later.";
 
 function answered(answer: Promise<CallReply>): PendingCall {
-  const reply = answer.catch((thrown: unknown) =>
-    replyOf(false, { code: "run_not_started", message: messageOf(thrown) }),
-  );
+  const reply = answer.catch(notStarted);
   return {
     answer: reply,
     verdict: reply.then(({ text }) => ({ kind: "deny", text })),
     report: () => undefined,
   };
+}
+
+/** Why there is no run, in words: an agent repeats them to its user. */
+function notStarted(thrown: unknown): CallReply {
+  return faultReply("run_not_started", `The run could not start: ${messageOf(thrown)}`);
+}
+
+function faultReply(code: string, message: string): CallReply {
+  const text = visible(message);
+  return replyWith({ ok: false, output: { code, message }, text }, [gatewayPart(text)]);
 }
 
 /** A call of the tool that completes a state, as an agent makes it. */
@@ -264,5 +270,5 @@ function endReply(result: RunResult<unknown>): CallReply {
   const over = `The run ${runId} of the workflow is over: ${how}. Its tools are not available any more.`;
   const left = `The run ${runId} of the workflow is ${how}. Its tools are not available until a person resumes it.`;
   const text = status === "suspended" ? left : over;
-  return { ok: false, output: { code: "run_ended", status }, text };
+  return replyWith({ ok: false, output: { code: "run_ended", status }, text }, [gatewayPart(text)]);
 }

@@ -2,7 +2,7 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { field, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
 import { visible, visibleJson } from "@sluice/core/runtime";
-import type { CallReply, NativeReport, OpenQuestion } from "./gateway-run-types.ts";
+import type { CallReply, NativeReport, OpenQuestion, ReplyPart } from "./gateway-run-types.ts";
 
 /** The tool with which an agent leaves a phase. */
 export const TRANSITION = "transition";
@@ -49,6 +49,20 @@ export function replyOf(ok: boolean, output: Json): CallReply {
   return { ok, output, text: typeof output === "string" ? output : visibleJson(output) };
 }
 
+/** An answer of several parts, of which the first is about the call itself. */
+export function replyWith(reply: CallReply, parts: readonly ReplyPart[]): CallReply {
+  return { ...reply, parts, text: parts.map(({ text }) => text).join("\n\n") };
+}
+
+export function gatewayPart(text: string): ReplyPart {
+  return { by: "gateway", text };
+}
+
+/** The parts of an answer; one without is the result of its call. */
+export function partsOf({ parts, text }: CallReply): readonly ReplyPart[] {
+  return parts ?? [{ by: "result", text }];
+}
+
 /** The text about a phase that the agent has entered. */
 export function phaseText({ state, text }: { readonly state: string; readonly text: string }): string {
   return `You are now in the phase ${visible(state)} of a workflow. Its instructions:\n\n${text}`;
@@ -63,13 +77,14 @@ export function completionText({ name, inputSchema }: LanguageModelV4FunctionToo
 }
 
 /** The result of a call that an earlier process of the gateway took, and that the agent has not made again. */
-export function lostAnswerText(
+export function lostAnswer(
   { tool, input }: { readonly tool: string; readonly input?: Json },
-  { text }: CallReply,
-): string {
+  reply: CallReply,
+): readonly ReplyPart[] {
   const line = input === undefined ? "" : visibleJson(input);
   const call = [visible(tool), line.length > SHOWN ? `${line.slice(0, SHOWN)}…` : line].filter((part) => part !== "");
-  return `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result: ${text}`;
+  const about = `The gateway was restarted. The last call before that was ${call.join(" ")}, with this result:`;
+  return [gatewayPart(about), ...partsOf(reply)];
 }
 
 const SHOWN = 200;

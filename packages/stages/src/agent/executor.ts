@@ -5,6 +5,7 @@ import {
   type AvailableTools,
   type CallRequest,
   field,
+  isJsonObject,
   type Json,
   type RefusedTarget,
   type StateExecutor,
@@ -34,7 +35,7 @@ import { callModel, type ModelCaller } from "./model-call.ts";
 import { type ModelsInUse, modelInUse, modelTurn, type StageModels, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
-import { type CallAnswer, callId, Transcript } from "./transcript.ts";
+import { type CallAnswer, callId, progressIn, Transcript } from "./transcript.ts";
 
 /**
  * Runs agent states: one transcript per attempt, turn by turn, until a completion is valid or a limit is reached. `caller`
@@ -179,7 +180,7 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const { scope, completion, transcript } = state;
   state.usage = addUsage(state.usage, answer.usage);
   const totals = { turns: turn, usage: state.usage };
-  if (answer.kind !== "reply") return endedWithout(state, turn, answer);
+  if (answer.kind !== "reply") return withProgress(endedWithout(state, turn, answer), state);
   const { reply } = answer;
   transcript.assistant(reply);
   state.said = textOf(reply) || state.said;
@@ -187,12 +188,13 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
+  const { takes } = modelInUse(state.models).model;
   const outcomes =
     others.length === 0
       ? []
       : await scope.calls(
           turn,
-          others.map((call) => requestOf(turn, call, modelInUse(state.models).model.takes)),
+          others.map((call) => requestOf(turn, call, takes)),
         );
   const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data: finished });
@@ -257,6 +259,13 @@ export function endedWithout(
       return { status: "failed", code, message, detail, turns: turn, usage };
     }
   }
+}
+
+/** A transcript that no longer fits is lost to the next attempt, so its failure says what was done. */
+function withProgress(outcome: ActOutcome, { scope, transcript }: AgentState): ActOutcome {
+  if (outcome.status !== "failed" || outcome.code !== "context_overflow") return outcome;
+  const detail = isJsonObject(outcome.detail) ? outcome.detail : {};
+  return { ...outcome, detail: { ...detail, progress: scope.secrets.text(progressIn(transcript.messages)) } };
 }
 
 /** `said` is the text of a reply that was stopped. */

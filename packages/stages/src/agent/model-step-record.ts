@@ -33,7 +33,7 @@ export type ModelStepRecord = CallUsage & {
         readonly error: ModelFailure;
         readonly partial?: string;
         readonly at?: number;
-        readonly then?: AfterFailure;
+        readonly next?: AfterFailure;
       }
     | { readonly kind: "limit"; readonly hit: LimitHit }
     | { readonly kind: "lost" }
@@ -94,7 +94,7 @@ function isModelStep(value: Json): value is ModelStepRecord {
     case "reply":
       return isReplyRecord(field(value, "reply")) && isListOf(field(value, "completions"), isCheckRecord);
     case "failed":
-      return hasTexts(field(value, "error"), "kind", "code", "message") && isAfterFailure(field(value, "then"));
+      return hasTexts(field(value, "error"), "kind", "code", "message") && isAfterFailure(field(value, "next"));
     case "limit":
       return hasTexts(field(value, "hit"), "code", "limit", "message");
     default:
@@ -102,17 +102,17 @@ function isModelStep(value: Json): value is ModelStepRecord {
   }
 }
 
-function isAfterFailure(then: Json | undefined): boolean {
-  switch (field(then, "kind")) {
+function isAfterFailure(next: Json | undefined): boolean {
+  switch (field(next, "kind")) {
     case "retry":
-      return hasNumbers(then, "until");
+      return hasNumbers(next, "until");
     case "suspend":
-      return field(then, "retryAt") === undefined || hasNumbers(then, "retryAt");
+      return field(next, "retryAt") === undefined || hasNumbers(next, "retryAt");
     case "fallback":
     case "fail":
       return true;
     default:
-      return then === undefined;
+      return next === undefined;
   }
 }
 

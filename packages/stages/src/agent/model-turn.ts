@@ -116,19 +116,19 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
     failures += 1;
     ofModel = { count: ofModel.count + 1, since: ofModel.since ?? recorded.at };
     if (error.kind === "aborted") return { kind: "cancelled", usage, partial: recorded.partial ?? "" };
-    const then = recorded.then ?? (await thenOfEarlier(scope, turn, step, error, failures));
-    switch (then.kind) {
+    const next = recorded.next ?? (await nextOfEarlier(scope, turn, step, error, failures));
+    switch (next.kind) {
       case "fail":
         return { kind: "failed", error, tries: failures, usage };
       case "retry":
-        await scope.wait(backoffStepNames(turn, step).backoff, then.until);
+        await scope.wait(backoffStepNames(turn, step).backoff, next.until);
         break;
       case "fallback":
         models.index = Math.min(models.index + 1, models.all.length - 1);
         ofModel = NO_FAILURES;
         break;
       case "suspend":
-        await scope.suspend(faultOf(error, used, failures, then.retryAt));
+        await scope.suspend(faultOf(error, used, failures, next.retryAt));
         models.index = 0;
         ofModel = NO_FAILURES;
     }
@@ -137,7 +137,7 @@ export async function modelTurn(scope: ActScope, request: TurnRequest): Promise<
 }
 
 /** What followed a failed call of an earlier version, whose record does not say it. */
-async function thenOfEarlier(
+async function nextOfEarlier(
   scope: ActScope,
   turn: number,
   step: number,
@@ -369,12 +369,12 @@ function failureRecord(
   const failure = advised(outcome.error, trial.used.model);
   const error = { ...failure, message: secrets.text(failure.message) };
   const at = deadline.now();
-  const then = thenAfter(scope, trial, error, at);
-  noteThen(scope, trial, error, then, at, call);
-  return { kind: "failed", error, at, then, ...spent };
+  const next = nextAfter(scope, trial, error, at);
+  noteNext(scope, trial, error, { at, next }, call);
+  return { kind: "failed", error, at, next, ...spent };
 }
 
-function thenAfter(
+function nextAfter(
   scope: ActScope,
   { request: { models }, ofModel }: ModelAttempt,
   error: ModelFailure,
@@ -388,21 +388,20 @@ function thenAfter(
   return afterFailure(error, failed, { ...policy, onProviderFault }, { now, hasFallback });
 }
 
-function noteThen(
+function noteNext(
   { executionId, ctx }: ActScope,
   { request: { turn, models }, used, step }: ModelAttempt,
   { code, message }: ModelFailure,
-  then: AfterFailure,
-  at: number,
+  { at, next }: { readonly at: number; readonly next: AfterFailure },
   call: StepCall,
 ): void {
   const failed = { turn, try: step, code, message };
-  const next = models.all[models.index + 1];
-  if (then.kind === "retry") {
-    const data = { ...failed, waitMs: then.until - at };
+  const spare = models.all[models.index + 1];
+  if (next.kind === "retry") {
+    const data = { ...failed, waitMs: next.until - at };
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
-  } else if (then.kind === "fallback" && next !== undefined) {
-    const data = { ...failed, from: used.model.id, to: next.model.id };
+  } else if (next.kind === "fallback" && spare !== undefined) {
+    const data = { ...failed, from: used.model.id, to: spare.model.id };
     call.event({ type: "model.fallback", executionId, attempt: ctx.attempt, data });
   }
 }

@@ -8,6 +8,13 @@ import { immutable, invalidModel, type ModelOptions } from "./providers/settings
 /** A model object of any version of the AI SDK's provider interface. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
 
+export interface ProviderVariable {
+  readonly name: string;
+  readonly required: boolean;
+  /** Another variable that makes it unnecessary. */
+  readonly unless?: string;
+}
+
 /** What a provider needs, for help texts and `doctor`. */
 export interface ProviderInfo {
   readonly name: string;
@@ -16,16 +23,9 @@ export interface ProviderInfo {
   /** The npm package that implements it; absent if it is built in. */
   readonly package?: string;
   /** Environment variables it reads. */
-  readonly variables: readonly { readonly name: string; readonly required: boolean }[];
+  readonly variables: readonly ProviderVariable[];
 }
 
-const BEDROCK_SETTINGS = [
-  "AWS_BEARER_TOKEN_BEDROCK",
-  "AWS_ACCESS_KEY_ID",
-  "AWS_SECRET_ACCESS_KEY",
-  "AWS_SESSION_TOKEN",
-  "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-];
 const OPENAI_SETTINGS = ["OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"];
 
 export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
@@ -34,12 +34,19 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
   provider("openai-chat/<model>", "@ai-sdk/openai", ["OPENAI_API_KEY"], OPENAI_SETTINGS),
   provider("google/<model>", "@ai-sdk/google", ["GOOGLE_GENERATIVE_AI_API_KEY"], ["GOOGLE_GENERATIVE_AI_BASE_URL"]),
   provider("gateway/<provider>/<model>", "@ai-sdk/gateway", ["AI_GATEWAY_API_KEY"], ["AI_GATEWAY_BASE_URL"]),
-  provider("bedrock/<model>", "@ai-sdk/amazon-bedrock", ["AWS_REGION"], BEDROCK_SETTINGS),
+  provider(
+    "bedrock/<model>",
+    "@ai-sdk/amazon-bedrock",
+    ["AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+    ["AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"],
+    { AWS_ACCESS_KEY_ID: "AWS_BEARER_TOKEN_BEDROCK", AWS_SECRET_ACCESS_KEY: "AWS_BEARER_TOKEN_BEDROCK" },
+  ),
   provider(
     "vertex/<model>",
     "@ai-sdk/google-vertex",
     ["GOOGLE_VERTEX_PROJECT", "GOOGLE_VERTEX_LOCATION"],
     ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_VERTEX_API_KEY"],
+    { GOOGLE_VERTEX_PROJECT: "GOOGLE_VERTEX_API_KEY", GOOGLE_VERTEX_LOCATION: "GOOGLE_VERTEX_API_KEY" },
   ),
   provider("azure/<deployment>", "@ai-sdk/azure", ["AZURE_API_KEY", "AZURE_RESOURCE_NAME"], []),
   provider("ollama/<model>", "@ai-sdk/openai-compatible", [], ["OLLAMA_HOST", "OLLAMA_API_KEY"]),
@@ -58,9 +65,13 @@ function provider(
   npmPackage: string,
   required: readonly string[],
   optional: readonly string[],
+  unless: Readonly<Record<string, string>> = {},
 ): ProviderInfo {
   const variables = [
-    ...required.map((name) => ({ name, required: true })),
+    ...required.map((name) => {
+      const other = unless[name];
+      return { name, required: true, ...(other === undefined ? {} : { unless: other }) };
+    }),
     ...optional.map((name) => ({ name, required: false })),
   ];
   return { name: form.replace(/\/.*$/, ""), form, package: npmPackage, variables };
@@ -75,9 +86,9 @@ const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
   ["openai-chat", async (...call) => (await import("./providers/openai.ts")).resolveOpenAI("chat", ...call)],
   ["google", async (...call) => (await import("./providers/google.ts")).resolveGoogle(...call)],
   ["gateway", async (...call) => (await import("./providers/gateway.ts")).resolveGateway(...call)],
-  ["bedrock", async (...call) => (await import("./providers/bedrock.ts")).resolveBedrock(...call)],
-  ["vertex", async (...call) => (await import("./providers/vertex.ts")).resolveVertex(...call)],
-  ["azure", async (...call) => (await import("./providers/azure.ts")).resolveAzure(...call)],
+  ["bedrock", async (...call) => (await import("./providers/clouds/bedrock.ts")).resolveBedrock(...call)],
+  ["vertex", async (...call) => (await import("./providers/clouds/vertex.ts")).resolveVertex(...call)],
+  ["azure", async (...call) => (await import("./providers/clouds/azure.ts")).resolveAzure(...call)],
   ["ollama", async (...call) => (await import("./providers/ollama.ts")).resolveOllama(...call)],
   [
     "openai-compatible",

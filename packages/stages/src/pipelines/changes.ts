@@ -1,13 +1,12 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";
 import type { Json } from "@sluice/core";
-import { messageOf } from "@sluice/core/runtime";
-import { z } from "zod";
+import { messageOf, shape } from "@sluice/core/runtime";
 
 /** A stage's report of one changed file. */
-export const changeSchema = z.object({
-  file: z.string().min(1).describe("Relative to the workspace."),
-  change: z.string().min(1).describe("What you changed in it, and why."),
+export const changeSchema = shape.openObject({
+  file: shape.text({ min: 1, description: "Relative to the workspace." }),
+  change: shape.text({ min: 1, description: "What you changed in it, and why." }),
 });
 
 /** In bytes. */

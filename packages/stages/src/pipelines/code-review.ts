@@ -1,5 +1,5 @@
 import { done, fail, pipeline, stage, to } from "@sluice/core";
-import { z } from "zod";
+import { shape } from "@sluice/core/runtime";
 import { changeSchema, filesNow, reportedFiles } from "./changes.ts";
 import { commandRun, LINT_COMMANDS, oneOf, TEST_COMMANDS } from "./project-commands.ts";
 
@@ -9,20 +9,23 @@ const CHECKS: readonly string[] = [...TEST_COMMANDS, ...LINT_COMMANDS];
 const plan = stage({
   allowedTools: ["Read", "Grep", "Glob"],
   completionTool: "submit_plan",
-  completionSchema: z.object({
-    summary: z.string().min(1).describe("What the change achieves, in two or three sentences."),
-    steps: z
-      .array(z.string().min(1))
-      .min(1)
-      .describe(
+  completionSchema: shape.openObject({
+    summary: shape.text({ min: 1, description: "What the change achieves, in two or three sentences." }),
+    steps: shape.list(shape.text({ min: 1 }), {
+      min: 1,
+      description:
         "In order, one change per step: the file and what to change in it, specific enough to implement without questions.",
-      ),
-    files: z.array(z.string()).describe("Every file that the steps change, relative to the workspace."),
-    risks: z.array(z.string()).describe("What could break and what the reviewer should check. Empty if nothing."),
-    check: z
-      .enum(CHECKS)
-      .optional()
-      .describe("The project's own command that checks the change, such as its tests. Omit it if none of these is."),
+    }),
+    files: shape.list(shape.text(), { description: "Every file that the steps change, relative to the workspace." }),
+    risks: shape.list(shape.text(), {
+      description: "What could break and what the reviewer should check. Empty if nothing.",
+    }),
+    check: shape.optional(
+      shape.oneOf(CHECKS, {
+        description:
+          "The project's own command that checks the change, such as its tests. Omit it if none of these is.",
+      }),
+    ),
   }),
   turnCap: 20,
   prompt: `You plan a change to the code in this workspace. Another agent implements the plan and a third one reviews the result. They see only the plan, not the rest of your work.
@@ -42,15 +45,17 @@ If the code already satisfies the task, say so in the summary and submit a singl
 
 const execute = stage({
   reads: { plan },
-  inputSchema: z.object({ findings: z.array(z.string()) }),
+  inputSchema: shape.openObject({ findings: shape.list(shape.text()) }),
   allowedTools: ["Read", "Grep", "Glob", "Edit", "Write"],
   completionTool: "submit_diff",
-  completionSchema: z.object({
-    summary: z.string().min(1).describe("What you changed, in two or three sentences."),
-    changes: z
-      .array(changeSchema)
-      .describe("One entry per file that you changed or created. Empty only if no change was needed."),
-    deviations: z.array(z.string()).describe("Where you deviated from the plan, and why. Empty if you followed it."),
+  completionSchema: shape.openObject({
+    summary: shape.text({ min: 1, description: "What you changed, in two or three sentences." }),
+    changes: shape.list(changeSchema, {
+      description: "One entry per file that you changed or created. Empty only if no change was needed.",
+    }),
+    deviations: shape.list(shape.text(), {
+      description: "Where you deviated from the plan, and why. Empty if you followed it.",
+    }),
   }),
   turnCap: 40,
   prompt: `You implement this plan in the workspace.
@@ -82,19 +87,18 @@ const review = stage({
         : commandRun(planned.check, checked),
   }),
   completionTool: "submit_review",
-  completionSchema: z.object({
-    verdict: z.enum(["approve", "request_changes"]),
-    summary: z.string().min(1).describe("The verdict and its main reason, in two or three sentences."),
-    findings: z
-      .array(
-        z.object({
-          severity: z.enum(["blocker", "warning", "note"]),
-          file: z.string(),
-          problem: z.string().min(1).describe("What is wrong, and its consequence."),
-          suggestion: z.string().describe("How to fix it."),
-        }),
-      )
-      .describe("Most severe first. Empty if there are none."),
+  completionSchema: shape.openObject({
+    verdict: shape.oneOf(["approve", "request_changes"]),
+    summary: shape.text({ min: 1, description: "The verdict and its main reason, in two or three sentences." }),
+    findings: shape.list(
+      shape.openObject({
+        severity: shape.oneOf(["blocker", "warning", "note"]),
+        file: shape.text(),
+        problem: shape.text({ min: 1, description: "What is wrong, and its consequence." }),
+        suggestion: shape.text({ description: "How to fix it." }),
+      }),
+      { description: "Most severe first. Empty if there are none." },
+    ),
   }),
   turnCap: 10,
   prompt: `You review a change that another agent made. You have no tools. Everything you need is below; judge only what you can see.
@@ -129,7 +133,7 @@ const MAX_REVIEWS = 3;
  */
 export const codeReview = pipeline({
   id: "codeReview",
-  input: z.object({ task: z.string().min(1) }),
+  input: shape.openObject({ task: shape.text({ min: 1 }) }),
   stages: { plan, execute, check, review },
   initial: "plan",
   next: {

@@ -1,5 +1,5 @@
 import { done, fail, fanOut, type Json, pipeline, type StageContext, stage, to } from "@sluice/core";
-import { z } from "zod";
+import { shape } from "@sluice/core/runtime";
 import { changeSchema, filesNow, reportedFiles } from "./changes.ts";
 import { commandRun, LINT_COMMANDS, oneOf, TEST_COMMANDS } from "./project-commands.ts";
 
@@ -7,27 +7,26 @@ const TEST_RULES = TEST_COMMANDS.map((command) => `Bash(${command})`);
 const LINT_RULES = LINT_COMMANDS.map((command) => `Bash(${command})`);
 const READERS = ["Read", "Grep", "Glob"];
 
-const failure = z.object({
-  test: z.string().min(1).describe("The test's name as the test runner prints it."),
-  error: z.string().describe("The assertion or error message, shortened to the relevant part."),
+const failure = shape.openObject({
+  test: shape.text({ min: 1, description: "The test's name as the test runner prints it." }),
+  error: shape.text({ description: "The assertion or error message, shortened to the relevant part." }),
 });
 
 const reproduce = stage({
   allowedTools: [...READERS, ...TEST_RULES],
   completionTool: "submit_reproduction",
-  completionSchema: z.object({
-    command: z.string().min(1).describe("The exact command that reproduces the failures."),
-    suite: z
-      .string()
-      .min(1)
-      .describe("The command that runs the whole test suite, exactly as in the first list if it is there."),
-    linter: z
-      .string()
-      .describe(
+  completionSchema: shape.openObject({
+    command: shape.text({ min: 1, description: "The exact command that reproduces the failures." }),
+    suite: shape.text({
+      min: 1,
+      description: "The command that runs the whole test suite, exactly as in the first list if it is there.",
+    }),
+    linter: shape.text({
+      description:
         "The command of the project's own linter or type checker, exactly as in the second list if it is there. Empty if the project has none.",
-      ),
-    failures: z.array(failure).describe("Every failing test that you observed. Empty if all tests pass."),
-    cause: z.string().describe("The defect in the code, with file and line. Empty if all tests pass."),
+    }),
+    failures: shape.list(failure, { description: "Every failing test that you observed. Empty if all tests pass." }),
+    cause: shape.text({ description: "The defect in the code, with file and line. Empty if all tests pass." }),
   }),
   turnCap: 20,
   prompt: `Tests fail in this workspace. Find out which tests fail and why. Another agent fixes them and sees only what you submit.
@@ -45,12 +44,12 @@ Do not guess. Report only failures that appear in the output of a command you ra
 
 const fix = stage({
   reads: { reproduce },
-  inputSchema: z.object({ problems: z.array(z.string()) }),
+  inputSchema: shape.openObject({ problems: shape.list(shape.text()) }),
   allowedTools: [...READERS, "Edit", "Write", ...TEST_RULES],
   completionTool: "submit_fix",
-  completionSchema: z.object({
-    summary: z.string().min(1).describe("What was wrong and how you fixed it."),
-    changes: z.array(changeSchema).min(1),
+  completionSchema: shape.openObject({
+    summary: shape.text({ min: 1, description: "What was wrong and how you fixed it." }),
+    changes: shape.list(changeSchema, { min: 1 }),
   }),
   turnCap: 40,
   prompt: `You fix the failing tests of this workspace by fixing the code under test.
@@ -75,10 +74,10 @@ const runTests = stage({
   reads: { reproduce, fix },
   allowedTools: [...READERS, ...TEST_RULES],
   completionTool: "submit_test_run",
-  completionSchema: z.object({
-    command: z.string().min(1),
-    passed: z.boolean().describe("Whether the exit code of the whole test suite was 0."),
-    failures: z.array(failure),
+  completionSchema: shape.openObject({
+    command: shape.text({ min: 1 }),
+    passed: shape.flag({ description: "Whether the exit code of the whole test suite was 0." }),
+    failures: shape.list(failure),
   }),
   turnCap: 12,
   prompt: `Run this workspace's tests after a fix and report the results. Change nothing, and report every failure.
@@ -96,10 +95,10 @@ const runLinter = stage({
   reads: { reproduce, fix },
   allowedTools: [...READERS, ...LINT_RULES],
   completionTool: "submit_lint_run",
-  completionSchema: z.object({
-    command: z.string().describe("The command you ran. Empty if the project has no linter or type checker."),
-    passed: z.boolean().describe("True if the command passed or the project has none."),
-    problems: z.array(z.string()).describe("File, line and message of each error in the changed files."),
+  completionSchema: shape.openObject({
+    command: shape.text({ description: "The command you ran. Empty if the project has no linter or type checker." }),
+    passed: shape.flag({ description: "True if the command passed or the project has none." }),
+    problems: shape.list(shape.text(), { description: "File, line and message of each error in the changed files." }),
   }),
   turnCap: 12,
   prompt: `Check the changed files of this workspace with the project's own linter or type checker and report the results. Change nothing.
@@ -156,10 +155,10 @@ const verify = stage({
     linter: linterRun(ctx),
   }),
   completionTool: "submit_verdict",
-  completionSchema: z.object({
-    verdict: z.enum(["fixed", "not_fixed"]),
-    summary: z.string().min(1),
-    problems: z.array(z.string()).describe("The remaining problems, one per entry. Empty if fixed."),
+  completionSchema: shape.openObject({
+    verdict: shape.oneOf(["fixed", "not_fixed"]),
+    summary: shape.text({ min: 1 }),
+    problems: shape.list(shape.text(), { description: "The remaining problems, one per entry. Empty if fixed." }),
   }),
   turnCap: 8,
   prompt: `You decide whether failing tests were fixed or merely silenced. You have no tools. Judge by the information below.
@@ -193,7 +192,7 @@ const LONGEST_OUTPUT = 6_000;
  */
 export const fixTests = pipeline({
   id: "fixTests",
-  input: z.object({ task: z.string().min(1) }),
+  input: shape.openObject({ task: shape.text({ min: 1 }) }),
   stages: { reproduce, fix, test, lint, runTests, runLinter, verify },
   initial: "reproduce",
   next: {

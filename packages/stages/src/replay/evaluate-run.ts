@@ -24,21 +24,54 @@ import {
   type SecretFilter,
 } from "@sluice/core/runtime";
 import { type AgentSpec, agentsWithin } from "../agent/agent-spec.ts";
-import { modelExecutors } from "../agent/model-executors.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
-import { recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
+import { type PipelineSource, recordedStart, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
 import { declaredSecrets } from "../kinds/commands/command.ts";
 import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
+import { modelExecutors } from "../session/model-executors.ts";
+import type { SessionOptions } from "../session/options.ts";
 import { replayedProject } from "../session/project-facts.ts";
-import { builtinTools, ownTools } from "../session/tools.ts";
+import { ownTools } from "../session/tools.ts";
+import { builtinTools } from "../tools/builtin-tools.ts";
 import { withAbsentAgents } from "./absent-agents.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
-import type { ReplayRunOptions, RunDivergence, RunReplay } from "./replay-run.ts";
+
+/** The session options that affect decisions. Mode, allowlist and workspace are taken from the record. */
+export interface ReplayRunOptions
+  extends Pick<SessionOptions, "tools" | "executors" | "onCall" | "env" | "secrets" | "passEnv" | "prices" | "clock"> {
+  /** Where the pipeline was loaded from, to report changed files too. */
+  readonly source?: PipelineSource;
+}
+
+/** The first difference between a replay and the record. */
+export interface RunDivergence extends RecordLocation, RecordDifference {
+  /** The usual cause. */
+  readonly means: string;
+  /** The location, the recorded and the current value, and the usual cause, as lines of text. */
+  readonly message: string;
+}
+
+/** The result of a replay. */
+export interface RunReplay {
+  readonly runId: string;
+  readonly pipeline: string;
+  /** Whether every re-evaluated decision is as recorded, as far as the record goes. */
+  readonly identical: boolean;
+  /** How the recorded run ended. Unfinished and cancelled runs are replayed as far as their record goes. */
+  readonly status: "completed" | "failed" | "cancelled" | "unfinished";
+  readonly records: number;
+  /** Re-evaluated steps, and steps taken from the record. */
+  readonly decided: number;
+  readonly taken: number;
+  /** Readable changes of the pipeline since the run was started; they may have had no effect. */
+  readonly changes: readonly string[];
+  readonly divergence?: RunDivergence;
+}
 
 /** `replayRun`, which loads this when it is called. */
 export async function evaluateRun<I, O>(

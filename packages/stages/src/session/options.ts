@@ -21,9 +21,6 @@ import type { SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbo
 
 /** Every option but the model has a safe default. */
 export interface SessionOptions {
-  /** Retries of a call whose provider fails, and what follows when they are used up; see docs/errors.md. */
-  readonly retry?: ProviderFaultOptions["retry"];
-  readonly onProviderFault?: ProviderFaultOptions["onProviderFault"];
   /** For stages that name no model: an id such as `anthropic/<model>`, an AI SDK model object, or a resolved model. */
   readonly model?: string | ModelObject | ResolvedModel;
   /** Applies only to stages without `allowedTools`; default `ask`. */
@@ -53,6 +50,10 @@ export interface SessionOptions {
    * it. Default: its sleeps pass in this process.
    */
   readonly suspendSleepsOver?: number;
+  /** Retries of a model call whose provider fails, in pipelines and stages that do not set them. */
+  readonly retry?: ProviderFaultOptions["retry"];
+  /** What follows when they are used up. Default: `suspend` with a store on disk, `fail` in memory. */
+  readonly onProviderFault?: ProviderFaultOptions["onProviderFault"];
   /**
    * A request without an answer after this many milliseconds is denied with cause `timeout`; default never. A question with a
    * deadline stays open until then.

@@ -22,7 +22,8 @@ export function ownCode(): readonly string[] {
   const manifest = findPackageJSON(pathToFileURL(here));
   if (manifest === undefined) throw new Error(`${here} belongs to no package`);
   const packages = dirname(dirname(manifest));
-  return [packages, join(dirname(packages), "node_modules")];
+  // `bin` has the launcher that users put on their PATH.
+  return [packages, ...["node_modules", "bin"].map((name) => join(dirname(packages), name))];
 }
 
 /** Files that MCP servers are started from: a run that wrote one would decide what starts next with the server's keys. */

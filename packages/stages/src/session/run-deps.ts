@@ -44,7 +44,6 @@ import {
   shownTools,
 } from "../agent/agent-spec.ts";
 import { callModel } from "../agent/model-call.ts";
-import { modelExecutors } from "../agent/model-executors.ts";
 import { pipelineFacts } from "../history/pipeline-changes.ts";
 import {
   JOURNAL_VERSION,
@@ -66,6 +65,7 @@ import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } f
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
+import { modelExecutors } from "./model-executors.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";

@@ -1,16 +1,6 @@
-import { type Clock, defineTool, type PipelineSpec, type Tool } from "@sluice/core";
-import { askUserTool } from "../tools/ask-user.ts";
+import type { Clock, PipelineSpec, Tool } from "@sluice/core";
 import type { BashOptions } from "../tools/bash/bash-tool.ts";
-import {
-  BASH_FACTS,
-  EDIT_FACTS,
-  GLOB_FACTS,
-  GREP_FACTS,
-  READ_FACTS,
-  READ_SKILL_FACTS,
-  WRITE_FACTS,
-} from "../tools/builtin-facts.ts";
-import { lazyTool } from "../tools/lazy-tool.ts";
+import { builtinTools } from "../tools/builtin-tools.ts";
 import type { McpSource } from "../tools/mcp/servers.ts";
 import type { McpStart } from "../tools/mcp/transport/connection.ts";
 import type { SessionOptions } from "./options.ts";
@@ -71,18 +61,4 @@ export function ownTools(builtins: readonly Tool[], custom: readonly Tool[] = []
   const own = new Map([...builtins, ...custom].map((tool) => [tool.name, tool]));
   const kept = builtins.filter((tool) => own.get(tool.name) === tool);
   return { own, builtins: new Set(kept.map(({ name }) => name)) };
-}
-
-/** New instances of the built-in tools, one set per session. */
-export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
-  return [
-    lazyTool(READ_FACTS, async () => (await import("../tools/files/read.ts")).readTool),
-    lazyTool(GREP_FACTS, async () => (await import("../tools/search/grep.ts")).grepTool()),
-    lazyTool(GLOB_FACTS, async () => (await import("../tools/search/glob.ts")).globTool),
-    lazyTool(EDIT_FACTS, async () => (await import("../tools/files/edit.ts")).editTool, { edits: true }),
-    lazyTool(WRITE_FACTS, async () => (await import("../tools/files/write.ts")).writeTool, { edits: true }),
-    lazyTool(BASH_FACTS, async () => (await import("../tools/bash/bash-tool.ts")).bashTool(bash)),
-    defineTool(askUserTool),
-    lazyTool(READ_SKILL_FACTS, async () => (await import("../tools/skills/read-skill.ts")).readSkillTool),
-  ];
 }

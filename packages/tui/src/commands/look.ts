@@ -84,12 +84,19 @@ function cellsOf(run: RunSummary, started: JsonObject | undefined, now: number):
 function statusOf({ status, suspended, owner = "?", wakeAt }: RunSummary, now: number): string {
   if (status === "running") return `running in ${oneLine(owner, 30)}`;
   if (status !== "suspended") return status;
-  const words = suspended === "sleeping" ? "☾ sleeping" : suspended === "waiting" ? "suspended (waits)" : status;
+  const words = suspended === undefined ? status : SUSPENDED[suspended];
   if (wakeAt === undefined) return words;
   // What waits for an answer continues at its deadline without one.
   const time = suspended === "waiting" ? `${timeLeft(wakeAt, now)} left` : `wakes in ${timeLeft(wakeAt, now)}`;
   return `${words} · ${wakeAt <= now ? "due" : time}`;
 }
+
+const SUSPENDED: Readonly<Record<NonNullable<RunSummary["suspended"]>, string>> = {
+  sleeping: "☾ sleeping",
+  waiting: "suspended (waits)",
+  interrupted: "suspended",
+  provider: "suspended (provider)",
+};
 
 const STYLES: Readonly<Record<RunSummary["status"], Style>> = {
   running: "accent",

@@ -170,7 +170,7 @@ export function createEngine(options: EngineOptions): Engine {
       const names = name === undefined ? [] : [name];
       return checkedLines(await readChecked(names, projectsNow(), workspaceOf(flags, here)), here);
     },
-    startDemo: () => begin(demoPlan(), projectPathsOf({ cwd: demoFolder(false) }, here)),
+    startDemo: async () => await begin(await demoPlan(), projectPathsOf({ cwd: demoFolder(false) }, here)),
     resume: async (runId, options = {}) => {
       const { paths, host } = await storeOf(runId);
       return await continueRun({ runId, snapshot: await readRun(host, paths, runId), at: paths }, options);

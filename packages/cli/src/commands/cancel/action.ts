@@ -28,7 +28,7 @@ export async function cancel(context: CommandContext, named: string, flags: Canc
     const outcome = await host.cancel(runId, reason, secrets.text(by));
     // The processes of a killed owner may still be running.
     if (outcome === "cancelled") {
-      const { endProcessesOf } = await import("@sluice/stages/runtime");
+      const { endProcessesOf } = await import("@sluice/stages/tools");
       await endProcessesOf(runId);
     }
     const wasFinished = outcome === "finished";

@@ -33,7 +33,7 @@ export async function demo(
     {
       place,
       flags: { outputFormat, headless: true },
-      plan: demoPlan(),
+      plan: await demoPlan(),
       extraJson: { demo: { folder, store: place.store } },
     },
     context,

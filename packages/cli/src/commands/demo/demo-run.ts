@@ -1,7 +1,7 @@
 import { cpSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { codeReview } from "@sluice/stages/pipelines";
+import { loadCodeReview } from "@sluice/stages/runtime";
 import { ownFile } from "../../options.ts";
 import type { RunPlan } from "../../runs/run-plan.ts";
 
@@ -24,7 +24,8 @@ export function demoFolder(keep: boolean): string {
 }
 
 /** codeReview with a scripted model. */
-export function demoPlan(): RunPlan {
+export async function demoPlan(): Promise<RunPlan> {
+  const codeReview = await loadCodeReview();
   const source = { kind: "bundled", name: "codeReview" } as const;
   return {
     name: source.name,

@@ -55,12 +55,20 @@ export async function gateway(context: CommandContext, flags: GatewayFlags): Pro
     const serving =
       flags.http === undefined ? serveHere(open.run, flags, context) : serveHttp(open.run, flags.http, flags, context);
     const signal = await Promise.race([stopped.promise, serving]);
-    return signal === undefined ? EXIT.completed : STOPPED[signal];
+    return signal === undefined ? exitCodeOfRun(open.run) : STOPPED[signal];
   } finally {
     await hooks?.close();
     await leave(open, context);
     ignoreSignals();
   }
+}
+
+/** The exit code of a gateway whose agent has left: that of its run, or 0 if the agent made no call. */
+function exitCodeOfRun(run: GatewayRun): number {
+  const { status, end } = run.now();
+  if (status === "not_started") return EXIT.completed;
+  if (end === undefined || end.status === "suspended") return EXIT.suspended;
+  return end.status === "completed" ? EXIT.completed : EXIT.failed;
 }
 
 async function openRun(flags: GatewayFlags, context: CommandContext): Promise<OpenAgentRun> {

@@ -106,7 +106,10 @@ export async function runHost(
         writeFileSync(launcher, script, { mode: 0o600 });
       }
       const exitCode = await untilEnded(() => startHost(plan, { env: { ...context.env } }));
-      return exitCode === 0 && open.run.now().status !== "ended" ? EXIT.suspended : exitCode;
+      if (exitCode !== 0) return exitCode;
+      const { end } = open.run.now();
+      if (end === undefined || end.status === "suspended") return EXIT.suspended;
+      return end.status === "completed" ? EXIT.completed : EXIT.failed;
     } finally {
       await server.close();
       await leave(open, context, ["gateway", "run", host]);

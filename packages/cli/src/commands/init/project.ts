@@ -52,6 +52,7 @@ export function initProject(root: string, { name, ci, dryRun }: InitOptions): In
     kept: [...kept, ...files.filter((file) => !fresh.includes(file)).map(({ path }) => path)],
     notes: [
       ...configNotes(root, kept, files),
+      ...typesNotes(root, files),
       ...ignore.notes,
       ...(ci && repository === undefined
         ? ["This folder is not in a git repository: no workflow for CI is written."]
@@ -152,6 +153,20 @@ function configNotes(root: string, kept: readonly string[], files: readonly NewF
       `.sluice/tsconfig.json covers ${relative(root, written.path)}. If tsconfig.json covers it too and reports it, add it to "exclude" there.`,
     );
   return notes;
+}
+
+/** The command brings its packages to the files that it runs; an editor and tsc find only those of the project. */
+function typesNotes(root: string, files: readonly NewFile[]): readonly string[] {
+  if (!files.some(({ path }) => path === join(root, ".sluice", "tsconfig.json"))) return [];
+  const folders = foldersAbove(root).map((folder) => join(folder, "node_modules"));
+  const missing = ["@sluice/core", "@sluice/cli", "zod", "@types/node"].filter(
+    (name) => !folders.some((folder) => existsSync(join(folder, name))),
+  );
+  return missing.length === 0
+    ? []
+    : [
+        `The files run as they are. For types in an editor and for tsc -p .sluice, the project needs ${missing.join(", ")}; docs/install.md of Sluice shows how to install its packages.`,
+      ];
 }
 
 /** A link may lead nowhere. */

@@ -1,5 +1,5 @@
 import { type PrunedRun, type PruneQuery, systemClock } from "@sluice/core";
-import { removeOutputs } from "@sluice/stages/runtime";
+import { removeOutputs } from "@sluice/stages/tools";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, moment, oneLine, table } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";

@@ -15,7 +15,7 @@ const RETRY: Required<ProviderRetry> = {
 
 /** The settings of `inner`, and those of `outer` where it has none. */
 export function mergedFaults(
-  { retry, onProviderFault = undefined }: ProviderFaultOptions,
+  { retry, onProviderFault }: ProviderFaultOptions,
   outer: ProviderFaultOptions,
 ): ProviderFaultOptions {
   if (retry === undefined && onProviderFault === undefined) return outer;

@@ -20,7 +20,7 @@ import {
 import type { Clock } from "@sluice/core";
 import { messageOf, visible } from "@sluice/core/runtime";
 import type { SandboxMode } from "@sluice/stages";
-import { sandboxedProgram } from "@sluice/stages/runtime";
+import { sandboxedProgram } from "@sluice/stages/tools";
 import { SERVER_NAME } from "../../hosts/host.ts";
 import { isMeasured } from "../../hosts/version.ts";
 import { type AgentStart, agentStart, isOwnTool } from "./agent-host.ts";

@@ -6,7 +6,7 @@ import { startGatewayServer } from "../../mcp/http-server.ts";
 import { newGatewayToken } from "../../mcp/token.ts";
 import type { AgentReply } from "../../run/agent-model.ts";
 import type { AgentCall, CallReply, GatewayRun, GatewayTool, PendingCall } from "../../run/gateway-run-types.ts";
-import { replyOf } from "../../run/words.ts";
+import { gatewayPart, partsOf, replyOf, replyWith } from "../../run/words.ts";
 import { type AgentProcess, type AgentSandbox, startAgent } from "./agent-process.ts";
 import { firstPrompt, transcriptText, userText } from "./agent-words.ts";
 import type { ExternalAgent } from "./external-agent.ts";
@@ -185,7 +185,8 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
     notices.push(...news.flatMap(userText));
     for (const { id, reply } of news.flatMap(resultsIn)) {
       const known = given.get(id);
-      if (known !== undefined) settle(known, { ...reply, text: [reply.text, ...notices.splice(0)].join("\n\n") });
+      if (known !== undefined)
+        settle(known, replyWith(reply, [...partsOf(reply), ...notices.splice(0).map(gatewayPart)]));
     }
     // Otherwise it goes with its next prompt.
     if (!isPrompting && failure === undefined) prompt(notices.splice(0).join("\n\n") || CONTINUE);

@@ -14,7 +14,7 @@ import {
   type Workspace,
 } from "@sluice/core";
 import { toJsonValue } from "@sluice/core/runtime";
-import { commandJudge, fileSubjects, predictChange, reportingChanges } from "@sluice/stages/runtime";
+import { commandJudge, fileSubjects, predictChange, reportingChanges } from "@sluice/stages/tools";
 import { z } from "zod";
 import { type PatchedFile, readPatch } from "./apply-patch.ts";
 

@@ -20,6 +20,7 @@ import {
   createReport,
   isObject,
   isVariable,
+  ownSchema,
   pipelinesWithin,
   type Report,
   readTemplate,
@@ -155,7 +156,7 @@ export function commandState<F extends CommandFields>(given: F, { kind, keys, ow
     { ...common, allowedTools: [] },
     {
       options: { command, ...options },
-      output: outputSchema(report, command.parsed, adds),
+      output: outputSchema(command.parsed, adds),
       checksOutput: true,
       templates,
       parts: { ...parts, ...ownParts },
@@ -213,17 +214,13 @@ function readCommand(report: Report, fields: CommandFields): ReadCommand {
 }
 
 /** The schema of a command's output, and of what its kind adds to it. */
-function outputSchema(
-  report: Report,
-  parsed: CompiledSchema<unknown> | undefined,
-  more: JsonObject = {},
-): CompiledSchema<unknown> {
+function outputSchema(parsed: CompiledSchema<unknown> | undefined, more: JsonObject = {}): CompiledSchema<unknown> {
   const { definitions, $defs, ...own } = parsed?.accepted?.() ?? {};
   // A reference to the whole schema would lead to the output instead.
   const isWhole = !/"\$ref":"#\/?"/.test(JSON.stringify(own));
   const text = { type: "string" } as const;
   const properties = { exitCode: { type: "integer" }, stdout: text, stderr: text, parsed: isWhole ? own : {}, ...more };
-  return schemaAt<unknown>(report, "output", {
+  return ownSchema({
     type: "object",
     properties: { ...properties, stdoutFile: text, stderrFile: text },
     required: Object.keys(properties),

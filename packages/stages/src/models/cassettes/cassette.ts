@@ -11,50 +11,40 @@ const MODE = 0o600;
 const json = shape.custom<Json>(isJson, "is not JSON");
 const isSettings = (value: unknown): value is JsonObject => isJson(value) && isJsonObject(value);
 // Open, since later versions may add members.
-const open = { isOpen: true } as const;
 /** A message of a recorded request. The text is for readers and for showing differences. */
-const messageShape = shape.object(
-  { role: shape.text(), digest: shape.text(), text: shape.optional(shape.text()) },
-  open,
-);
-const requestShape = shape.object(
-  {
-    digest: shape.text(),
-    from: shape.integer({ min: 0 }),
-    messages: shape.list(messageShape),
-    tools: shape.list(shape.pair(shape.text(), shape.text())),
-    settings: shape.custom(isSettings, "Invalid input"),
-  },
-  open,
-);
+const messageShape = shape.openObject({ role: shape.text(), digest: shape.text(), text: shape.optional(shape.text()) });
+const requestShape = shape.openObject({
+  digest: shape.text(),
+  from: shape.integer({ min: 0 }),
+  messages: shape.list(messageShape),
+  tools: shape.list(shape.pair(shape.text(), shape.text())),
+  settings: shape.custom(isSettings, "Invalid input"),
+});
 /** One model call: the request and the complete response. */
-const exchangeShape = shape.object(
-  {
-    /** The state's id. */
-    stage: shape.text(),
-    /** As in `TurnPosition`. */
-    turn: shape.integer({ min: 0 }),
-    /** Masked like texts. */
-    key: shape.optional(shape.text()),
-    attempt: shape.integer({ min: 1 }),
-    /** The id of the model that answered. */
-    model: shape.text(),
-    call: shape.oneOf(["stream", "generate"]),
-    request: requestShape,
-    /** Milliseconds until the response began; null if it never did. */
-    opened: shape.orNull(shape.decimal({ min: 0 })),
-    /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
-    parts: shape.list(shape.pair(shape.decimal({ min: 0 }), json)),
-    /** `left`: the caller stopped reading. */
-    end: shape.oneOf(["done", "failed", "aborted", "left"]),
-    /** The error of a failed call. */
-    error: shape.optional(json),
-    /** The duration of the call in milliseconds. */
-    ms: shape.decimal({ min: 0 }),
-  },
-  open,
-);
-const headerShape = shape.object({ sluiceCassette: shape.integer() }, open);
+const exchangeShape = shape.openObject({
+  /** The state's id. */
+  stage: shape.text(),
+  /** As in `TurnPosition`. */
+  turn: shape.integer({ min: 0 }),
+  /** Masked like texts. */
+  key: shape.optional(shape.text()),
+  attempt: shape.integer({ min: 1 }),
+  /** The id of the model that answered. */
+  model: shape.text(),
+  call: shape.oneOf(["stream", "generate"]),
+  request: requestShape,
+  /** Milliseconds until the response began; null if it never did. */
+  opened: shape.orNull(shape.decimal({ min: 0 })),
+  /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
+  parts: shape.list(shape.pair(shape.decimal({ min: 0 }), json)),
+  /** `left`: the caller stopped reading. */
+  end: shape.oneOf(["done", "failed", "aborted", "left"]),
+  /** The error of a failed call. */
+  error: shape.optional(json),
+  /** The duration of the call in milliseconds. */
+  ms: shape.decimal({ min: 0 }),
+});
+const headerShape = shape.openObject({ sluiceCassette: shape.integer() });
 
 export type RecordedMessage = shape.ShapeOf<typeof messageShape>;
 export type RecordedRequest = shape.ShapeOf<typeof requestShape>;

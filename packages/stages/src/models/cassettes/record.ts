@@ -215,7 +215,7 @@ function beginTake(begun: ExchangeStart, { cassette, scope, mask, signal }: Take
     written = true;
     signal?.removeEventListener("abort", aborted);
     const failure = error === undefined ? {} : { error: mask.json(error) };
-    cassette.write({ ...begun, opened, parts: cleanParts(parts, mask), end, ...failure, ms: sinceStart() });
+    cassette.write({ ...begun, opened, parts: [...cleanParts(parts, mask)], end, ...failure, ms: sinceStart() });
   };
   const aborted = (): void => {
     try {

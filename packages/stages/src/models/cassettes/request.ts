@@ -71,7 +71,7 @@ export function encodeRequest(shape: RequestShape, texts: boolean): RecordedRequ
   const messages = shape.messages.slice(from).map(({ role, digest }, index): RecordedMessage => {
     return texts && role !== "assistant" ? { role, digest, text: shape.textOf(from + index) } : { role, digest };
   });
-  return { digest: shape.digest, from, messages, tools: shape.tools, settings: shape.settings };
+  return { digest: shape.digest, from, messages, tools: [...shape.tools], settings: shape.settings };
 }
 
 /** The difference between the recorded and the current request, in a few lines. */
@@ -120,7 +120,7 @@ function toolsDifference(recorded: RecordedRequest, now: RequestShape): string |
     ...changed.map(([name]) => `${name} has a different description or schema`),
   ];
   if (changes.length > 0) return `the tools differ: ${changes.join(", ")}`;
-  const order = (tools: RecordedRequest["tools"]): string => tools.map(([name]) => name).join(", ");
+  const order = (tools: Readonly<RecordedRequest["tools"]>): string => tools.map(([name]) => name).join(", ");
   return order(recorded.tools) === order(now.tools) ? undefined : "the tools are in a different order";
 }
 

@@ -81,12 +81,13 @@ export function encodeThrown(thrown: unknown, secrets: SecretFilter): Json {
 
 /** Keeps only what determines the meaning of an error, with `retry-after` in milliseconds: no headers, bodies, addresses or stacks. */
 function encodeError(error: Error, secrets: SecretFilter): JsonObject {
-  const { retryAfterMs } = failureOf(error, false, secrets);
+  const { retryAfterMs, resetAfterMs } = failureOf(error, false, secrets);
   return {
     ...errorMembers(error, secrets, 0),
     name: error.name,
     ...(isSluiceError(error) ? { sluice: error.class } : {}),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(resetAfterMs === undefined ? {} : { resetAfterMs }),
   };
 }
 
@@ -118,9 +119,20 @@ const CLASSES: readonly ErrorClass[] = [
   "Host",
 ];
 
+/** The headers from which the same waits are read again. */
+function limitHeaders(
+  retryAfterMs: Json | undefined,
+  resetAfterMs: Json | undefined,
+): Readonly<Record<string, string>> {
+  return {
+    ...(typeof retryAfterMs === "number" ? { "retry-after-ms": String(retryAfterMs) } : {}),
+    ...(typeof resetAfterMs === "number" ? { "ratelimit-reset": String(Math.ceil(resetAfterMs / 1_000)) } : {}),
+  };
+}
+
 function decodeError(held: Json, text: (text: string) => string): Error {
   if (!isJsonObject(held)) throw new TypeError("$error does not contain an object");
-  const { retryAfterMs, sluice, message: kept, ...rest } = held;
+  const { retryAfterMs, resetAfterMs, sluice, message: kept, ...rest } = held;
   const { name, code, statusCode } = rest;
   const message = text(typeof kept === "string" ? kept : "");
   const errorClass = CLASSES.find((known) => known === sluice);
@@ -128,7 +140,9 @@ function decodeError(held: Json, text: (text: string) => string): Error {
   // Absent members stay absent: an undefined status would differ from none.
   const members = {
     ...decodeMembers(rest, text),
-    ...(typeof retryAfterMs === "number" ? { responseHeaders: { "retry-after-ms": String(retryAfterMs) } } : {}),
+    ...(typeof retryAfterMs === "number" || typeof resetAfterMs === "number"
+      ? { responseHeaders: limitHeaders(retryAfterMs, resetAfterMs) }
+      : {}),
   };
   if (name !== "AI_APICallError") return Object.assign(new Error(message), members);
   const status = typeof statusCode === "number" ? { statusCode } : {};

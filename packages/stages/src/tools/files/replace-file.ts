@@ -22,10 +22,7 @@ export interface Present {
 }
 
 /** The effect of an Edit or a Write, recorded before it happens. `null` stands for no file. */
-const writeIntent = shape.object(
-  { real: shape.text(), before: shape.orNull(shape.text()), after: shape.text() },
-  { isOpen: true },
-);
+const writeIntent = shape.openObject({ real: shape.text(), before: shape.orNull(shape.text()), after: shape.text() });
 export type WriteIntent = shape.ShapeOf<typeof writeIntent>;
 
 /** The content of a judged path; undefined if there is no file. */

@@ -1,6 +1,5 @@
 import type { Problem } from "@sluice/core";
-import { problemsError } from "@sluice/core/runtime";
-import { z } from "zod";
+import { problemsError, shape } from "@sluice/core/runtime";
 import { readHttpAddress } from "../../models/providers/http-url.ts";
 import { serverNameFault } from "./names.ts";
 
@@ -60,43 +59,39 @@ export interface McpSettings {
   readonly restarts: number;
 }
 
-const ms = z.int().min(1).max(86_400_000);
-const text = z.string().refine((value) => !value.includes("\0"), "contains a NUL character");
-const limits = z.object({
-  reads: z.array(z.string().min(1).max(128)).max(500).default([]),
-  optional: z.boolean().default(false),
-  startTimeoutMs: ms.default(60_000),
-  callTimeoutMs: ms.default(120_000),
-  maxMessageBytes: z
-    .int()
-    .min(1_024)
-    .max(256 * 1024 * 1024)
-    .default(8 * 1024 * 1024),
-  restarts: z.int().min(0).max(100).default(3),
+const ms = shape.integer({ min: 1, max: 86_400_000 });
+const text = shape.holding(shape.text(), (value) => !value.includes("\0"), "contains a NUL character");
+const word = shape.holding(shape.text({ min: 1 }), (value) => !value.includes("\0"), "contains a NUL character");
+const limits = {
+  reads: shape.optional(shape.list(shape.text({ min: 1, max: 128 }), { max: 500 })),
+  optional: shape.optional(shape.flag()),
+  startTimeoutMs: shape.optional(ms),
+  callTimeoutMs: shape.optional(ms),
+  maxMessageBytes: shape.optional(shape.integer({ min: 1_024, max: 256 * 1024 * 1024 })),
+  restarts: shape.optional(shape.integer({ min: 0, max: 100 })),
+};
+const stdio = shape.object({
+  command: word,
+  args: shape.optional(shape.list(text)),
+  env: shape.optional(shape.mapOf(text, { regex: /^[^=\0]+$/, message: "is not a variable name" })),
+  cwd: shape.optional(word),
+  sandbox: shape.optional(shape.flag()),
+  network: shape.optional(shape.flag()),
+  ...limits,
 });
-const stdio = z.strictObject({
-  command: text.min(1),
-  args: z.array(text).optional(),
-  env: z
-    .record(
-      z.string().refine((name) => /^[^=\0]+$/.test(name), "is not a variable name"),
-      text,
-    )
-    .optional(),
-  cwd: text.min(1).optional(),
-  sandbox: z.boolean().optional(),
-  network: z.boolean().optional(),
-  ...limits.shape,
-});
-const http = z.strictObject({
-  url: z.string().refine((url) => readHttpAddress(url).ok, "is not an http(s) URL without a user name and password"),
-  headers: z
-    .record(
-      z.string().refine((name) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name), "is not a header name"),
-      z.string().refine((value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value), "is not a header value"),
-    )
-    .optional(),
-  ...limits.shape,
+const http = shape.object({
+  url: shape.holding(
+    shape.text(),
+    (url) => readHttpAddress(url).ok,
+    "is not an http(s) URL without a user name and password",
+  ),
+  headers: shape.optional(
+    shape.mapOf(shape.text({ pattern: { regex: /^[\t\x20-\x7e\x80-\xff]*$/, message: "is not a header value" } }), {
+      regex: /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/,
+      message: "is not a header name",
+    }),
+  ),
+  ...limits,
 });
 
 /** The settings of each server. Throws Validation `mcp_servers_invalid` with all problems, but never with a value. */
@@ -109,14 +104,21 @@ export function readMcpServers(servers: McpServers): readonly McpSettings[] {
       problems.push({ path: `mcpServers.${[name, ...path].join(".")}`, message });
   }
   if (problems.length > 0) throw problemsError("mcp_servers_invalid", "These MCP servers cannot be used:", problems);
-  return Object.entries(servers).map(([name, config]) => ({ name, config, ...limits.parse(config) }));
+  return Object.entries(servers).map(([name, config]) => settingsOf(name, config));
 }
 
-function faultsOf(config: unknown): readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] {
+function settingsOf(name: string, config: McpServerConfig): McpSettings {
+  const { reads = [], optional = false, startTimeoutMs = 60_000, callTimeoutMs = 120_000 } = config;
+  const { maxMessageBytes = 8 * 1024 * 1024, restarts = 3 } = config;
+  return { name, config, reads, optional, startTimeoutMs, callTimeoutMs, maxMessageBytes, restarts };
+}
+
+function faultsOf(config: unknown): readonly shape.ShapeIssue[] {
   if (typeof config !== "object" || config === null)
     return [{ path: [], message: "must be an object with command or url" }];
   if ("command" in config === "url" in config)
     return [{ path: [], message: "must have either a command to start, or the url of a running server" }];
-  const verdict = ("url" in config ? http : stdio).safeParse(config);
-  return verdict.success ? [] : verdict.error.issues;
+  const issues: shape.ShapeIssue[] = [];
+  ("url" in config ? http : stdio).fits(config, issues);
+  return issues;
 }

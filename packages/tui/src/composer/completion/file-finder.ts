@@ -64,7 +64,7 @@ export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions
 export function workspaceListing(root: string, storeNow: () => Promise<string | undefined>): FileFinderOptions["list"] {
   return async (signal) => {
     // Slow to load, and not needed for the prompt.
-    const { workspaceFiles } = await import("@sluice/stages/runtime");
+    const { workspaceFiles } = await import("@sluice/stages/tools");
     const store = await storeNow();
     return await workspaceFiles({ root, ...(store === undefined ? {} : { store }) }, { most: MAX_FILES, signal });
   };

@@ -1,4 +1,4 @@
-import { probeMcpServers } from "@sluice/stages/runtime";
+import { probeMcpServers } from "@sluice/stages/tools";
 import type { Environment } from "@sluice/tui/user";
 import { count } from "@sluice/view/words";
 import type { ProjectSettings } from "../../../project/load-config.ts";

@@ -28,7 +28,8 @@ function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice):
   if (address !== undefined && url === undefined)
     return warning(name, `${address.from} is not a usable http(s) address`, "use an address such as https://host/v1");
   const unset = variables
-    .filter((one) => one.required && !isSet(one.name) && !(namesAddress(one.name) && url !== undefined))
+    .filter((one) => one.required && !isSet(one.name) && !isSet(one.unless ?? ""))
+    .filter((one) => !(namesAddress(one.name) && url !== undefined))
     .map((one) => one.name);
   if (unset.length > 0) {
     const fix = unset.map((one) => `export ${one}=…`).join(" ");

@@ -3,10 +3,10 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { isJsonObject, type JsonObject, parseJson, SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import type { ResolvedModel } from "../model.ts";
-import { claude } from "./anthropic.ts";
-import { ANTHROPIC_MARK, cachedModel } from "./cache-marks.ts";
-import { fetchHere } from "./fetch.ts";
+import type { ResolvedModel } from "../../model.ts";
+import { claude } from "../anthropic.ts";
+import { ANTHROPIC_MARK, cachedModel } from "../cache-marks.ts";
+import { fetchHere } from "../fetch.ts";
 import {
   accessOf,
   configuredUrl,
@@ -18,7 +18,7 @@ import {
   requireSetting,
   setting,
   trimmedUrl,
-} from "./settings.ts";
+} from "../settings.ts";
 
 const CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS";
 /** Members of a credentials file that are secrets. */

@@ -1,7 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { type ResolvedModel, withCalls } from "../model.ts";
-import { fetchHere } from "./fetch.ts";
-import { OPENAI_STATELESS } from "./openai.ts";
+import { type ResolvedModel, withCalls } from "../../model.ts";
+import { fetchHere } from "../fetch.ts";
+import { OPENAI_STATELESS } from "../openai.ts";
 import {
   accessOf,
   configuredUrl,
@@ -12,7 +12,7 @@ import {
   requireKey,
   requireSetting,
   versioned,
-} from "./settings.ts";
+} from "../settings.ts";
 
 /**
  * `azure/<deployment>`: the Responses API of Azure OpenAI. Reads AZURE_API_KEY and AZURE_RESOURCE_NAME; a configured base URL

@@ -1,10 +1,10 @@
+import type { AgentSpec } from "../agent/agent-spec.ts";
+import { agentExecutor } from "../agent/executor.ts";
+import { callModel, type ModelCaller } from "../agent/model-call.ts";
+import type { StageModel, StageModels } from "../agent/model-turn.ts";
 import { type ExecutorSources, executorsAsGiven } from "../kinds/executors.ts";
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
-import type { AgentSpec } from "./agent-spec.ts";
-import { agentExecutor } from "./executor.ts";
-import { callModel, type ModelCaller } from "./model-call.ts";
-import type { StageModel, StageModels } from "./model-turn.ts";
 
 /** The executors of all kinds that a model works for, which every session and replay has. */
 export function modelExecutors(
@@ -26,7 +26,7 @@ export function modelExecutors(
     ...executorsAsGiven([agentExecutor(modelsWithFacts, caller), agentExecutor(modelsWithFacts, caller, "router")]),
     [
       "orchestrator",
-      async () => (await import("./choosing/orchestrator.ts")).orchestratorExecutor(modelsWithFacts, caller),
+      async () => (await import("../agent/choosing/orchestrator.ts")).orchestratorExecutor(modelsWithFacts, caller),
     ],
   ];
 }

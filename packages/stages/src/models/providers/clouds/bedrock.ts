@@ -1,8 +1,8 @@
 import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
-import type { ResolvedModel } from "../model.ts";
-import { withFreeChoice } from "./anthropic.ts";
-import { cachedModel } from "./cache-marks.ts";
-import { fetchFrames } from "./fetch.ts";
+import type { ResolvedModel } from "../../model.ts";
+import { withFreeChoice } from "../anthropic.ts";
+import { cachedModel } from "../cache-marks.ts";
+import { fetchFrames } from "../fetch.ts";
 import {
   accessOf,
   baseUrl,
@@ -14,7 +14,7 @@ import {
   requireSetting,
   setting,
   trimmedUrl,
-} from "./settings.ts";
+} from "../settings.ts";
 
 const ENDPOINT = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME";
 

@@ -1,0 +1,57 @@
+import { done, pipeline, type StageOptions, stage } from "@sluice/core";
+import { router } from "@sluice/stages";
+import { expect, test } from "vitest";
+import { z } from "zod";
+
+type Settings = Partial<
+  Pick<
+    StageOptions<Record<never, never>, unknown, undefined>,
+    "reasoning" | "toolChoice" | "providerOptions" | "cache" | "temperature"
+  >
+>;
+
+const common = { prompt: "Work.", completionTool: "submit", turnCap: 3, allowedTools: [] };
+const completionSchema = z.object({ text: z.string() });
+
+function fingerprintOf(settings: Settings): string {
+  const work = stage({ ...common, completionSchema, ...settings });
+  return pipeline({
+    id: "one",
+    input: z.object({ task: z.string() }),
+    stages: { work },
+    initial: "work",
+    next: { work: ({ output }) => done(output) },
+  }).spec.fingerprint;
+}
+
+test("each setting of a model is part of the fingerprint, and none of them changes one that lacks it", () => {
+  const variants: readonly Settings[] = [
+    {},
+    { reasoning: "low" },
+    { reasoning: "high" },
+    { toolChoice: "required" },
+    { providerOptions: { openai: { serviceTier: "flex" } } },
+    { providerOptions: { openai: { serviceTier: "priority" } } },
+    { cache: false },
+  ];
+  expect(new Set(variants.map(fingerprintOf)).size).toBe(variants.length);
+  expect(fingerprintOf({ cache: true })).toBe(fingerprintOf({}));
+});
+
+test.each<[object, string]>([
+  [{ reasoning: "enormous" }, 'reasoning | is one of "none", "minimal", "low", "medium", "high", "xhigh"'],
+  [{ toolChoice: "submit" }, 'toolChoice | is one of "auto", "required"'],
+  [{ providerOptions: { openai: "flex" } }, "providerOptions | is an object of JSON objects by provider"],
+  [{ providerOptions: { openai: { now: () => 1 } } }, "providerOptions | is an object of JSON objects by provider"],
+  [{ providerOptions: [] }, "providerOptions | is an object of JSON objects by provider"],
+  [{ cache: "no" }, "cache | is true or false"],
+])("%j is a problem of a stage and of a router", (settings, problem) => {
+  const states = [
+    stage({ ...common, completionSchema, ...settings }),
+    router({ prompt: "Choose.", targets: ["a"], ...settings }),
+  ];
+  for (const { spec } of states)
+    expect((spec.problems ?? []).map(({ path, message }) => `${path} | ${message}`)).toEqual([
+      expect.stringContaining(problem),
+    ]);
+});
