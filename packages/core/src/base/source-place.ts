@@ -10,7 +10,7 @@ export type SourcePlace = {
   readonly line: number;
   /** From 1, in UTF-16 code units. */
   readonly column: number;
-  /** The lines around it, for people. May show any text of the file, with known secrets masked. */
+  /** The lines around it, for people, with known secrets masked; empty if they must not be shown. */
   readonly frame?: string;
 };
 

@@ -47,10 +47,10 @@ export function frameAt(at: string, workspace: string, clean: (text: string) => 
 /** An error as people read it: its message, and where in the workspace's code it was thrown. */
 export function failureText(thrown: unknown, workspace: string, clean: (text: string) => string): string {
   const message = isSluiceError(thrown) ? withCode({ code: thrown.code, message: thrown.message }) : messageOf(thrown);
-  const place = sourcePlaceOf(thrown);
+  const place = isSluiceError(thrown) ? thrown.at : sourcePlaceOf(thrown);
   if (place === undefined) return message;
-  const frame = sourceFrame(place, [workspace], clean);
-  return `${message}\nat ${placeText(place, workspace)}${frame === undefined ? "" : `\n${frame}`}`;
+  const frame = place.frame ?? sourceFrame(place, [workspace], clean) ?? "";
+  return `${message}\nat ${placeText(place, workspace)}${frame === "" ? "" : `\n${frame}`}`;
 }
 
 function textOf(file: string, folders: readonly string[]): string | undefined {
