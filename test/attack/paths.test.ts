@@ -431,7 +431,9 @@ test("the code of Sluice itself, where that lies in the workspace: never is writ
     "node_modules/attack.js",
   ];
   const own: Scene = { ...scene(), root: clone, path: (name) => join(clone, name) };
-  onTestFinished(() => names.forEach((name) => rmSync(own.path(name), { force: true })));
+  onTestFinished(() => {
+    for (const name of names) rmSync(own.path(name), { force: true });
+  });
   const after = await attack(own, { ...FILES, calls: names.map((name) => write(name)) });
   expect(after.outcomes).toEqual(["limit", "limit", "limit", "limit"]);
   expect(names.filter((name) => existsSync(own.path(name)))).toEqual([]);

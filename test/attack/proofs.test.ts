@@ -2,17 +2,7 @@ import { done, fanOut, type JsonObject, pipeline, type RunHost } from "@sluice/c
 import { sealWithCode } from "@sluice/core/gate";
 import { replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
-import {
-  answersIn,
-  begun,
-  codeOf,
-  type Office,
-  office,
-  open,
-  proved,
-  sent,
-  thrownPlace,
-} from "../support/answers-kit.ts";
+import { answersIn, begun, codeOf, type Office, office, open, placeOf, proved, sent } from "../support/answers-kit.ts";
 import { calls, finish, input, saying, task, worker } from "../support/facts.ts";
 import { person, soon } from "../support/people-kit.ts";
 import { dataOf, eventsOf, quiet, session, type TestSession, tool } from "../support/run-kit.ts";
@@ -48,7 +38,7 @@ describe("an approval from another process, once the run has started a process w
     const second = await open(elsewhere);
     expect(second.requestId).not.toBe(first.requestId);
     // Neither the proof of the first, nor its code, is worth anything for the second.
-    expect(sealWithCode(code, await thrownPlace(elsewhere, second), {})).toBeUndefined();
+    expect(sealWithCode(code, await placeOf(elsewhere, second), {})).toBeUndefined();
     await sent(elsewhere, second, { ...payload, digest: second.digest });
     await handle;
     expect(made.ran).toEqual([{ n: 1 }]);
@@ -69,7 +59,7 @@ describe("an approval from another process, once the run has started a process w
     const made = office();
     const { live, handle, elsewhere } = begun(made);
     const request = await open(elsewhere);
-    const place = await thrownPlace(elsewhere, request);
+    const place = await placeOf(elsewhere, request);
     const denial = sealWithCode(await codeOf(made), place, { ...DENY, digest: request.digest });
     if (denial === undefined) throw new Error("this is not its code");
     await sent(elsewhere, request, forge(denial));
@@ -169,7 +159,7 @@ test("a run that is resumed: never takes an unproven answer that came in between
   const again = later.resume(made.pipe, handle.runId);
   await soon(async () => (await elsewhere.requests())[0]?.requestId !== request.requestId && made.codes.length === 2);
   const second = await open(elsewhere);
-  const stale = sealWithCode(await codeOf(made), await thrownPlace(elsewhere, second), {});
+  const stale = sealWithCode(await codeOf(made), await placeOf(elsewhere, second), {});
   expect(stale).toBeUndefined();
   await sent(elsewhere, second, await proved(elsewhere, second, await codeOf(made, 1)));
   await again;
@@ -191,7 +181,7 @@ test("a request that waits on in another process has another code there: never c
   const again = later.resume(made.pipe, handle.runId);
   await codeOf(made, 1);
   expect(made.codes.map((one) => one.request.requestId)).toEqual([request.requestId, request.requestId]);
-  expect(sealWithCode(await codeOf(made), await thrownPlace(elsewhere, request), {})).toBeUndefined();
+  expect(sealWithCode(await codeOf(made), await placeOf(elsewhere, request), {})).toBeUndefined();
   await sent(elsewhere, request, before);
   await later.answer(await open(elsewhere), DENY, "me");
   await again;

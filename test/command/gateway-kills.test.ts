@@ -35,7 +35,7 @@ interface Agent {
 const WAIT = { timeout: 20_000 };
 const OPTIONS = ["--trust", "--wait"];
 
-function thrownPlace(): Place {
+function placeOf(): Place {
   const place = createPlace("http://127.0.0.1:1");
   writeFileSync(join(place.workspace, "plan.json"), JSON.stringify(WORKFLOW));
   writeFileSync(join(place.workspace, "a.txt"), "one\n");
@@ -103,7 +103,7 @@ const logOf = (place: Place): string => {
 };
 
 test("over stdio, a gateway that is killed in the middle of a command is resumed, and the agent reads that its outcome is unknown", async () => {
-  const place = thrownPlace();
+  const place = placeOf();
   const first = await overStdio(place, begin(place));
   await first.call("get_state");
   expect(await first.call("Read", { file_path: "a.txt" })).toContain("one");
@@ -137,7 +137,7 @@ test("over stdio, a gateway that is killed in the middle of a command is resumed
 });
 
 test("over HTTP, a request stays open while the gateway is dead; the answer is for the agent that makes its call again", async () => {
-  const place = thrownPlace();
+  const place = placeOf();
   const first = await overHttp(place, begin(place));
   await first.call("transition", { event: "READY", data: NOTE });
   await first.call("Write", WRITE);

@@ -244,7 +244,7 @@ test("no secret is in what runs leave that fail, are cancelled, or cannot begin"
   const provider = { ...env, OPENAI_COMPATIBLE_BASE_URL: server.url };
   const failing = ["run", "failing", `do ${planted.at("task")}`, "--model", "openai-compatible/some-model", "--trust"];
   const refused = sink("text", await here.sluice(failing, { env: provider }));
-  expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining("HTTP 401")]);
+  expect([refused.code, refused.stdout]).toEqual([3, expect.stringContaining("HTTP 401")]);
   const redirected = sink("json", await here.sluice([...failing, ...json], { env: provider }));
   expect(textAt(printed(redirected), "error", "message")).toContain("redirect");
   const crashing = ["run", "crashing", "work", "--model", here.script({}), "--trust", ...json];

@@ -114,7 +114,7 @@ export const BANNED_IDENTIFIERS: readonly string[] = [
   "parseKept",
   "passGate",
   "pastOf",
-  "thrownPlace",
+  "placeOf",
   "readTapes",
   "replayModel",
   "replayTraffic",

@@ -9,7 +9,7 @@ import {
   documentStory,
   documentWorld,
   loadStory,
-  thrownPlace,
+  placeOf,
 } from "../support/document-worlds.ts";
 import { eventsOf } from "../support/run-kit.ts";
 
@@ -124,9 +124,9 @@ function wayOf(events: readonly SluiceEvent[], rootId: string): Readonly<Record<
   const raced = events.flatMap(({ type, runId, data }) => {
     const outcomes = type === "fanOut.joined" && Array.isArray(data.outcomes) ? data.outcomes : [];
     const isRaced = outcomes.length > 1 && outcomes.some((outcome) => Object(outcome).status !== "completed");
-    return isRaced ? [`${thrownPlace(runId)}/${String(data.fanOut)}/`] : [];
+    return isRaced ? [`${placeOf(runId)}/${String(data.fanOut)}/`] : [];
   });
-  const byPlace = Map.groupBy(events, ({ runId }) => thrownPlace(runId));
+  const byPlace = Map.groupBy(events, ({ runId }) => placeOf(runId));
   const ways = [...byPlace].filter(([place]) => !raced.some((prefix) => place.startsWith(prefix)));
   return Object.fromEntries(
     ways.map(([place, all]) => [

@@ -61,7 +61,7 @@ export async function codeOf({ codes }: Office, at = 0): Promise<string> {
   return codes[at]?.code ?? "";
 }
 
-export async function thrownPlace(host: RunHost, { runId, requestId }: OpenRequest) {
+export async function placeOf(host: RunHost, { runId, requestId }: OpenRequest) {
   const incarnation = (await host.records(runId)).at(-1)?.incarnation ?? "";
   return { runId, requestId, incarnation };
 }
@@ -78,7 +78,7 @@ export async function sent(
 }
 
 export async function proved(host: RunHost, request: OpenRequest, code: string): Promise<JsonObject> {
-  const sealed = sealWithCode(code, await thrownPlace(host, request), { kind: "approve", digest: request.digest });
+  const sealed = sealWithCode(code, await placeOf(host, request), { kind: "approve", digest: request.digest });
   if (sealed === undefined) throw new Error("this is not its code");
   return sealed;
 }

@@ -104,7 +104,7 @@ function numberOf(...place: readonly (string | number)[]): number {
 }
 
 /** Without the id of its root, which no two runs share. */
-export function thrownPlace(runId: string): string {
+export function placeOf(runId: string): string {
   return runId.includes("/") ? runId.slice(runId.indexOf("/")) : "";
 }
 
@@ -114,7 +114,7 @@ function agents(turns: readonly ScriptedTurn[]): ResolvedModel {
     secrets: [],
     at: (position: TurnPosition) => {
       const { stage, turn: at, attempt, runId = "" } = position;
-      const reply = turns[numberOf(thrownPlace(runId), stage, at) % turns.length] ?? {};
+      const reply = turns[numberOf(placeOf(runId), stage, at) % turns.length] ?? {};
       return scriptedModel({ stages: { [stage]: [reply] } }).at({ stage, turn: 0, attempt });
     },
   };
@@ -169,7 +169,7 @@ export function documentWorld({ turns, answers, mode }: DocumentStory): Document
     }),
   ];
   const person = callbackInteractor("person", ({ runId, requestId }) => {
-    const kind = answers[numberOf(thrownPlace(runId), requestId) % answers.length];
+    const kind = answers[numberOf(placeOf(runId), requestId) % answers.length];
     return kind === "approve" || kind === "deny" ? { kind } : undefined;
   });
   const process: DocumentWorld["process"] = (wrap = (store) => store) =>

@@ -40,7 +40,7 @@ export async function startLoopbackModel(turns: Turns): Promise<LoopbackModel> {
   const all: Asked[] = [];
   const overrides = new Map<string, ((asked: Asked, reply: ServerReply) => ServerReply)[]>();
   const listeners = new Set<(asked: Asked) => void>();
-  const thrownPlace = (key: string, stage: string, turn: number): string => JSON.stringify([key, stage, turn]);
+  const placeOf = (key: string, stage: string, turn: number): string => JSON.stringify([key, stage, turn]);
   const override = (place: string, with_: (asked: Asked, reply: ServerReply) => ServerReply): void => {
     overrides.set(place, [...(overrides.get(place) ?? []), with_]);
   };
@@ -52,7 +52,7 @@ export async function startLoopbackModel(turns: Turns): Promise<LoopbackModel> {
     const { key, stage, turn } = asked;
     const reply = turns[stage]?.[turn];
     if (reply === undefined) return { status: 400, error: { message: `turn ${turn} of ${stage} is not scripted` } };
-    const next = overrides.get(thrownPlace(key, stage, turn))?.shift();
+    const next = overrides.get(placeOf(key, stage, turn))?.shift();
     return next === undefined ? reply : next(asked, reply);
   });
 
@@ -62,14 +62,14 @@ export async function startLoopbackModel(turns: Turns): Promise<LoopbackModel> {
     hold(key, stage, turn, atEvent) {
       const reached = Promise.withResolvers<Asked>();
       const released = Promise.withResolvers<void>();
-      override(thrownPlace(key, stage, turn), (asked, reply) => {
+      override(placeOf(key, stage, turn), (asked, reply) => {
         reached.resolve(asked);
         const where = atEvent === undefined ? {} : { holdAtEvent: atEvent };
         return { ...reply, ...where, hold: released.promise };
       });
       return { reached: reached.promise, release: () => released.resolve() };
     },
-    instead: (key, stage, turn, reply) => override(thrownPlace(key, stage, turn), () => reply),
+    instead: (key, stage, turn, reply) => override(placeOf(key, stage, turn), () => reply),
     onAsked: (listener) => void listeners.add(listener),
     [Symbol.asyncDispose]: () => server.close(),
   };

@@ -146,7 +146,7 @@ export function step(machine: Machine, before: RunState, happened: Happened): St
       return ended(before, { status: "cancelled", code: "cancelled", message: happened.reason }, asked);
     case "interrupt": {
       const interrupt = machine.interrupts?.find(({ name }) => name === happened.name);
-      const place = thrownPlace(before);
+      const place = placeOf(before);
       if (interrupt === undefined) throw new Error(`the machine has no interrupt ${happened.name}`);
       const input = { interrupt: happened.name, files: [happened.path] };
       const suspended = [...before.suspended, { place, interrupt: happened.name }];
@@ -161,14 +161,14 @@ export function step(machine: Machine, before: RunState, happened: Happened): St
       return { ...next, after: { ...next.after, suspended }, decision };
     }
     case "event": {
-      const place = thrownPlace(before);
+      const place = placeOf(before);
       const { event, data } = happened;
       const result: Result = { status: "completed", output: { event, data } };
       const leaving: Leaving = { result, sight: sightOf(before, place), data };
       return follow(machine, before, leaving, decideEvent(machine, before, leaving, event, asked), asked);
     }
     case "result": {
-      const place = thrownPlace(before);
+      const place = placeOf(before);
       const { outcome } = happened;
       if (outcome.status === "cancelled")
         return ended(before, { status: "cancelled", code: "cancelled", message: outcome.reason }, asked);
@@ -239,7 +239,7 @@ function follow(
       asked,
     };
   }
-  const place = thrownPlace(before);
+  const place = placeOf(before);
   const { result, data } = leaving;
   const output = result.status === "completed" ? result.output : null;
   const upstream = new Map(before.upstream);
@@ -306,7 +306,7 @@ function follow(
 function joining(machine: Machine, before: RunState, ended: readonly ChildEnded[], asked: Asked[]): Step {
   const { pending, ...rest } = before;
   if (pending === undefined) throw new Error("no fan-out is pending");
-  const place = thrownPlace(rest);
+  const place = placeOf(rest);
   const { list, join, input, onFail, policy } = pending;
   const unsuccessful = ended.filter(({ status }) => status === "failed" || status === "cancelled");
   const hasFailed =
@@ -377,7 +377,7 @@ function ended(before: RunState, end: End, asked: readonly Asked[]): Step {
 /** What the pipeline says about a result, and who is asked on the way. */
 function decide(machine: Machine, before: RunState, leaving: Leaving, asked: Asked[]): Decision {
   const { result } = leaving;
-  const { state } = thrownPlace(before);
+  const { state } = placeOf(before);
   const ownOutput = result.status === "completed" ? result.output : null;
   const unhandled: Decision = {
     choice: { kind: "fail", reason: "" },
@@ -421,7 +421,7 @@ function decide(machine: Machine, before: RunState, leaving: Leaving, asked: Ask
 
 /** What the rows say about an event: the first whose guard fires, or the agent stays. */
 function decideEvent(machine: Machine, before: RunState, leaving: Leaving, event: string, asked: Asked[]): Decision {
-  const rows = rowsOf(machine, thrownPlace(before).state);
+  const rows = rowsOf(machine, placeOf(before).state);
   const named = rows.filter(([, { on }]) => typeof on === "object" && on.event === event && event !== "*");
   const isNamed = named.length > 0;
   const matching = isNamed ? named : rows.filter(([, { on }]) => typeof on === "object" && on.event === "*");
@@ -481,7 +481,7 @@ function isReserved(key: string): boolean {
 
 /** What code is called with. */
 function ask(before: RunState, { result, sight }: Leaving, asked: Asked[], row?: number): Scope {
-  const { state, visit } = thrownPlace(before);
+  const { state, visit } = placeOf(before);
   const execution = `${state}#${visit}`;
   const facts = resultFacts(execution, result);
   asked.push({ execution, ...(row === undefined ? {} : { row }), result: facts, sight });
@@ -514,7 +514,7 @@ function resultFacts(execution: string, result: Result): JsonObject {
   }
 }
 
-function thrownPlace({ at }: RunState): Place {
+function placeOf({ at }: RunState): Place {
   if (at === undefined) throw new Error("the run has entered no state");
   return at;
 }

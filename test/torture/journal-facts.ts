@@ -1,12 +1,12 @@
 import type { RunJournal, SluiceEvent } from "@sluice/core";
 import { readEvents } from "@sluice/core/host";
-import { thrownPlace } from "./watched-store.ts";
+import { placeOf } from "./watched-store.ts";
 
 /** What journals say that was done: no process that reads them may do it again. */
 export function factsOf(journals: readonly RunJournal[]): ReadonlySet<string> {
   const facts = new Set<string>();
   for (const { runId, records } of journals) {
-    const place = thrownPlace(runId);
+    const place = placeOf(runId);
     for (const record of records) {
       if (record.phase === "done") facts.add(`step ${place} ${record.stepId}`);
       for (const { type, executionId = "", attempt = 1, data } of readEvents(runId, record)) {
@@ -61,7 +61,7 @@ export function happenings({ runId, records }: RunJournal): readonly string[] {
   const told = ({ type, executionId = "", attempt = 1, data }: SluiceEvent): string => {
     const { phase, turn, callId, requestId, choice, status, verdict, answer, text, fork } = data;
     const what = { phase, turn, try: data.try, callId, requestId, choice, status, verdict, answer, text, fork };
-    return `${thrownPlace(runId)} ${type} ${executionId}/a${attempt} ${JSON.stringify(what)}`;
+    return `${placeOf(runId)} ${type} ${executionId}/a${attempt} ${JSON.stringify(what)}`;
   };
   return records
     .flatMap((record) => readEvents(runId, record))

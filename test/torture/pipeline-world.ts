@@ -18,7 +18,7 @@ import { z } from "zod";
 import type { Points } from "./points.ts";
 import { torturedModel } from "./script.ts";
 import { torturedTools } from "./tools.ts";
-import { letGoOn, thrownPlace, watched } from "./watched-store.ts";
+import { letGoOn, placeOf, watched } from "./watched-store.ts";
 import type { OpenedWorld, WorldOptions } from "./world.ts";
 
 /** The sleep of the first gate, in milliseconds, unless a case asks for another. */
@@ -55,7 +55,7 @@ type HookContext = Pick<StageContext, "runId" | "visit" | "attempt">;
 function tortured({ points, store, napMs, changed }: PipelineOptions) {
   const hook = (state: string, name: string, step: "enter" | "precondition/1" | "leave", ctx: HookContext): void => {
     const execution = `${state}#${ctx.visit}/a${ctx.attempt}`;
-    points.deed(`${name} ${execution} ${step}`, `step ${thrownPlace(ctx.runId)} ${execution}/${step}`);
+    points.deed(`${name} ${execution} ${step}`, `step ${placeOf(ctx.runId)} ${execution}/${step}`);
     points.at(`${name} ${execution} ${step}`);
   };
   const results = z.object({ results: z.array(z.string()) });
@@ -133,12 +133,12 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   const onCall: GuardHook = ({ executionId, attempt, proposalId }, ctx) => {
     const call = `${executionId}/a${attempt} ${proposalId}`;
     // Of a call that was judged and has no end, whoever takes the run up asks once more.
-    points.deed(`judged ${call}`, `call.finished ${thrownPlace(ctx.runId)} ${call}`);
+    points.deed(`judged ${call}`, `call.finished ${placeOf(ctx.runId)} ${call}`);
     points.at(`judges ${call}`);
     return undefined;
   };
   const onlooker = callbackInteractor("onlooker", ({ runId, requestId }) => {
-    points.deed(`asked about ${thrownPlace(runId)} ${requestId}`, `answered ${thrownPlace(runId)} ${requestId}`);
+    points.deed(`asked about ${placeOf(runId)} ${requestId}`, `answered ${placeOf(runId)} ${requestId}`);
     return undefined;
   });
   const host = createHost(store, { clock });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { OpenRequest, RunHost } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { sendMessage } from "@sluice/stages";
-import { thrownPlace } from "./watched-store.ts";
+import { placeOf } from "./watched-store.ts";
 import { WORLDS, type WorldName } from "./worlds.ts";
 
 /** Where one case happens, with the people who answer its run from a process that nobody kills. */
@@ -59,7 +59,7 @@ export function openPlace(world: WorldName, folder: string): Place {
           : { kind: "approve", digest };
     const send = (by: string) => host.signal(request.runId, { name: `request/${requestId}`, payload, digest, by });
     if ((await send("ann")) !== "accepted") return;
-    accepted.push(`answered ${thrownPlace(request.runId)} ${requestId}`);
+    accepted.push(`answered ${placeOf(request.runId)} ${requestId}`);
     const second = await send("bob");
     // The run may have gone on already, or be over.
     if (second === "accepted") troubles.push(`a second answer to ${requestId} was ${second}`);

@@ -3,7 +3,7 @@ import { field, type Json, type ProgramEnd, type RunTask, type StepRunner } from
 import { createHost } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import type { Points } from "./points.ts";
-import { thrownPlace, watched } from "./watched-store.ts";
+import { placeOf, watched } from "./watched-store.ts";
 import type { OpenedWorld, WorldOptions } from "./world.ts";
 
 /** Steps that read and write, a long value, signals that come early, a sleep, and forks in forks. */
@@ -17,15 +17,15 @@ function torturedSteps(
       steps.run(
         stepId,
         async () => {
-          points.deed(`${thrownPlace(steps.runId)} ${stepId}`, `step ${thrownPlace(steps.runId)} ${stepId}`);
+          points.deed(`${placeOf(steps.runId)} ${stepId}`, `step ${placeOf(steps.runId)} ${stepId}`);
           await new Promise((resolve) => setImmediate(resolve));
-          points.at(`works ${thrownPlace(steps.runId)} ${stepId}`);
+          points.at(`works ${placeOf(steps.runId)} ${stepId}`);
           return value;
         },
         writes ? { open: { events: [{ type: "call.started", data: { callId: stepId } }], intent: { stepId } } } : {},
       );
     const depth = steps.runId.split("/fan/").length;
-    const values = [await step(changed ? "peek" : "read", depth), await step("write", thrownPlace(steps.runId), true)];
+    const values = [await step(changed ? "peek" : "read", depth), await step("write", placeOf(steps.runId), true)];
     if (depth === 1) {
       await step("long", "x".repeat(300_000));
       await steps.sleepUntil("sleep", (await steps.now("now")) + napMs);

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import { defineTool, type Tool, type ToolCall } from "@sluice/core";
 import { z } from "zod";
 import type { Points } from "./points.ts";
-import { thrownPlace } from "./watched-store.ts";
+import { placeOf } from "./watched-store.ts";
 
 /** Works until somebody lets it go on, and leaves a trace of how far it came. */
 export const LINT_COMMAND = "echo began >> lint.log; until [ -e go ]; do sleep 0.02; done; echo ended >> lint.log";
 
 /** The fact that a call's end is recorded. */
 function finishedCall(runId: string, executionId: string, attempt: number, callId: string): string {
-  return `call.finished ${thrownPlace(runId)} ${executionId}/a${attempt} ${callId}`;
+  return `call.finished ${placeOf(runId)} ${executionId}/a${attempt} ${callId}`;
 }
 
 const text = z.strictObject({ text: z.string() });

@@ -6,7 +6,7 @@ import type { Commit, JournalStore } from "@sluice/core/host";
 import type { Points } from "./points.ts";
 
 /** A run as places and facts name it: its own id is another in each case. */
-export function thrownPlace(runId: string): string {
+export function placeOf(runId: string): string {
   return runId.replace(/^[^/]+/, "main");
 }
 
@@ -34,10 +34,10 @@ export function watched(
   };
   const recorded = <T>(runId: string, record: JournalRecord, commit: () => Promise<T> | T): Promise<T> | T => {
     const { phase, stepId } = record;
-    const done = around(`${thrownPlace(runId)} ${phase} ${stepId}`, commit);
+    const done = around(`${placeOf(runId)} ${phase} ${stepId}`, commit);
     // A sleep follows the record of the time it counts from, or of the failure that it follows.
     if (/(?:^|\/)now$/.test(stepId) || record.value.includes('"next":{"kind":"retry"'))
-      sleepsNext = `${thrownPlace(runId)} ${stepId}`;
+      sleepsNext = `${placeOf(runId)} ${stepId}`;
     onRecord(runId, record);
     return done;
   };
@@ -48,7 +48,7 @@ export function watched(
     claim: (rootId) => around("the claim", () => store.claim(rootId)),
     async signals(runId, name) {
       const come = await store.signals(runId, name);
-      if (come.length === 0 && name !== "message") setImmediate(() => points.at(`waits ${thrownPlace(runId)} ${name}`));
+      if (come.length === 0 && name !== "message") setImmediate(() => points.at(`waits ${placeOf(runId)} ${name}`));
       return come;
     },
   };

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
-import { jsonFaultPosition, parsePlace, placeText, thrownPlace } from "@sluice/core/runtime";
+import { jsonFaultPosition, parsePlace, placeText, sourcePlaceOf } from "@sluice/core/runtime";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { frameAt, sourceFrame } from "../../packages/tui/src/user/source-frame.ts";
 
@@ -34,7 +34,7 @@ describe("the place of an error is", () => {
       { file: "/work/my team/(x)/a.ts", line: 8, column: 5 },
     ],
   ])("%s", (_name, frame, place) => {
-    expect(thrownPlace(thrownWith([frame]))).toEqual(place);
+    expect(sourcePlaceOf(thrownWith([frame]))).toEqual(place);
   });
 
   test("the first of the user's own: neither Node's, nor Sluice's, nor a package's", () => {
@@ -46,56 +46,58 @@ describe("the place of an error is", () => {
       "run (file:///work/team/node_modules/@sluice/core/dist/index.js:1:1)",
       `walk (file://${join(import.meta.dirname, "../../packages/core/src/run/walk/walk.ts")}:1:1)`,
     ];
-    expect(thrownPlace(thrownWith([...others, own]))).toEqual({ file: "/work/team/a.ts", line: 9, column: 1 });
+    expect(sourcePlaceOf(thrownWith([...others, own]))).toEqual({ file: "/work/team/a.ts", line: 9, column: 1 });
   });
 
   test("the package that threw where there is no other, unless Sluice called it", () => {
     const packaged = "check (file:///work/team/node_modules/zod/index.js:1:2)";
-    expect(thrownPlace(thrownWith([packaged]))).toEqual({
+    expect(sourcePlaceOf(thrownWith([packaged]))).toEqual({
       file: "/work/team/node_modules/zod/index.js",
       line: 1,
       column: 2,
     });
     const ours = "run (file:///work/team/node_modules/@sluice/core/dist/index.js:1:1)";
-    expect(thrownPlace(thrownWith([ours, packaged]))).toBeUndefined();
+    expect(sourcePlaceOf(thrownWith([ours, packaged]))).toBeUndefined();
   });
 
   test("that of the cause, where the error itself names none of the user's", () => {
     const cause = thrownWith(["file:///work/team/a.ts:2:1"]);
-    expect(thrownPlace(thrownWith([], { cause }))).toEqual({ file: "/work/team/a.ts", line: 2, column: 1 });
+    expect(sourcePlaceOf(thrownWith([], { cause }))).toEqual({ file: "/work/team/a.ts", line: 2, column: 1 });
   });
 
   test("what an error of Sluice says it is", () => {
     const place = { file: "/work/team/script.json", line: 3, column: 1 };
-    expect(thrownPlace(new SluiceError("Validation", "invalid_script", "no", { at: place }))).toEqual(place);
+    expect(sourcePlaceOf(new SluiceError("Validation", "invalid_script", "no", { at: place }))).toEqual(place);
   });
 
   test("never a line of the message, which any input can write", () => {
     const message = "no\n    at steal (file:///etc/passwd:1:1)";
-    expect(thrownPlace(thrownWith(["file:///work/team/a.ts:2:1"], { message }))).toEqual({
+    expect(sourcePlaceOf(thrownWith(["file:///work/team/a.ts:2:1"], { message }))).toEqual({
       file: "/work/team/a.ts",
       line: 2,
       column: 1,
     });
-    expect(thrownPlace(thrownWith([], { message }))).toBeUndefined();
+    expect(sourcePlaceOf(thrownWith([], { message }))).toBeUndefined();
   });
 
   test("above the message of a syntax error, with the column of its caret", () => {
     const error = new SyntaxError("Unexpected token");
     error.stack = "file:///work/team/a.ts:2\nconst a = 1;\nconst b = ;\n          ^\n\nSyntaxError: Unexpected token";
-    expect(thrownPlace(error)).toEqual({ file: "/work/team/a.ts", line: 2, column: 11 });
+    expect(sourcePlaceOf(error)).toEqual({ file: "/work/team/a.ts", line: 2, column: 11 });
   });
 
   test("unknown for code of a text, for what is not an error, and for an error that throws when it is read", () => {
-    expect(thrownPlace(thrownWith(["eval (eval at a (file:///work/team/a.ts:1:1), <anonymous>:1:1)"]))).toBeUndefined();
-    expect(thrownPlace("no")).toBeUndefined();
+    expect(
+      sourcePlaceOf(thrownWith(["eval (eval at a (file:///work/team/a.ts:1:1), <anonymous>:1:1)"])),
+    ).toBeUndefined();
+    expect(sourcePlaceOf("no")).toBeUndefined();
     const hostile = new Error("no");
     Object.defineProperty(hostile, "stack", {
       get: () => {
         throw new Error("not for you");
       },
     });
-    expect(thrownPlace(hostile)).toBeUndefined();
+    expect(sourcePlaceOf(hostile)).toBeUndefined();
   });
 });
 

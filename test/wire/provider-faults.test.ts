@@ -78,7 +78,9 @@ describe.each(["anthropic", "openai"] as const)("a stage over %s", (provider) =>
     const events = await eventsOf(live.host, handle.runId);
     expect(dataOf(events, "execution.suspended")).toMatchObject([{ reason: "provider", code: "overloaded" }]);
     expect(dataOf(events, "execution.continued")).toEqual([{ by: "resume" }]);
-    expect(dataOf(events, "run.suspended")).toMatchObject([{ reason: "provider", faults: [{ code: "overloaded" }] }]);
+    expect(dataOf(events, "run.suspended")).toMatchObject([
+      { reason: "provider", code: "overloaded", faults: [{ code: "overloaded" }] },
+    ]);
   });
 
   test("counts its tries anew after each resume", async () => {

@@ -5,7 +5,7 @@ export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
 export { deepFreeze, isObject, isSameJson, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
-export { parsePlace, pathInside, placeText, thrownAt, thrownPlace } from "./base/source-place.ts";
+export { parsePlace, pathInside, placeText, sourcePlaceOf, thrownAt } from "./base/source-place.ts";
 export { jsonFaultPosition, jsonFaultText, positionAt } from "./base/text-position.ts";
 export { MODEL_SETTINGS, readModelSettings } from "./definition/agents/model-settings.ts";
 export { readPrompt } from "./definition/agents/stage.ts";

@@ -173,6 +173,10 @@ const data = {
   "run.suspended": z.looseObject({
     reason: z.enum(["sleeping", "waiting", "interrupted", "provider"]),
     wakeAt: z.number().optional(),
+    /** Of the first fault, with the earliest time at which one may have ended. */
+    code: z.string().optional(),
+    message: z.string().optional(),
+    retryAt: z.number().optional(),
     /** Why parts of the run could not continue. */
     faults: z.array(z.looseObject({ runId: z.string(), executionId: z.string(), ...fault })).optional(),
   }),

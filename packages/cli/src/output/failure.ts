@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isSluiceError, type SourcePlace } from "@sluice/core";
-import { placeText, thrownPlace, visible } from "@sluice/core/runtime";
+import { placeText, sourcePlaceOf, visible } from "@sluice/core/runtime";
 import { type Cleaner, secretMask, sourceFrame } from "@sluice/tui/user";
 import { indented } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
@@ -28,14 +28,15 @@ export function reportFailure(thrown: unknown, output: FailureOutput, { env, ter
   const { format, workspace, debug } = output;
   // Errors of project files and providers have not passed the secret filter of a run.
   const clean = secretMask(env);
-  const place = thrownPlace(thrown);
+  // An error of Sluice says its place itself: its stack leads to what runs this command.
+  const place = isSluiceError(thrown) ? thrown.at : sourcePlaceOf(thrown);
   const at = place === undefined ? undefined : clean.text(shownPlace(place, workspace));
   const report = reportOfError(thrown, clean, at);
   terminal.err(`${terminal.paint("err", "bad", "sluice:")} ${visible(report.error?.message ?? "")}\n`);
   if (place !== undefined && at !== undefined) {
     terminal.err(`${visible(`  at ${at}`)}\n`);
-    const frame = sourceFrame(place, [workspace], clean.text);
-    if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
+    const frame = place.frame ?? sourceFrame(place, [workspace], clean.text);
+    if (frame !== undefined && frame !== "") terminal.err(`${indented(frame, "    ")}\n`);
   }
   // Sluice throws only errors of its own: another one without a place in the user's code is a bug in Sluice.
   if (debug || (!isSluiceError(thrown) && place === undefined)) terminal.err(stackText(thrown, clean));

@@ -46,9 +46,9 @@ export function openSession(
   const { code, model, mode, allow, config } = plan;
   const { sandbox, baseUrls, mcpServers, requestTimeoutMs, protectedPaths = [], notify = [] } = config?.settings ?? {};
   const sandboxMode = flags.sandbox ?? plan.sandbox ?? sandbox?.mode;
-  const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
+  const maxParallel = flags.maxParallel ?? plan.kept?.maxParallel ?? config?.settings.maxParallel;
   const retry = config?.settings.retry;
-  const onProviderFault = flags.onProviderFault ?? config?.settings.onProviderFault;
+  const onProviderFault = flags.onProviderFault ?? plan.kept?.onProviderFault ?? config?.settings.onProviderFault;
   const state = realPath(stateFolder(env));
   const traffic = trafficOf(plan, flags, here, place.cwd);
   const session = createSession({

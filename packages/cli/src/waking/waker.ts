@@ -5,6 +5,7 @@ import type { RunResult } from "@sluice/stages";
 import { answerRouteOf } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
+import { resumeWords } from "../output/run-report.ts";
 import { commandLine, type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import { answerLine } from "../runs/answer-line.ts";
 import { openSession } from "../runs/open-session.ts";
@@ -133,7 +134,7 @@ export function createWaker({ host, at, clock, onResumed, say }: WakerOptions, o
     if (reason === "provider") {
       const { message = "a provider failed" } = result.suspended;
       const wake = wakeAt === undefined ? {} : { wakeAt };
-      return { kind: "provider", message, line: line(["resume", runId]), ...wake };
+      return { kind: "provider", message, line: line(resumeWords({ runId, isOpen: waitingFor.length > 0 })), ...wake };
     }
     if (reason === "sleeping" && wakeAt !== undefined) return { kind: "asleep", wakeAt };
     if (reason !== "waiting") return { kind: "interrupted" };
@@ -150,7 +151,10 @@ export function createWaker({ host, at, clock, onResumed, say }: WakerOptions, o
         const run = await host.get(runId);
         if (run === undefined || run.end !== undefined || run.owner !== undefined) return { kind: "elsewhere" };
         const resumes = await deadResumes(host, run);
-        if (resumes >= MOST_DEAD_RESUMES) return { kind: "stuck", resumes, line: line(["resume", runId]) };
+        if (resumes >= MOST_DEAD_RESUMES) {
+          const isOpen = (await host.requests(runId)).length > 0;
+          return { kind: "stuck", resumes, line: line(resumeWords({ runId, isOpen })) };
+        }
         dueTimes.set(runId, run.wakeAt !== undefined && run.wakeAt <= clock.now() ? run.wakeAt : undefined);
         return await resume(runId);
       } catch (thrown) {
@@ -175,7 +179,7 @@ const ELSEWHERE = ["run_owned", "run_finished", "run_continued_elsewhere"] as co
 
 /** Runs with the same key share a session. Scripts and cassettes are used up, so such a run has a session of its own. */
 function keyOf(plan: RunPlan, place: ProjectPaths, { version }: KnownProject): string | undefined {
-  const { model, mode, allow, sandbox, code } = plan;
+  const { model, mode, allow, sandbox, code, kept } = plan;
   if (version === undefined || /^(?:scripted|cassette):/.test(model?.id ?? "")) return undefined;
-  return JSON.stringify([place.cwd, version, model?.id, mode, allow, sandbox, code]);
+  return JSON.stringify([place.cwd, version, model?.id, mode, allow, sandbox, code, kept]);
 }

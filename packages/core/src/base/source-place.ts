@@ -10,7 +10,7 @@ export type SourcePlace = {
   readonly line: number;
   /** From 1, in UTF-16 code units. */
   readonly column: number;
-  /** The lines around it, for people. May show any text of the file, with known secrets masked. */
+  /** The lines around it, for people, with known secrets masked; empty if they must not be shown. */
   readonly frame?: string;
 };
 
@@ -24,7 +24,7 @@ const LONGEST_FRAME = 4_096;
  * Node's, nor Sluice's, nor of an installed package; else the package that threw. Undefined if the stack names neither, as for a thrown
  * value that is not an error.
  */
-export function thrownPlace(thrown: unknown): SourcePlace | undefined {
+export function sourcePlaceOf(thrown: unknown): SourcePlace | undefined {
   const layers = causesOf(thrown);
   for (const layer of layers) {
     const place =
@@ -42,7 +42,7 @@ export function placeText({ file, line, column }: SourcePlace, workspace: string
 
 /** The text of the place where a value was thrown, to be recorded as `{ at }`. Empty if it is unknown. */
 export function thrownAt(thrown: unknown, workspace: string): { readonly at?: string } {
-  const place = thrownPlace(thrown);
+  const place = sourcePlaceOf(thrown);
   return place === undefined ? {} : { at: placeText(place, workspace) };
 }
 

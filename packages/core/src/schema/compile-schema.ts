@@ -1,7 +1,7 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import { cloneJson, isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
-import { thrownPlace } from "../base/source-place.ts";
+import { sourcePlaceOf } from "../base/source-place.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
@@ -170,7 +170,7 @@ function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
 /** A schema that throws rejects the value. */
 function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
   const message = readableMessage(`the schema could not check this value: ${messageOf(thrown)}`);
-  const { file, line, column } = thrownPlace(thrown) ?? {};
+  const { file, line, column } = sourcePlaceOf(thrown) ?? {};
   const at = file === undefined ? {} : { at: `${file}:${line}:${column}` };
   return refused([{ path: "$", message, ...at }]);
 }

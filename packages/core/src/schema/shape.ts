@@ -16,7 +16,7 @@ export interface Shape<T> extends StandardSchema<T> {
   readonly jsonSchema: JsonObject;
   /** The JSON Schema of what a checked value becomes. */
   readonly accepted: JsonObject;
-  /** A value that fits without the members that no shape names. Absent if it has none. */
+  /** A value that fits, with the members that a shape names, in its order. Absent if it has none. */
   readonly own?: (value: unknown) => unknown;
   /** Whether a value has this shape; adds what is wrong with it. */
   fits(value: unknown, found: ShapeIssue[], path?: Path): value is T;
@@ -250,7 +250,6 @@ export function object<F extends Fields>(
       present.map(({ key, shape: { own } }) => [key, own === undefined ? value[key] : own(value[key])]),
     );
   };
-  const drops = isOpen || members.some(({ shape }) => shape.own !== undefined);
   const check: Check = (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("object", value, found, path, message);
     for (const { key, shape, isRequired } of members) {
@@ -264,7 +263,7 @@ export function object<F extends Fields>(
   };
   return shapeOf(schemaWith("jsonSchema", !isOpen), check, {
     accepted: schemaWith("accepted", true),
-    ...(drops ? { own } : {}),
+    own,
   });
 }
 

@@ -188,12 +188,13 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   reportNearWindow(state);
 
   const others = reply.calls.filter(({ tool }) => !completion.own.has(tool));
+  const { takes } = modelInUse(state.models).model;
   const outcomes =
     others.length === 0
       ? []
       : await scope.calls(
           turn,
-          others.map((call) => requestOf(turn, call, modelInUse(state.models).model.takes)),
+          others.map((call) => requestOf(turn, call, takes)),
         );
   const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data: finished });

@@ -70,7 +70,8 @@ export class Transcript {
     const content = calls.map((call): LanguageModelV4ToolResultPart => {
       const answer = byId.get(callId(turn, call.index)) ?? NO_ANSWER;
       const output = outputOf(answer);
-      this.#size += this.#sizeOf(textOf(answer.output)) + sizeOfFiles(answer.files);
+      this.#size += this.#sizeOf(textOf(answer.output));
+      if (answer.files !== undefined) this.#size += sizeOfFiles(answer.files);
       return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
     });
     this.messages.push({ role: "tool", content });
@@ -106,7 +107,7 @@ function textOf(output: Json): string {
 }
 
 /** Above what providers count for the largest image; a document counts by its bytes, since its pages are not known. */
-function sizeOfFiles(files: readonly ResultFile[] = []): number {
+function sizeOfFiles(files: readonly ResultFile[]): number {
   return files.reduce((sum, { mediaType, data }) => {
     const tokens = mediaType.startsWith("image/")
       ? IMAGE_TOKENS

@@ -29,7 +29,7 @@ function adviceOn({ code, message }: ModelFailure, id: string, access: ProviderA
     case "bad_request":
       return wrongPath(access);
     case "html_response":
-      return `it was asked at ${address}, which ${addressFrom} sets: check it, and the proxy of this machine`;
+      return `a proxy or a wrong address sends such pages: check ${addressFrom} and the proxy of this machine`;
     case "server_error":
     case "overloaded":
     case "network":

@@ -2,7 +2,7 @@
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { isSluiceError, type SourcePlace } from "@sluice/core";
-import { excerptOf, messageOf, parsePlace, pathInside, placeText, thrownPlace } from "@sluice/core/runtime";
+import { excerptOf, messageOf, parsePlace, pathInside, placeText, sourcePlaceOf } from "@sluice/core/runtime";
 import { withCode } from "@sluice/view/words";
 
 /** Larger files are not read: a failure must not cost more than the work. */
@@ -47,10 +47,10 @@ export function frameAt(at: string, workspace: string, clean: (text: string) => 
 /** An error as people read it: its message, and where in the workspace's code it was thrown. */
 export function failureText(thrown: unknown, workspace: string, clean: (text: string) => string): string {
   const message = isSluiceError(thrown) ? withCode({ code: thrown.code, message: thrown.message }) : messageOf(thrown);
-  const place = thrownPlace(thrown);
+  const place = isSluiceError(thrown) ? thrown.at : sourcePlaceOf(thrown);
   if (place === undefined) return message;
-  const frame = sourceFrame(place, [workspace], clean);
-  return `${message}\nat ${placeText(place, workspace)}${frame === undefined ? "" : `\n${frame}`}`;
+  const frame = place.frame ?? sourceFrame(place, [workspace], clean) ?? "";
+  return `${message}\nat ${placeText(place, workspace)}${frame === "" ? "" : `\n${frame}`}`;
 }
 
 function textOf(file: string, folders: readonly string[]): string | undefined {

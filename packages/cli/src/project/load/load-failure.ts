@@ -3,7 +3,14 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { field, isSluiceError, type SluiceError, type SourcePlace } from "@sluice/core";
-import { didYouMean, jsonFaultPosition, jsonFaultText, messageOf, positionAt, thrownPlace } from "@sluice/core/runtime";
+import {
+  didYouMean,
+  jsonFaultPosition,
+  jsonFaultText,
+  messageOf,
+  positionAt,
+  sourcePlaceOf,
+} from "@sluice/core/runtime";
 import { definitionFieldPlace } from "./field-place.ts";
 import { isFile, textOf } from "./file-text.ts";
 
@@ -33,7 +40,7 @@ interface Thrown {
 /** Explains what the import of a file threw. */
 export function explainLoad(thrown: unknown, entry: string): LoadFault {
   if (!(thrown instanceof Error)) return { message: `it throws ${thrownText(thrown)}, which is not an Error` };
-  const at = thrownPlace(thrown);
+  const at = sourcePlaceOf(thrown);
   if (isSluiceError(thrown)) {
     const place = fieldPlace(thrown, at) ?? at;
     return { message: thrown.message, ...(place === undefined ? {} : { at: place }) };

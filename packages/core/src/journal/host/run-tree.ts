@@ -332,7 +332,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     const { reason, wakeAt, faults } = this.#suspension;
     const wake = wakeAt == null ? {} : { wakeAt };
     const because = faults.length === 0 ? {} : { faults };
-    const events = [{ type: "run.suspended", data: { reason, ...wake, ...because } }] as const;
+    const events = [{ type: "run.suspended", data: { reason, ...wake, ...firstOf(faults), ...because } }] as const;
     try {
       await appendRecord(store, this.#at, { ...lifecycleRecord(LIFECYCLE_STEP.suspend, events), wakeAt }, clock);
       return { suspended: reason, ...wake, ...because };
@@ -383,6 +383,15 @@ function suspendReason(
 ): SuspendReason {
   const reason = because === "interrupted" && asleep !== undefined && asleep.waiting === 0 ? "sleeping" : because;
   return reason === "sleeping" && fault !== undefined ? fault.reason : reason;
+}
+
+/** What a reader of one fault needs, beside the list of all; `retryAt` is the earliest. */
+function firstOf(faults: readonly ExecutionFault[]): Partial<Pick<ExecutionFault, "code" | "message" | "retryAt">> {
+  const [first] = faults;
+  if (first === undefined) return {};
+  const times = faults.flatMap(({ retryAt }) => retryAt ?? []);
+  const { code, message } = first;
+  return { code, message, ...(times.length === 0 ? {} : { retryAt: Math.min(...times) }) };
 }
 
 /** What every step of a tree rejects with once one of its runs has failed. */

@@ -1,10 +1,11 @@
-import type { ToolCall, ToolResult, ToolSpec } from "@sluice/core";
+import type { ToolResult, ToolSpec } from "@sluice/core";
 import { READ_CHARACTERS, READ_FACTS, READ_LINE_CHARACTERS, READ_LINES, type ReadInput } from "../builtin-facts.ts";
-import { MAX_MEDIA_BYTES, mediaTypeOf, mediaWords } from "./media.ts";
 import { readUpTo, withFile } from "./open.ts";
 import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
 import { asFault, asResult, count, failure, firstCharacters, withRemarks } from "./results.ts";
 import { isBinary, isCrlf, MAX_FILE_BYTES, numbered, sha256, splitLines } from "./text.ts";
+
+const PERCENT = 0x25;
 
 export const readTool: ToolSpec<ReadInput> = {
   ...READ_FACTS,
@@ -17,7 +18,8 @@ export const readTool: ToolSpec<ReadInput> = {
         return await withFile(real, async (file) => {
           const bytes = await readUpTo(file, MAX_FILE_BYTES + 1, call.signal);
           const size = Number(file.stats.size);
-          return showMedia(bytes, size, shown, call) ?? show(bytes, size, real, shown, read);
+          const media = mayBeMedia(bytes) ? await import("./media.ts") : undefined;
+          return media?.showMedia(bytes, size, shown, call) ?? show(bytes, size, real, shown, read);
         });
       } catch (thrown) {
         throw asFault(thrown, shown);
@@ -25,18 +27,9 @@ export const readTool: ToolSpec<ReadInput> = {
     }),
 };
 
-/** An image or a document, for a model that reads such files; undefined for a file that is shown as text. */
-function showMedia(bytes: Buffer, size: number, shown: string, { takes = [] }: ToolCall): ToolResult | undefined {
-  const mediaType = mediaTypeOf(bytes);
-  // A document without binary data can also be read as text.
-  if (mediaType === undefined || !(takes.includes(mediaType) || isBinary(bytes))) return undefined;
-  const what = `${shown} (${mediaWords(mediaType, size)})`;
-  if (!takes.includes(mediaType))
-    return failure("binary_file", `${what} cannot be shown: this model reads only text in results of tools.`);
-  if (size > MAX_MEDIA_BYTES)
-    return failure("file_too_large", `${what} cannot be shown: the limit is ${MAX_MEDIA_BYTES} bytes.`);
-  const file = { name: shown, mediaType, data: bytes.toString("base64") };
-  return { ok: true, output: `${what} is attached.`, files: [file], facts: { path: shown, bytes: size, mediaType } };
+/** Whether the file may be an image or a document: those have binary data, or begin with `%PDF`. */
+function mayBeMedia(bytes: Buffer): boolean {
+  return bytes[0] === PERCENT || isBinary(bytes);
 }
 
 function show(bytes: Buffer, size: number, real: string, shown: string, read: ReadInput): ToolResult {
