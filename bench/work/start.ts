@@ -4,11 +4,10 @@ import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
 
-const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
-const command = pathOf("../../packages/cli/bin/sluice.js");
-const spy = pathOf("start-spy.ts");
-const clock = pathOf("../programs/report-cpu.mjs");
-const program = (name: string): string => pathOf(`../programs/${name}.mjs`);
+const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
+const spy = fileURLToPath(new URL("start-spy.ts", import.meta.url));
+const clock = fileURLToPath(new URL("../programs/report-cpu.mjs", import.meta.url));
+const program = (name: string): string => fileURLToPath(new URL(`../programs/${name}.mjs`, import.meta.url));
 /** The report of a process about what it loaded. */
 const report = z.object({ files: z.number(), packages: z.array(z.string()) });
 

@@ -18,7 +18,9 @@ async function refused(
   const report = printed(ended);
   expect(report).toMatchObject({ runId: null, status: "failed", output: null, stages: [], denied: [] });
   const message = textAt(report, "error", "message");
-  expect(ended.stderr).toBe(`sluice: ${message}\n`);
+  // Where the message is about a place in a file, that and its line follow.
+  const [said = ""] = ended.stderr.split(/(?<=\n) {2}at /);
+  expect(said).toBe(`sluice: ${message}\n`);
   return { code: ended.code, message, error: textAt(report, "error", "code") };
 }
 

@@ -201,7 +201,7 @@ describe("sluice gateway", () => {
     expect(cancelled).toBe(1);
   });
 
-  test("says in words that another process has its run", async () => {
+  test("says in words that another process has its run, and how an agent continues it", async () => {
     const at = desk();
     at.write("flow.yaml", WORKFLOW);
     const first = await overStdio(at, ["--workflow", "flow.yaml", "--task", "write it"]);
@@ -210,6 +210,10 @@ describe("sluice gateway", () => {
     const second = at.start(["gateway", "--resume", run]);
     const ended = await second.ended;
     expect([ended.code, ended.stderr]).toEqual([4, expect.stringContaining(`run ${run} is active in`)]);
+    // What stops it says how an agent continues it.
+    const stopped = await at.sluice(["interrupt", run]);
+    expect([stopped.code, stopped.stdout]).toEqual([0, expect.stringContaining(`gateway --resume ${run}`)]);
+    expect((await at.sluice(["show", run])).stdout).toContain(`gateway --resume ${run}`);
     await first.close();
   });
 

@@ -84,6 +84,7 @@ test("after kills, suspensions and resumes at random moments, report, show and a
 }, 120_000);
 
 test("a clock that is set back between two processes takes nothing from any time", async () => {
+  // What a process records that only cancels a run is read in another order than it was written.
   const plans = timesPlan(fc.nat(1_000_000)).filter(({ last }) => last !== "cancelled");
   await fc.assert(fc.asyncProperty(plans, agree), { numRuns: 60 });
 }, 120_000);

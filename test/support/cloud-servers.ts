@@ -76,7 +76,7 @@ export function bedrockCall(name: string, input: Json): readonly BedrockEvent[] 
 }
 
 /** One frame: lengths, headers, payload, and the checksums of its first eight bytes and of all. */
-export function frame(type: string, data: Json): Buffer {
+function frame(type: string, data: Json): Buffer {
   const headers = Buffer.concat(
     Object.entries({ ":message-type": "event", ":event-type": type, ":content-type": "application/json" }).map(
       ([name, value]) => {

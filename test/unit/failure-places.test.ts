@@ -72,7 +72,8 @@ describe("the journal has the file, line and column of code that threw, relative
 test("what is thrown without being an error has no place", async () => {
   const { result } = await ranWith({
     setup: () => {
-      throw "no list"; // oxlint-disable-line typescript/only-throw-error
+      const notAnError: unknown = "no list";
+      throw notAnError;
     },
   });
   expect(result).toMatchObject({ status: "failed", error: { message: expect.stringContaining("no list") } });

@@ -77,7 +77,11 @@ test("a guard that throws does not fire, and says why", async () => {
   };
   const { step } = await machine([{ from: "a", on: { event: "GO" }, when: broken, to: "b" }]);
   expect(effectOf(await step(event("GO")), "stay").rejected).toEqual([
-    { row: 0, why: "its condition failed: out of bounds" },
+    {
+      row: 0,
+      why: "its condition failed: out of bounds",
+      at: expect.stringMatching(/machine-events\.test\.ts:\d+:\d+$/),
+    },
   ]);
 });
 

@@ -779,7 +779,9 @@ test("a condition of any maker fires on true alone, and says why it does not", a
   const thrower = () => {
     throw new Error("n is nothing");
   };
-  expect((await guarded(thrower)).trace.rejectedRows).toEqual([{ row: 0, why: "its condition failed: n is nothing" }]);
+  expect((await guarded(thrower)).trace.rejectedRows).toEqual([
+    { row: 0, why: "its condition failed: n is nothing", at: expect.stringMatching(/machine\.test\.ts:\d+:\d+$/) },
+  ]);
 });
 
 describe("a long table", () => {

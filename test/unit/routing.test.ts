@@ -85,6 +85,7 @@ test("a route that throws fails the run and says so", async () => {
   expect(await decide({ next: { plan: boom } }, completed(1))).toEqual({
     by: "function",
     rejected: "the completed route of plan threw: no such thing",
+    at: expect.stringMatching(/routing\.test\.ts:\d+:\d+$/),
     choice: { kind: "fail", reason: "the completed route of plan threw: no such thing" },
   });
 });

@@ -87,7 +87,8 @@ describe("OpenAI", () => {
   test.each(["openai", "openai-chat"] as const)(
     "a quota that is used up is not asked for again over %s",
     async (name) => {
-      const { result, waits, requests } = await troubled(name, exhausted);
+      const { headers: _retryAfter, ...forGood } = exhausted;
+      const { result, waits, requests } = await troubled(name, forGood);
       expect(result).toMatchObject({
         status: "failed",
         error: { code: "model" },
@@ -95,6 +96,15 @@ describe("OpenAI", () => {
       });
       expect(waits).toEqual([]);
       expect(requests).toHaveLength(AT + 1);
+    },
+  );
+
+  test.each(["openai", "openai-chat"] as const)(
+    "a quota that is whole again at a near time is asked for again then over %s",
+    async (name) => {
+      const { result, waits } = await troubled(name, exhausted);
+      expect(result).toMatchObject({ status: "completed" });
+      expect(waits).toEqual([1_000]);
     },
   );
 

@@ -23,4 +23,4 @@ export {
   type TypedAnswer,
   typedValue,
 } from "./user/send-answer.ts";
-export { failureFrame, frameAt, sourceFrame } from "./user/source-frame.ts";
+export { frameAt, frameOf, sourceFrame } from "./user/source-frame.ts";

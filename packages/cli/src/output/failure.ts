@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { isSluiceError, type SourcePlace } from "@sluice/core";
 import { placeText, sourcePlaceOf, visible } from "@sluice/core/runtime";
-import { type Cleaner, failureFrame, secretMask } from "@sluice/tui/user";
+import { type Cleaner, frameOf, secretMask } from "@sluice/tui/user";
 import { indented } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import { exitCodeOfError } from "./exit-codes.ts";
@@ -28,14 +28,15 @@ export function reportFailure(thrown: unknown, output: FailureOutput, { env, ter
   const { format, workspace, debug } = output;
   // Errors of project files and providers have not passed the secret filter of a run.
   const clean = secretMask(env);
-  const place = sourcePlaceOf(thrown);
+  // An error of Sluice says its place itself: its stack leads to what runs this command.
+  const place = isSluiceError(thrown) ? thrown.at : sourcePlaceOf(thrown);
   const at = place === undefined ? undefined : clean.text(shownPlace(place, workspace));
   const report = reportOfError(thrown, clean, at);
   terminal.err(`${terminal.paint("err", "bad", "sluice:")} ${visible(report.error?.message ?? "")}\n`);
   if (place !== undefined && at !== undefined) {
     terminal.err(`${visible(`  at ${at}`)}\n`);
-    const frame = failureFrame(thrown, place, workspace, clean.text);
-    if (frame !== undefined) terminal.err(`${indented(frame, "    ")}\n`);
+    const frame = frameOf(place, workspace, clean.text);
+    if (frame !== "") terminal.err(`${indented(frame, "    ")}\n`);
   }
   // Sluice throws only errors of its own: another one without a place in the user's code is a bug in Sluice.
   if (debug || (!isSluiceError(thrown) && place === undefined)) terminal.err(stackText(thrown, clean));

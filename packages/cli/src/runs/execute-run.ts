@@ -1,5 +1,5 @@
 import type { Interactor, OpenRequest, RunHost } from "@sluice/core";
-import { redactText, visible } from "@sluice/core/runtime";
+import { redactText, thrownAt, visible } from "@sluice/core/runtime";
 import { secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -18,6 +18,13 @@ export interface RunExecution extends FollowOptions {
   readonly answered?: { readonly request: OpenRequest; readonly by: Interactor };
 }
 
+/** A fault beside the run: of an interactor, a server or the sandbox. */
+interface Fault {
+  readonly by: string;
+  readonly message: string;
+  readonly cause?: unknown;
+}
+
 /** Executes a run in a session of its own and reports it until it ends or is suspended. */
 export async function executeRun(execution: RunExecution, context: CommandContext): Promise<FollowedRun> {
   const { place, plan, host, answered, extraJson } = execution;
@@ -32,8 +39,10 @@ export async function executeRun(execution: RunExecution, context: CommandContex
   const wait = flags.wait ?? plan.wait ?? false;
   const waits = wait !== false && !isInteractive;
   const store = host ?? (await storeOpener(place, flags.adoptStore));
-  const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
-    terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
+  const onFault = ({ by, message, cause }: Fault): void => {
+    const { at } = thrownAt(cause, place.cwd);
+    terminal.err(`sluice: ${visible(redactText(`${by}: ${message}${at === undefined ? "" : ` (at ${at})`}`))}\n`);
+  };
   const line = (words: readonly string[]): string => commandLine(words, place, here, env);
   const { createCodeBoard, isSameRequest } = waits ? await import("./code-board.ts") : {};
   const codes = createCodeBoard?.(terminal, line);

@@ -10,7 +10,7 @@ export type SourcePlace = {
   readonly line: number;
   /** From 1, in UTF-16 code units. */
   readonly column: number;
-  /** The lines around it, for people. May show any text of the file, with known secrets masked. */
+  /** The lines around it, for people, with known secrets masked; empty if they must not be shown. */
   readonly frame?: string;
 };
 
@@ -99,6 +99,7 @@ function causesOf(thrown: unknown): readonly Layer[] {
 function isPlace(value: unknown): value is SourcePlace {
   if (typeof value !== "object" || value === null || !("file" in value && "line" in value && "column" in value))
     return false;
+  if ("frame" in value && value.frame !== undefined && typeof value.frame !== "string") return false;
   return typeof value.file === "string" && typeof value.line === "number" && typeof value.column === "number";
 }
 

@@ -71,8 +71,10 @@ export function costCappedAgents(spec: PipelineSpec): readonly AgentSpec[] {
 
 /** The provider options that the states of a pipeline may not set, with paths such as `stages.plan.providerOptions.openai.store`. */
 export function providerOptionProblems(spec: PipelineSpec): readonly Problem[] {
-  return [...agentsOf(spec)].flatMap(([id, { providerOptions = {} }]) =>
-    optionProblems(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
+  return [...agentsOf(spec)].flatMap(([id, { providerOptions }]) =>
+    providerOptions === undefined
+      ? []
+      : optionProblems(providerOptions).map((one) => ({ ...one, path: `stages.${id}.${one.path}` })),
   );
 }
 

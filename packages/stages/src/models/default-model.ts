@@ -1,6 +1,5 @@
 import { type Clock, field, type Json, parseJson } from "@sluice/core";
 import { pause } from "./pause.ts";
-import { ollamaAddress } from "./providers/ollama.ts";
 import { type ModelOptions, setting } from "./providers/settings.ts";
 
 /** A model that was chosen because none was given, and a short reason. */
@@ -64,6 +63,7 @@ export async function chooseModel(choice: ModelChoice): Promise<ChosenModel | un
 /** Ollama is optional, so any failure means that there is none. */
 async function localModel(choice: ModelChoice): Promise<ChosenModel | undefined> {
   const { clock, fetch: send = fetch } = choice;
+  const { ollamaAddress } = await import("./providers/ollama.ts");
   const address = ollamaAddress(choice);
   const stop = new AbortController();
   const key = setting(choice.env, "OLLAMA_API_KEY");

@@ -40,7 +40,7 @@ export function mayRetry({ kind }: ModelFailure): boolean {
 }
 
 /** Whether the provider is at fault, or the account with it, and not the request. */
-export function isProviderFault(error: ModelFailure): boolean {
+function isProviderFault(error: ModelFailure): boolean {
   return mayRetry(error) || WAITS_FOR_A_PERSON.has(error.code);
 }
 

@@ -105,7 +105,7 @@ export async function runResult<O>(
 }
 
 /** What a suspended run says of its faults. */
-export function suspensionOf(reason: SuspendReason, faults: readonly ExecutionFault[] = []): Suspension {
+function suspensionOf(reason: SuspendReason, faults: readonly ExecutionFault[] = []): Suspension {
   const [first] = faults;
   if (first === undefined) return { reason };
   const times = faults.flatMap(({ retryAt }) => retryAt ?? []);

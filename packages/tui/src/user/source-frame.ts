@@ -1,9 +1,9 @@
 // The lines of a user's code around the place of a failure. They may hold anything that a file holds.
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { extname, resolve } from "node:path";
-import { field, isSluiceError, type Json, type SourcePlace } from "@sluice/core";
-import { excerptOf, messageOf, parsePlace, pathInside, placeText, sourcePlaceOf } from "@sluice/core/runtime";
-import { textAt, withCode } from "@sluice/view/words";
+import { isSluiceError, type SourcePlace } from "@sluice/core";
+import { excerptOf, messageOf, parsePlace, pathInside, placeText, sourcePlaceOf, visible } from "@sluice/core/runtime";
+import { withCode } from "@sluice/view/words";
 
 /** Larger files are not read: a failure must not cost more than the work. */
 const MOST_BYTES = 1_000_000;
@@ -37,36 +37,6 @@ export function sourceFrame(
   return rows.join("\n");
 }
 
-/** Fields of a config in which a person may write a key, in the place of a name or in an address. */
-const MAY_HOLD_KEYS = /^(?:passEnv|secrets|baseUrls|mcpServers|notify)\b/u;
-
-/**
- * The lines around the place of an error. Of a config with a mistake where a key may be written, which no filter knows, only the line
- * itself and without its strings.
- */
-export function failureFrame(
-  thrown: unknown,
-  place: SourcePlace,
-  workspace: string,
-  clean: (text: string) => string,
-): string | undefined {
-  const isConfig = isSluiceError(thrown) && thrown.code === "config_invalid";
-  const problems = isConfig ? field(thrown.detail, "problems") : undefined;
-  const mayShow = (problem: Json): boolean => !MAY_HOLD_KEYS.test(textAt(problem, "path"));
-  if (!Array.isArray(problems) || problems.every(mayShow)) return sourceFrame(place, [workspace], clean);
-  const onlyLine = (text: string): string =>
-    clean(text)
-      .split("\n")
-      .map((line, index) => (index === place.line - 1 ? withoutStrings(line) : ""))
-      .join("\n");
-  return sourceFrame(place, [workspace], onlyLine);
-}
-
-/** A line of code up to its first string. */
-function withoutStrings(line: string): string {
-  return line.replace(/(?<=["'`]).*$/su, "…");
-}
-
 /** The extensions of code that Node runs. */
 const CODE = /^\.[cm]?[jt]sx?$/u;
 
@@ -80,13 +50,19 @@ export function frameAt(at: string, workspace: string, clean: (text: string) => 
   return sourceFrame({ ...place, file: resolve(workspace, place.file) }, [workspace], clean);
 }
 
+/** The lines around the place of an error; "" if there are none. An error may bring its own, which may hold anything. */
+export function frameOf(place: SourcePlace, workspace: string, clean: (text: string) => string): string {
+  if (place.frame !== undefined) return visible(clean(place.frame));
+  return sourceFrame(place, [workspace], clean) ?? "";
+}
+
 /** An error as people read it: its message, and where in the workspace's code it was thrown. */
 export function failureText(thrown: unknown, workspace: string, clean: (text: string) => string): string {
   const message = isSluiceError(thrown) ? withCode({ code: thrown.code, message: thrown.message }) : messageOf(thrown);
-  const place = sourcePlaceOf(thrown);
+  const place = isSluiceError(thrown) ? thrown.at : sourcePlaceOf(thrown);
   if (place === undefined) return message;
-  const frame = failureFrame(thrown, place, workspace, clean);
-  return `${message}\nat ${placeText(place, workspace)}${frame === undefined ? "" : `\n${frame}`}`;
+  const frame = frameOf(place, workspace, clean);
+  return `${message}\nat ${placeText(place, workspace)}${frame === "" ? "" : `\n${frame}`}`;
 }
 
 function textOf(file: string, folders: readonly string[]): string | undefined {

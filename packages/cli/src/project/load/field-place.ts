@@ -3,9 +3,13 @@ import type { SourcePlace } from "@sluice/core";
 import { positionAt } from "@sluice/core/runtime";
 import { textOf } from "./file-text.ts";
 
-/** The place of a config's field, by the path of a problem: `prices["acme/large"].input` is in `prices`. */
+/**
+ * The place of a config's field, by the path of a problem: `prices["acme/large"].input` is in `prices`. The line is not shown: it
+ * may hold a key in the place of its variable's name.
+ */
 export function configFieldPlace(file: string, path: string): SourcePlace | undefined {
-  return keyPlace(file, /^[A-Za-z]+/.exec(path)?.[0]);
+  const place = keyPlace(file, /^[A-Za-z]+/.exec(path)?.[0]);
+  return place === undefined ? undefined : { ...place, frame: "" };
 }
 
 /** The place of a pipeline's option, by the path of a problem: `initial`, `stages.plan.completionSchema`. */
