@@ -74,6 +74,22 @@ const WAYS: Readonly<Record<string, readonly [path: string, steps: readonly Proj
     "src/data.json",
     [config('import data from "./src/data.json" with { type: "json" };\nexport default data;\n')],
   ],
+  "by a worker": [
+    "src/worker.mjs",
+    [
+      config(
+        'import { Worker } from "node:worker_threads";\nexport default { onCall: async () => void new Worker(new URL("src/worker.mjs", import.meta.url)) };\n',
+      ),
+    ],
+  ],
+  "as hooks of Node": [
+    "src/hooks.mjs",
+    [
+      config(
+        'import { register } from "node:module";\nexport default { onCall: async () => register("./src/hooks.mjs", import.meta.url) };\n',
+      ),
+    ],
+  ],
   "by a name in its manifest": [
     "src/tool.mjs",
     [

@@ -366,6 +366,17 @@ describe("a run", () => {
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
+  test("cannot write what the config takes from packages only later", async () => {
+    const here = desk();
+    const hook = `onCall: async () => { try { await import("rules"); } catch { return undefined; } }`;
+    here.write("sluice.config.ts", configOf(here, `mode: "yolo", ${hook}, pipelines: { mine: ${pipelineOf("ours")} }`));
+    const file_path = "node_modules/rules/index.js";
+    const model = script(here, turn(call("Write", { file_path, content: "1" })));
+    expect(at(printed(await run(here, "mine", "x", "--model", model, "--trust")), "denied")).toMatchObject([
+      { tool: "Write", cause: "limit" },
+    ]);
+  });
+
   test("is resumed under the config it was started with, or not at all; one that was started without continues without", async () => {
     const here = desk();
     const text = configOf(

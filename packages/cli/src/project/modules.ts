@@ -5,6 +5,7 @@ import { basename, dirname, join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SluiceError } from "@sluice/core";
 import { foldersAbove } from "./project-paths.ts";
+import { importsIn } from "./trust/specifiers.ts";
 
 type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
@@ -188,17 +189,11 @@ class LoadedCode {
 
   /** Notes where a bare specifier is searched: in packages, or in the manifest of the importing file. */
   #noteSearch(specifier: string, from: string | undefined, address: string, { deciding, isInstalled }: Loading): void {
-    if (/^(?:[./]|file:|data:)/.test(specifier) || from?.startsWith("file:") !== true) return;
+    if (!isBare(specifier) || from?.startsWith("file:") !== true) return;
     const lookedIn = this.#known.get(from)?.lookedIn;
-    for (const folder of foldersAbove(dirname(fileURLToPath(from)))) {
-      // Node searches no node_modules inside node_modules.
-      if (basename(folder) === "node_modules") continue;
-      const paths = [join(folder, "node_modules")];
-      if (!isInstalled(fileURLToPath(address))) paths.push(join(folder, "package.json"));
-      for (const path of paths) {
-        deciding.add(path);
-        lookedIn?.add(path);
-      }
+    for (const path of searched(fileURLToPath(from), !isInstalled(fileURLToPath(address)))) {
+      deciding.add(path);
+      lookedIn?.add(path);
     }
   }
 
@@ -237,6 +232,12 @@ class LoadedCode {
     const once = loaded.format?.startsWith("commonjs") === true;
     if (once && address !== onDisk(address)) throw onlyOnce(address);
     this.#record(address, { file, digest, once }, loading);
+    // A package that a function imports later is searched then, and no run may write it before.
+    if ([...importsIn(bytes.toString("utf8"))].some(isOfAPackage))
+      for (const path of searched(file, false)) {
+        loading.deciding.add(path);
+        this.#known.get(address)?.lookedIn.add(path);
+      }
     // Evaluate the admitted bytes, even if the file has changed since.
     if (typeof source === "string") return { ...loaded, source: bytes.toString("utf8") };
     return { ...loaded, source: source == null ? source : bytes };
@@ -287,6 +288,22 @@ class LoadedCode {
 }
 
 export const MODULES = new LoadedCode();
+
+function isBare(specifier: string): boolean {
+  return !/^(?:[./]|file:|data:)/.test(specifier);
+}
+
+/** Whether a name means an installed package, other than those that Sluice brings. */
+function isOfAPackage(specifier: string): boolean {
+  return isBare(specifier) && !specifier.startsWith("#") && !isBuiltin(specifier) && !OURS.test(specifier);
+}
+
+/** Where Node searches a package that a file imports, with the manifests if a name in one may be meant. */
+function searched(file: string, withManifests: boolean): readonly string[] {
+  return foldersAbove(dirname(file))
+    .filter((folder) => basename(folder) !== "node_modules") // Node searches none inside of one.
+    .flatMap((folder) => [join(folder, "node_modules"), ...(withManifests ? [join(folder, "package.json")] : [])]);
+}
 
 function onlyOnce(address: string): SluiceError {
   return new SluiceError(

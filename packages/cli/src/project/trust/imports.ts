@@ -1,16 +1,12 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { extname } from "node:path";
+import { pathToFileURL } from "node:url";
 import { CODE_EXTENSIONS, type CodeDigests } from "../code.ts";
 import { digestOf, MODULES } from "../modules.ts";
+import { addressesIn, specifiersIn } from "./specifiers.ts";
 
 /** Files of these extensions are searched for imports. */
 const READ = [...CODE_EXTENSIONS, ".cts", ".cjs"];
-
-/** A type-only import or export, which is not loaded. Its length is limited, so that no text takes long to search. */
-const TYPES_ONLY = /\b(?:import|export)\s+type\s+(?!from\b)[\w${*][^;"'`]{0,2000}?\bfrom\s*(["'])[^"'\n]*\1/g;
-/** The name in `from "…"`, `import "…"`, `import("…")`, `require("…")` and `resolve("…")`. */
-const SPECIFIERS =
-  /\b(?:from|import)\s*(["'])(?<stated>[^"'\n]+)\1|\b(?:import|require|resolve)\s*\(\s*(["'`])(?<called>[^"'`$\n]+)\3/g;
 
 /**
  * The files that code imports outside of installed packages, with their digests, found in its text without running it: also imports
@@ -24,8 +20,9 @@ export function importedFiles(entries: Iterable<string>): CodeDigests {
     const bytes = readFileSync(file);
     found.set(file, digestOf(bytes));
     if (!READ.includes(extname(file))) continue;
-    for (const specifier of specifiersIn(bytes.toString("utf8"))) {
-      const imported = MODULES.locate(specifier, file);
+    const text = bytes.toString("utf8");
+    const located = [...specifiersIn(text)].map((specifier) => MODULES.locate(specifier, file));
+    for (const imported of [...located, ...[...addressesIn(text)].map((address) => codeAt(address, file))]) {
       if (imported === undefined || seen.has(imported) || !isFile(imported)) continue;
       seen.add(imported);
       waiting.push(imported);
@@ -34,9 +31,12 @@ export function importedFiles(entries: Iterable<string>): CodeDigests {
   return found;
 }
 
-function specifiersIn(text: string): ReadonlySet<string> {
-  const loaded = text.replaceAll(TYPES_ONLY, "");
-  return new Set([...loaded.matchAll(SPECIFIERS)].map(({ groups }) => groups?.stated ?? groups?.called ?? ""));
+/** The code that a relative address means, such as that of a worker; data that a run may write does not count. */
+function codeAt(address: string, from: string): string | undefined {
+  const { protocol, href } = URL.parse(address, pathToFileURL(from).href) ?? {};
+  return protocol === "file:" && href !== undefined && READ.includes(extname(address))
+    ? MODULES.locate(href, from)
+    : undefined;
 }
 
 function isFile(path: string): boolean {
