@@ -37,7 +37,7 @@ function filesBelow(folder: string): readonly string[] {
 /** Checks and runs the pipeline that was written, as the printed lines say. */
 async function expectFinishedRun(here: Desk): Promise<void> {
   const checked = await here.sluice(["check", "first", "--trust"]);
-  expect([checked.code, checked.stdout]).toEqual([0, "1 workflow: 0 errors, 0 warnings\n"]);
+  expect([checked.code, checked.stdout]).toEqual([0, "1 pipeline: 0 errors, 0 warnings\n"]);
   const ended = await here.sluice(["run", "first", "write a note", ...SCRIPTED, "--fail-on-denied"]);
   expect(ended.code).toBe(0);
   expect(field(printed(ended), "output")).toEqual({ accepted: true, findings: [] });
@@ -215,8 +215,10 @@ test("the printed commands work in the current folder, also for another one and 
 
 test("packages that types need are named if the project has none of them", async () => {
   const here = deskHere();
-  expect((await here.sluice(["init"])).stdout).toContain("needs @sluice/core, @sluice/cli, zod, @types/node; docs/");
-  for (const name of ["@sluice/core", "@sluice/cli", "zod"])
+  expect((await here.sluice(["init"])).stdout).toContain(
+    "needs @sluice/core, @sluice/cli, zod, typescript, @types/node; docs/",
+  );
+  for (const name of ["@sluice/core", "@sluice/cli", "zod", "typescript"])
     mkdirSync(join(here.folder, "node_modules", name), { recursive: true });
   expect((await here.sluice(["init", "--name", "second"])).stdout).toContain("needs @types/node; docs/");
   mkdirSync(join(here.folder, "node_modules/@types/node"), { recursive: true });

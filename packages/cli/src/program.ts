@@ -10,8 +10,8 @@ interface SubcommandOptions {
 const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<SubcommandOptions>]>> = {
   run: ["run a pipeline", () => import("./commands/run/options.ts")],
   demo: ["run codeReview on a sample repository, offline", () => import("./commands/demo/options.ts")],
-  init: ["write a workflow file to start from", () => import("./commands/init/options.ts")],
-  check: ["check workflow files", () => import("./commands/check/options.ts")],
+  init: ["write a config, a pipeline and a tool to start from", () => import("./commands/init/options.ts")],
+  check: ["check workflows and pipelines", () => import("./commands/check/options.ts")],
   graph: ["draw a workflow or a pipeline", () => import("./commands/graph/options.ts")],
   hook: ["guard your own sessions of another agent", () => import("./commands/hook/options.ts")],
   gateway: ["put the gate in front of another agent", () => import("./commands/gateway/options.ts")],

@@ -16,6 +16,7 @@ import type { Projects } from "../../project/projects.ts";
 
 /** A workflow or a pipeline, as far as it could be read without running it. */
 export interface Checked {
+  readonly kind: "workflow" | "pipeline";
   /** As the user named it, or its path. */
   readonly name: string;
   /** Absent if it has errors. */
@@ -66,6 +67,7 @@ async function readWorkflow(name: string, path: string, project: Finding): Promi
   const isShown = (file: string): boolean => own.some((folder) => isWithin(realPath(file), folder));
   const texts = new Map(loaded.files.filter((file) => isShown(file.path)).map((file) => [file.path, file.text]));
   return {
+    kind: "workflow",
     name,
     ...(loaded.pipeline === undefined ? {} : { spec: loaded.pipeline.spec }),
     diagnostics: loaded.diagnostics,
@@ -87,14 +89,18 @@ async function readPipeline(name: string, project: Finding): Promise<Checked> {
       length: 1,
     }),
   );
-  return { name, spec: pipeline.spec, diagnostics, textOf: () => undefined };
+  return { kind: "pipeline", name, spec: pipeline.spec, diagnostics, textOf: () => undefined };
 }
 
 /** Everything that was found, and the counts, as lines; names of files as seen from a folder. Safe to print. */
 export function checkedLines(checked: readonly Checked[], here: string): readonly string[] {
   const diagnostics = checked.flatMap((each) => each.diagnostics);
   const counts = `${count(countOf(diagnostics, "error"), "error")}, ${count(countOf(diagnostics, "warning"), "warning")}`;
-  return [...checked.flatMap((each) => diagnosticLines(each, here)), `${count(checked.length, "workflow")}: ${counts}`];
+  const kinds = (["workflow", "pipeline"] as const)
+    .map((kind) => ({ kind, found: checked.filter((each) => each.kind === kind).length }))
+    .filter(({ kind, found }) => found > 0 || (kind === "workflow" && checked.length === 0))
+    .map(({ kind, found }) => count(found, kind));
+  return [...checked.flatMap((each) => diagnosticLines(each, here)), `${kinds.join(" and ")}: ${counts}`];
 }
 
 /** The mistakes of one workflow as lines. */

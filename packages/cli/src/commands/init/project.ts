@@ -159,7 +159,7 @@ function configNotes(root: string, kept: readonly string[], files: readonly NewF
 function typesNotes(root: string, files: readonly NewFile[]): readonly string[] {
   if (!files.some(({ path }) => path === join(root, ".sluice", "tsconfig.json"))) return [];
   const folders = foldersAbove(root).map((folder) => join(folder, "node_modules"));
-  const missing = ["@sluice/core", "@sluice/cli", "zod", "@types/node"].filter(
+  const missing = ["@sluice/core", "@sluice/cli", "zod", "typescript", "@types/node"].filter(
     (name) => !folders.some((folder) => existsSync(join(folder, name))),
   );
   return missing.length === 0

@@ -32,7 +32,7 @@ function checkProvider(info: ProviderInfo, { env, baseUrls = {} }: ModelChoice):
     .filter((one) => !(namesAddress(one.name) && url !== undefined))
     .map((one) => one.name);
   if (unset.length > 0) {
-    const fix = unset.map((one) => `export ${one}=…`).join(" ");
+    const fix = `export ${unset.map((one) => `${one}=…`).join(" ")}`;
     return missing(name, `${unset.join(" and ")} ${unset.length === 1 ? "is" : "are"} not set`, fix);
   }
   const keys = variables.filter((one) => one.name.endsWith("KEY") && isSet(one.name));
