@@ -252,7 +252,7 @@ function folderOfManifest(from: string): string | undefined {
   }
 }
 
-const IMPORTS = /(?:\bfrom|\bimport|\brequire)\s*\(?\s*(["'])(?<specifier>[^"'\n]{1,1000})\1/g;
+const IMPORTS = /(?:\bfrom|\bimport|\brequire)\s{0,99}\(?\s{0,99}(["'])(?<specifier>[^"'\n]{1,1000})\1/g;
 
 interface FoundImport {
   readonly specifier: string;
