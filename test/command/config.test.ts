@@ -2,7 +2,19 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { at, call, type Desk, desk, type Ended, finishes, lines, printed, textAt, turn } from "../support/command.ts";
+import {
+  at,
+  call,
+  type Desk,
+  desk,
+  type Ended,
+  finishes,
+  lines,
+  PIPELINES,
+  printed,
+  textAt,
+  turn,
+} from "../support/command.ts";
 import { FILESYSTEM } from "../support/mcp.ts";
 
 const JSON_OUT = ["--output-format", "json"];
@@ -369,12 +381,11 @@ describe("a run", () => {
   test("cannot write what the config takes from packages only later", async () => {
     const here = desk();
     const hook = `onCall: async () => { try { await import("rules"); } catch { return undefined; } }`;
-    here.write("sluice.config.ts", configOf(here, `mode: "yolo", ${hook}, pipelines: { mine: ${pipelineOf("ours")} }`));
+    here.write("sluice.config.mjs", `export default { mode: "yolo", ${hook} };\n`);
     const file_path = "node_modules/rules/index.js";
-    const model = script(here, turn(call("Write", { file_path, content: "1" })));
-    expect(at(printed(await run(here, "mine", "x", "--model", model, "--trust")), "denied")).toMatchObject([
-      { tool: "Write", cause: "limit" },
-    ]);
+    const model = here.script({ work: [turn(call("Write", { file_path, content: "1" })), finishes()] });
+    const ended = await run(here, `${PIPELINES}#single`, "x", "--model", model, "--trust");
+    expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Write", cause: "limit" }]);
   });
 
   test("is resumed under the config it was started with, or not at all; one that was started without continues without", async () => {
