@@ -70,10 +70,10 @@ async function overMcp(root: string, allowedTools: readonly string[], lines: rea
   const client = await connect("client 2, 2026-07-28, HTTP", await gateway(run));
   const verdicts: string[] = [];
   for (const [turn, command] of lines.entries()) {
-    const { isError, text } = await client.call("Bash", { command, description: `${turn}` });
+    const { isError, blocks } = await client.call("Bash", { command, description: `${turn}` });
     expect(isError, command).toBe(true);
-    const [first = ""] = text.split("\n\n");
-    verdicts.push(verdictIn(JSON.parse(first)));
+    const result = blocks.find(({ by }) => by === "result");
+    verdicts.push(verdictIn(JSON.parse(result?.text ?? "")));
   }
   await client.close();
   return verdicts;

@@ -267,12 +267,13 @@ async function live(given: Story) {
       over = true;
     });
     for (let idle = 0; !over; idle += 1) {
-      await new Promise((resolve) => setImmediate(resolve));
+      // Code that is loaded on its first use takes as long as the machine needs.
+      await new Promise((resolve) => (idle < 4_000 ? setImmediate(resolve) : setTimeout(resolve, 1)));
       if (over || idle % 4 !== 3) continue;
       if (given.people === "elsewhere" || given.people === "both") await actElsewhere(elsewhereHost, actions.shift());
       // Whoever here only hesitates does so for a second at most.
       clock.turn(1_000);
-      if (idle > 4_000) throw new Error(`the story does not end: ${JSON.stringify(await elsewhereHost.requests())}`);
+      if (idle > 14_000) throw new Error(`the story does not end: ${JSON.stringify(await elsewhereHost.requests())}`);
     }
     const status = await ended;
     await own.close();

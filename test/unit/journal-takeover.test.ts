@@ -60,7 +60,10 @@ describe("a run that is ended without its code", () => {
     const host = await abandoned();
     await host.cancel("r1", "enough", "me");
     const [last] = (await eventsOf(host)).slice(-1);
-    expect([last?.type, last?.data]).toEqual(["run.finished", { status: "cancelled", reason: "enough" }]);
+    expect([last?.type, last?.data]).toEqual([
+      "run.finished",
+      { status: "cancelled", reason: "enough", unattended: true },
+    ]);
   });
 
   test("is left to whoever took it up in between; another fault is told", async () => {

@@ -143,7 +143,10 @@ test("tools of an upstream MCP server pass the same gate", async () => {
   const client = await connect("client 2, 2026-07-28, HTTP", await gateway(run));
   expect((await client.tools()).map(({ name }) => name)).toContain("mcp__every__echo");
   await client.call("get_state");
-  expect(await client.call("mcp__every__echo", { message: "hello" })).toEqual({ isError: false, text: "Echo: hello" });
+  expect(await client.call("mcp__every__echo", { message: "hello" })).toMatchObject({
+    isError: false,
+    text: "Echo: hello",
+  });
   expect((await client.call("mcp__every__get-env")).isError).toBe(true);
 });
 

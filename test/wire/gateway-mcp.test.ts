@@ -34,18 +34,18 @@ describe.each(overHttp)("%s", (way) => {
 
   test("a call returns the text of the run", async () => {
     const { client } = await open();
-    expect(await client.call("Read", { path: "a.ts" })).toEqual({ isError: false, text: 'read {"path":"a.ts"}' });
+    expect(await client.call("Read", { path: "a.ts" })).toMatchObject({ isError: false, text: 'read {"path":"a.ts"}' });
   });
 
   test("a denied call is a result that the model reads", async () => {
     const { client } = await open();
     const denied = await client.call("Bash", { command: "rm -rf /" });
-    expect(denied).toEqual({ isError: true, text: "The stage may not run this command. It may run: npm test." });
+    expect(denied).toMatchObject({ isError: true, text: "The stage may not run this command. It may run: npm test." });
   });
 
   test("an unknown tool is a result that the model reads", async () => {
     const { client } = await open();
-    expect(await client.call("Nothing")).toEqual({
+    expect(await client.call("Nothing")).toMatchObject({
       isError: true,
       text: "unknown_tool: there is no tool Nothing",
     });
@@ -72,7 +72,10 @@ describe.each(overHttp)("%s", (way) => {
         return { action: "accept", content: { decision: "deny", reason: "not on a Friday" } };
       },
     });
-    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: true, text: "denied: not on a Friday" });
+    expect(await client.call("Deploy", { to: "prod" })).toMatchObject({
+      isError: true,
+      text: "denied: not on a Friday",
+    });
     expect(forms).toHaveLength(1);
     expect(forms[0]).toContain("approve Deploy");
     expect(forms[0]).toContain("sluice show run-1");
@@ -118,7 +121,7 @@ describe.each(overHttp)("%s", (way) => {
     const client = await connect(way, server, {
       onForm: () => ({ action: "accept", content: { decision: "approve" } }),
     });
-    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(await client.call("Deploy", { to: "prod" })).toMatchObject({ isError: false, text: "deployed" });
     expect(run.ran).toHaveLength(1);
     expect(run.answers).toMatchObject([{ answer: { kind: "approve" } }]);
     expect(run.answers[0]?.by).toMatch(/^elicitation:(old 1|new 2)\.0\.0$/);
@@ -131,7 +134,7 @@ describe.each(overHttp)("%s", (way) => {
       if (waiting !== undefined) queueMicrotask(() => void run.answer(waiting, { kind: "approve" }, "a rule"));
     });
     const client = await connect(way, await gateway(run), { onForm: () => ({ action: "cancel" }) });
-    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(await client.call("Deploy", { to: "prod" })).toMatchObject({ isError: false, text: "deployed" });
     expect(run.ran).toHaveLength(1);
     expect(run.open.size).toBe(0);
   });
@@ -145,7 +148,7 @@ describe.each(overHttp)("%s", (way) => {
         return { action: "accept", content: { decision: "approve" } };
       },
     });
-    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(await client.call("Deploy", { to: "prod" })).toMatchObject({ isError: false, text: "deployed" });
     expect(run.ran).toHaveLength(1);
   });
 
@@ -162,7 +165,7 @@ describe.each(overHttp)("%s", (way) => {
         return { action: "cancel" };
       },
     });
-    expect(await client.call("Deploy", { to: "prod" })).toEqual({ isError: false, text: "deployed" });
+    expect(await client.call("Deploy", { to: "prod" })).toMatchObject({ isError: false, text: "deployed" });
     await form.promise;
     expect(run.answers.map(({ by }) => by)).toEqual(["a person"]);
   });
@@ -175,7 +178,7 @@ describe.each(overHttp)("%s", (way) => {
     const [question] = run.open.values();
     if (question === undefined) throw new Error("no request is open");
     await run.answer(question, { kind: "approve" }, "someone");
-    expect(await call).toEqual({ isError: false, text: "deployed" });
+    expect(await call).toMatchObject({ isError: false, text: "deployed" });
   });
 
   test("a second agent is refused with who works on the run", async () => {
@@ -205,7 +208,7 @@ describe.each(overStdio)("%s", (way) => {
     expect(client.version).toBe(way.includes("2026-07-28") ? "2026-07-28" : "2025-11-25");
     expect(client.instructions).toContain("Call get_state first");
     expect((await client.tools()).map(({ name }) => name)).toEqual(NAMES);
-    expect(await client.call("Read", { path: "a.ts" })).toEqual({ isError: false, text: 'read {"path":"a.ts"}' });
+    expect(await client.call("Read", { path: "a.ts" })).toMatchObject({ isError: false, text: 'read {"path":"a.ts"}' });
     expect((await client.call("Bash", { command: "rm -rf /" })).isError).toBe(true);
     expect((await client.call("Nothing")).text).toContain("unknown_tool");
     await expect(client.request("sluice/approve")).rejects.toThrow(/-32601|Method not found/);

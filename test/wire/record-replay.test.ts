@@ -361,10 +361,11 @@ describe("failures", () => {
     const first = await told({ model: provider.model, env, traffic: recordTraffic(file) });
     await server.close();
     const second = await told({ traffic: playbackTraffic(file) });
-    const bare = ({ stages, ...rest }: typeof first) => ({
-      ...rest,
-      stages: stages.map((each) => ({ ...each, ms: 0 })),
-    });
+    // The advice names the address and the key's variable, which a cassette does not have.
+    const bare = ({ stages, ...rest }: typeof first) =>
+      JSON.parse(
+        JSON.stringify({ ...rest, stages: stages.map((each) => ({ ...each, ms: 0 })) }).replaceAll(/; http[^"]*/g, ""),
+      );
     expect(bare(second)).toEqual(bare(first));
     expect(first.status).toBe("failed");
   });

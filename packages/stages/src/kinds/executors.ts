@@ -33,18 +33,23 @@ export function executorSet(all: ExecutorSources) {
   const sources = new Map(all);
   const loading = new Map<string, Promise<StateExecutor>>();
   const loaded = new Map<string, StateExecutor>();
+  const load = async (kind: string): Promise<void> => {
+    const source = sources.get(kind);
+    if (source === undefined || loaded.has(kind)) return;
+    const executor = loading.get(kind) ?? Promise.resolve(source());
+    loading.set(kind, executor);
+    loaded.set(kind, await executor);
+  };
   return {
     kinds: [...sources.keys()],
     loaded,
     /** Loads the executors of a pipeline, each one once: they may keep what concerns a run. */
     loadFor: async (spec: PipelineSpec): Promise<void> => {
-      for (const { kind } of statesWithin(spec)) {
-        const source = sources.get(kind);
-        if (source === undefined || loaded.has(kind)) continue;
-        const executor = loading.get(kind) ?? Promise.resolve(source());
-        loading.set(kind, executor);
-        loaded.set(kind, await executor);
-      }
+      for (const { kind } of statesWithin(spec)) await load(kind);
+    },
+    /** Loads all, for pipelines that are made during a run. */
+    loadAll: async (): Promise<void> => {
+      for (const kind of sources.keys()) await load(kind);
     },
   };
 }

@@ -125,7 +125,7 @@ async function replayDeps(
   const models = modelExecutors(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const kinds = kindExecutors({ clock, env: {}, walled: async () => undefined, wall: () => undefined });
   const executors = executorSet([...models, ...kinds, ...executorsAsGiven(options.executors ?? [])]);
-  await executors.loadFor(spec);
+  await executors.loadAll();
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: executors.kinds });
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
