@@ -54,7 +54,8 @@ test.each(DEFAULT_MODELS.map((model, index) => ({ ...model, index })))(
     const ended = await desk().sluice(RUN, { env: { ...addresses(server.url), ...keysFrom(index) } });
     const why = `${variable} is set`;
     expect(ended.stderr).toContain(`sluice: model ${id} (${why})\n`);
-    expect(printed(ended)).toMatchObject({ status: "failed", model: { id, why }, error: { code: "model" } });
+    const suspended = { reason: "provider", code: "unauthorized" };
+    expect(printed(ended)).toMatchObject({ status: "suspended", model: { id, why }, suspended });
     expect(server.asked).toHaveLength(1);
     // Google names the model in the address, the gateway in a header.
     if (index !== 3) expect(server.asked[0]).toContain(id.slice(id.indexOf("/") + 1));
@@ -68,7 +69,7 @@ test("an Ollama that answers decides when no key is set", { retry: 3 }, async ()
   const ended = await desk().sluice(RUN, { env: { OLLAMA_HOST: server.url } });
   const why = `the first model of Ollama at ${server.url}`;
   expect(ended.stderr).toContain(`sluice: model ollama/llama3:8b (${why})\n`);
-  expect(printed(ended)).toMatchObject({ status: "failed", model: { id: "ollama/llama3:8b", why } });
+  expect(printed(ended)).toMatchObject({ status: "suspended", model: { id: "ollama/llama3:8b", why } });
   expect(server.asked.map((line) => line.split(" ")[0])).toEqual(["/api/tags", "/v1/chat/completions"]);
 });
 
