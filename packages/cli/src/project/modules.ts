@@ -11,7 +11,7 @@ type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
 type Load = NonNullable<Hooks["load"]>;
 
-const OURS = /^@sluice\/(?:core|stages|sqlite|view|workflows|tui|cli)(?:\/[a-z-]+)?$/;
+const OURS = /^@sluice\/(?:core|stages|sqlite|view|workflows|gateway|tui|cli)(?:\/[a-z-]+)?$/;
 
 /** The conditions of `import` in the manifests of packages. */
 const AS_IMPORT = ["node", "import", "module-sync", "node-addons"];

@@ -6,8 +6,8 @@ const TYPES_ONLY = /\b(?:import|export)\s+type\s+(?!from\b)[\w${*][^;"'`]{0,2000
 const SPECIFIERS =
   /\b(?:from|import)\s*(["'])(?<stated>[^"'\n]+)\1|\b(?<by>import|require|resolve|register)\s*\(\s*(["'`])(?<called>[^"'`$\n]+)\4/g;
 
-/** The name in `new URL("…", import.meta.url)`, by which workers are started. */
-const ADDRESSES = /\bnew\s+URL\s*\(\s*(["'`])(?<address>[^"'`$\n]+)\1\s*,\s*import\.meta\.url\b/g;
+/** The name in a `new URL("…", …)` that is relative to the code, by which workers are started. */
+const ADDRESSES = /\bnew\s+URL\s*\(\s*(["'`])(?<address>[^"'`$\n]+)\1\s*,\s*import\s*\.\s*meta\s*\.\s*url\b/g;
 
 /** The names in imports, without those of types only. */
 export function specifiersIn(text: string): ReadonlySet<string> {
