@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
@@ -29,6 +29,10 @@ export async function copyOf(recorded: string): Promise<Copy> {
   cpSync(recorded, folder, { recursive: true });
   // Git keeps no empty folder.
   mkdirSync(workspace, { recursive: true });
+  // Vitest loads the pipelines, and looks for a package beside them, unless it has loaded it before.
+  mkdirSync(join(folder, "node_modules/@sluice"), { recursive: true });
+  for (const name of ["core", "stages", "workflows"])
+    symlinkSync(join(import.meta.dirname, "../../packages", name), join(folder, "node_modules/@sluice", name));
   for (const file of PIPELINES) cpSync(join(GOLDEN, file), join(workspace, file));
   const here = sluiceHere(workspace);
   const sluice: Copy["sluice"] = (...args) => here([...args, "--store", store]);
