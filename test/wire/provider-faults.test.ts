@@ -83,7 +83,7 @@ describe.each(["anthropic", "openai"] as const)("a stage over %s", (provider) =>
     ]);
   });
 
-  test("counts its tries anew after each resume", async () => {
+  test("counts its tries from the first after each resume", async () => {
     const world = await failingWorld(provider, () => down);
     const retry = { maxAttempts: 2, initialMs: 500 };
     const first = world.process({ retry }).start(one(), task);
