@@ -19,14 +19,5 @@ export {
 export type { OutputChange, Outputs } from "./machine/outputs.ts";
 export type { ResolvedChoice, ResolvedSibling } from "./machine/resolve-choice.ts";
 export type { StartAt } from "./machine/start-at.ts";
-export {
-  type Child,
-  type ChildEnd,
-  decide,
-  type Effect,
-  follow,
-  type MachineEnd,
-  type MachineInput,
-  type Transition,
-  transition,
-} from "./machine/transition.ts";
+export { decide, follow, transition } from "./machine/transition.ts";
+export type { Child, ChildEnd, Effect, MachineEnd, MachineInput, Transition } from "./machine/transition-types.ts";

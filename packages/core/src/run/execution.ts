@@ -9,7 +9,7 @@ import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { MachineView, ParentView } from "../machine/machine-state.ts";
 import type { RouteTarget } from "../machine/route-targets.ts";
-import type { MachineInput, Transition } from "../machine/transition.ts";
+import type { MachineInput, Transition } from "../machine/transition-types.ts";
 import type { RunDeps } from "./deps.ts";
 import type { ChildOutcome, ChildPipeline, StateExecutor } from "./executor.ts";
 import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";

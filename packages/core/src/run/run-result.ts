@@ -2,7 +2,7 @@ import { field, isJsonObject, type Json, numberField } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
-import type { MachineEnd, MachineLimit, Transition } from "../machine/transition.ts";
+import type { MachineEnd, MachineLimit, Transition } from "../machine/transition-types.ts";
 import { type Denied, type ExecutionEnd, isDenied } from "./execution.ts";
 import { addUsage, NO_USAGE } from "./limits/limits.ts";
 import { isStageResult } from "./stage/recorded-phases.ts";

@@ -1,7 +1,8 @@
 import type { StepOptions } from "../../journal/seam.ts";
 import { type RequestStepPart, stepIds, stepNames } from "../../journal/step-id.ts";
 import { enteredOf } from "../../machine/machine-state.ts";
-import { fanOutFailure, type MachineInput } from "../../machine/transition.ts";
+import { fanOutFailure } from "../../machine/transition.ts";
+import type { MachineInput } from "../../machine/transition-types.ts";
 import { AttemptJournal } from "../attempt.ts";
 import type { Decided } from "../execution.ts";
 import { noteRoute } from "../stage/decide-route.ts";

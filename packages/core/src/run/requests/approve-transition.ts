@@ -7,7 +7,8 @@ import type { OpenRequest, RecordedOutcome, StepCall, StepOptions } from "../../
 import type { RequestStepPart } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import { isDecision } from "../../machine/recorded-decision.ts";
-import { decide, type Effect, follow, type MachineInput } from "../../machine/transition.ts";
+import { decide, follow } from "../../machine/transition.ts";
+import type { Effect, MachineInput } from "../../machine/transition-types.ts";
 import type { Execution } from "../execution.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer } from "./answer.ts";

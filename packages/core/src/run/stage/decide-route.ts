@@ -5,7 +5,8 @@ import { maskSecrets, redactText, type SecretFilter } from "../../journal/redact
 import type { StepCall } from "../../journal/seam.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import type { ResolvedSibling } from "../../machine/resolve-choice.ts";
-import { decide, follow, type MachineInput, recordedChildren } from "../../machine/transition.ts";
+import { decide, follow, recordedChildren } from "../../machine/transition.ts";
+import type { MachineInput } from "../../machine/transition-types.ts";
 import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import { cancelReason, raceAbort } from "../limits/limits.ts";

@@ -7,7 +7,7 @@ import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import { choiceText } from "../../machine/legal-events.ts";
-import type { MachineInput } from "../../machine/transition.ts";
+import type { MachineInput } from "../../machine/transition-types.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Interrupt, MatchedInterrupt } from "../execution.ts";
 import type { HandledInterrupt } from "../executor.ts";

@@ -3,7 +3,7 @@ import { SluiceError } from "../../base/errors.ts";
 import { field, type Json, textField } from "../../base/json.ts";
 import type { StepCall, StepOptions, StepRunner } from "../../journal/seam.ts";
 import { apply, countOf } from "../../machine/machine-state.ts";
-import type { MachineEnd } from "../../machine/transition.ts";
+import type { MachineEnd } from "../../machine/transition-types.ts";
 import { type Acknowledgement, addTo } from "../run-result.ts";
 import { execute } from "../stage/execute.ts";
 import type { Walk } from "./one-run.ts";

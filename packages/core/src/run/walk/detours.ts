@@ -4,7 +4,7 @@ import type { StageResult } from "../../definition/result.ts";
 import type { EventDraft } from "../../journal/events.ts";
 import type { SecretFilter } from "../../journal/redaction.ts";
 import type { Interruption, StepRunner } from "../../journal/seam.ts";
-import type { Transition } from "../../machine/transition.ts";
+import type { Transition } from "../../machine/transition-types.ts";
 import type { Decided, DetourEnd, Detours, Interrupted } from "../execution.ts";
 
 /** How a handler ended: back in the execution that it interrupted, or with a move of its own. */
