@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { idleOf } from "../../packages/view/src/projection/time/idle.ts";
-import { workedMs, workedTogetherMs } from "../../packages/view/src/words/symbols.ts";
+import { workedMs, workedTogetherMs } from "../../packages/view/src/projection/time/rests.ts";
 import { parsePage, sectionIn, textIn } from "../support/page-parts.ts";
 import { pageOf } from "../support/report-kit.ts";
 

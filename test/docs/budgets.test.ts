@@ -10,7 +10,7 @@ test("docs/budgets.md counts the models of each table of prices, with their sour
   const parts = [...table.matchAll(/^const (\w+): PriceTable = \{\n([\s\S]*?)^\};/gm)];
   const known = parts.map(([, name = "", text = ""]) => ({
     provider: name.toLowerCase(),
-    models: [...text.matchAll(/": model\(/g)].length,
+    models: [...text.matchAll(/^ {4}"[^"]+": \[/gm)].length,
     sources: [...text.matchAll(/https:[^"]+/g)].map(([url]) => url),
     asOf: /asOf: "([^"]+)"/.exec(text)?.[1],
   }));

@@ -58,6 +58,7 @@ export {
 export type { CallAround, RunDeps } from "./run/deps.ts";
 export { eventWords } from "./run/event-words.ts";
 export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
+export { type RecordedCosts, recordedCosts } from "./run/limits/ledger.ts";
 export {
   addUsage,
   type Budget,
@@ -66,7 +67,6 @@ export {
   type LimitHit,
   type RunMeter,
 } from "./run/limits/limits.ts";
-export { type RecordedCosts, recordedCosts } from "./run/limits/recorded-costs.ts";
 export { pipelineProgram } from "./run/pipeline-run.ts";
 export { type PreparedStates, prepareStates } from "./run/prepared-states.ts";
 export type { ForkPoint } from "./run/replay/fork-points.ts";

@@ -56,7 +56,6 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
   const blobs = createBlobs(folder.blobs, owners.id);
   const reader = createReader(db, blobs, owners.isLive);
   const writer = createWriter(db, blobs, owners);
-  const remover = createRemover(db, blobs, owners);
   const watch = createWatch(db, clock);
   let closed = false;
 
@@ -105,6 +104,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),
     requests: (rootId) => attempt(() => reader.requests(rootId)),
     async remove(rootIds) {
+      const remover = createRemover(db, blobs, owners);
       const removed: string[] = [];
       for (const some of chunked(rootIds, REMOVED_AT_ONCE))
         removed.push(...(await writing(() => () => remover.remove(some))));

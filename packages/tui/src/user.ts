@@ -7,9 +7,16 @@ export {
   wrongCodeText,
 } from "./user/answer-elsewhere.ts";
 export { requestFault } from "./user/approval-check.ts";
-export { type Environment, readSettings, refuseInsideRun, stateFolder } from "./user/environment.ts";
+export {
+  type Cleaner,
+  type Environment,
+  LOOKS,
+  readSettings,
+  refuseInsideRun,
+  secretMask,
+  stateFolder,
+} from "./user/environment.ts";
 export { userName } from "./user/person.ts";
-export { type Cleaner, LOOKS, secretMask } from "./user/secrets.ts";
 export {
   answerCommand,
   answerPayload,

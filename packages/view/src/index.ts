@@ -29,6 +29,7 @@ export type {
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { type IdleTimes, idleOf } from "./projection/time/idle.ts";
+export { workedMs, workedTogetherMs } from "./projection/time/rests.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export { COMMAND_SYMBOLS, commandLineOf, exitText, polledText } from "./words/command-words.ts";
 export { childrenText, type Hop, type RouteView, routeLines } from "./words/route-lines.ts";
@@ -43,6 +44,4 @@ export {
   symbolOf,
   timeLeft,
   tokensOf,
-  workedMs,
-  workedTogetherMs,
 } from "./words/symbols.ts";

@@ -1,10 +1,14 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { SluiceError } from "@sluice/core";
 import type { FileDigest } from "@sluice/stages";
-import { type Admit, digestOf } from "./modules.ts";
+import { type Admit, digestOf, MODULES } from "./modules.ts";
+import { addressesIn, specifiersIn } from "./trust/specifiers.ts";
 
-/** The code that a folder holds: found by name, not loaded. */
+// The code of a project: found by the names of files, and in their imports, without loading any.
+
+/** The code that a folder holds. */
 export interface ProjectCode {
   /** The workspace, links resolved. Parent folders are not searched. */
   readonly root: string;
@@ -108,6 +112,44 @@ export function digestCode({ configs, pipelinesFolder, workflowsFolder }: Projec
     }
   }
   return digests;
+}
+
+/** Files of these extensions are searched for imports. */
+const READ = [...CODE_EXTENSIONS, ".cts", ".cjs"];
+
+/**
+ * The files that code imports outside of installed packages, with their digests, found in its text without running it: also imports
+ * that a function makes later. A name that the code computes is not found. A comment may add a file, which then counts as code.
+ */
+export function importedFiles(entries: Iterable<string>): CodeDigests {
+  const found = new Map<string, string>();
+  const waiting = [...entries];
+  const seen = new Set(waiting);
+  for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) {
+    const bytes = readFileSync(file);
+    found.set(file, digestOf(bytes));
+    if (!READ.includes(extname(file))) continue;
+    const text = bytes.toString("utf8");
+    const located = [...specifiersIn(text)].map((specifier) => MODULES.locate(specifier, file));
+    for (const imported of [...located, ...[...addressesIn(text)].map((address) => codeAt(address, file))]) {
+      if (imported === undefined || seen.has(imported) || !isFile(imported)) continue;
+      seen.add(imported);
+      waiting.push(imported);
+    }
+  }
+  return found;
+}
+
+/** The code that a relative address means, such as that of a worker; data that a run may write does not count. */
+function codeAt(address: string, from: string): string | undefined {
+  const { protocol, href } = URL.parse(address, pathToFileURL(from).href) ?? {};
+  return protocol === "file:" && href !== undefined && READ.includes(extname(address))
+    ? MODULES.locate(href, from)
+    : undefined;
+}
+
+function isFile(path: string): boolean {
+  return existsSync(path) && statSync(path).isFile();
 }
 
 /** A name without line breaks, for use in a message. */

@@ -10,6 +10,7 @@ import {
   type CodeDigests,
   fileDigests,
   fileStem,
+  importedFiles,
   isWorkflow,
   type ProjectCode,
   type TrustedCode,
@@ -20,7 +21,6 @@ import type { LoadedConfig } from "./load-config.ts";
 import type { WorkflowSurroundings } from "./load-workflow.ts";
 import type { Admit } from "./modules.ts";
 import { realPath } from "./project-paths.ts";
-import { importedFiles } from "./trust/imports.ts";
 import type { NamedFiles } from "./trust/trust.ts";
 
 export interface FoundPipeline {

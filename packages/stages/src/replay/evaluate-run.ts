@@ -32,7 +32,7 @@ import { executorSet, executorsAsGiven, kindExecutors } from "../kinds/executors
 import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
-import { modelExecutors } from "../session/model-executors.ts";
+import { modelExecutors } from "../session/models.ts";
 import type { SessionOptions } from "../session/options.ts";
 import { replayedProject } from "../session/project-facts.ts";
 import { ownTools } from "../session/tools.ts";

@@ -1,8 +1,14 @@
 import { resolve } from "node:path";
 import { SluiceError } from "@sluice/core";
+import type { AgentSpec } from "../agent/agent-spec.ts";
+import { agentExecutor } from "../agent/executor.ts";
+import { callModel, type ModelCaller } from "../agent/model-call.ts";
+import type { StageModel, StageModels } from "../agent/model-turn.ts";
+import { type ExecutorSources, executorsAsGiven } from "../kinds/executors.ts";
 import { playbackTraffic } from "../models/cassettes/playback.ts";
 import type { ModelTraffic, TrafficScope } from "../models/cassettes/traffic.ts";
-import type { ResolvedModel } from "../models/model.ts";
+import type { ResolvedModel, ResolvedModels } from "../models/model.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { resolveModel } from "../models/registry.ts";
 import type { SessionOptions } from "./options.ts";
 
@@ -54,4 +60,29 @@ export function noModel(): SluiceError {
     "no_model",
     "no model is configured: use anthropic/<model> with ANTHROPIC_API_KEY set, scripted:<file> or another model id",
   );
+}
+
+/** The executors of all kinds that a model works for, which every session and replay has. */
+export function modelExecutors(
+  modelsOf: (agent: AgentSpec) => ResolvedModels,
+  factsOf: (modelId: string) => ModelFacts,
+  caller: ModelCaller = (request) => callModel(request),
+): ExecutorSources {
+  const stageModels = new WeakMap<ResolvedModel, StageModel>();
+  const stageModel = (model: ResolvedModel): StageModel => {
+    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id) };
+    stageModels.set(model, known);
+    return known;
+  };
+  const modelsWithFacts = (agent: AgentSpec): StageModels => {
+    const [first, ...others] = modelsOf(agent);
+    return [stageModel(first), ...others.map(stageModel)];
+  };
+  return [
+    ...executorsAsGiven([agentExecutor(modelsWithFacts, caller), agentExecutor(modelsWithFacts, caller, "router")]),
+    [
+      "orchestrator",
+      async () => (await import("../agent/choosing/orchestrator.ts")).orchestratorExecutor(modelsWithFacts, caller),
+    ],
+  ];
 }

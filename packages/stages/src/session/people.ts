@@ -18,6 +18,7 @@ import {
   createRequestQueue,
   type InteractionFault,
   type People,
+  type RequestQueue,
 } from "@sluice/core/runtime";
 
 /** Identifies the request that an answer is for. */
@@ -89,27 +90,33 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     offer.codeReported = true;
     onCode(offer.request, offer.seal.code);
   };
-  const queue = createRequestQueue({
-    interactors,
-    clock,
-    whenNobody: () => (wait ? "wait" : "answer"),
-    onLeftOpen: ({ runId, requestId }) => {
-      const offer = offered.get(keyOf(runId, requestId));
-      if (offer !== undefined && typeof options.wait === "number")
-        offer.disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
-    },
-    onFault,
-    submit: async (request, resolution, by) => {
-      try {
-        return await send(request, { ...resolution }, by);
-      } catch (thrown) {
-        // Interactors are not asked again, so the run would wait forever.
-        if (!isSluiceError(thrown) || thrown.class !== "Validation") suspend(request.runId, "interrupted");
-        throw thrown;
-      }
-    },
-    ...(options.requestTimeoutMs === undefined ? {} : { timeoutMs: options.requestTimeoutMs }),
-  });
+  let opened: RequestQueue | undefined;
+  let closed = false;
+  /** Opened when it is needed first: most runs ask no one. */
+  const queue = (): RequestQueue => {
+    opened ??= createRequestQueue({
+      interactors,
+      clock,
+      whenNobody: () => (wait ? "wait" : "answer"),
+      onLeftOpen: ({ runId, requestId }) => {
+        const offer = offered.get(keyOf(runId, requestId));
+        if (offer !== undefined && typeof options.wait === "number")
+          offer.disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
+      },
+      onFault,
+      submit: async (request, resolution, by) => {
+        try {
+          return await send(request, { ...resolution }, by);
+        } catch (thrown) {
+          // Interactors are not asked again, so the run would wait forever.
+          if (!isSluiceError(thrown) || thrown.class !== "Validation") suspend(request.runId, "interrupted");
+          throw thrown;
+        }
+      },
+      ...(options.requestTimeoutMs === undefined ? {} : { timeoutMs: options.requestTimeoutMs }),
+    });
+    return opened;
+  };
 
   return {
     reachable: () => wait || attached > 0,
@@ -117,7 +124,7 @@ export function createPeople(options: PeopleOptions): SessionPeople {
       const timer = setImmediate(() => {
         offer.queued = true;
         reportCode(offer);
-        queue.add(request);
+        if (!closed) queue().add(request);
       });
       const disarm = (): void => undefined;
       const offer: Offered = { request, seal, timer, queued: false, codeReported: false, disarm };
@@ -141,11 +148,11 @@ export function createPeople(options: PeopleOptions): SessionPeople {
       clearImmediate(offer.timer);
       offer.disarm();
       offered.delete(key);
-      queue.withdraw(runId, requestId);
+      opened?.withdraw(runId, requestId);
     },
     attach: (interactor) => {
       attached += 1;
-      const detach = queue.attach(interactor);
+      const detach = queue().attach(interactor);
       return () => {
         attached -= 1;
         detach();
@@ -157,7 +164,8 @@ export function createPeople(options: PeopleOptions): SessionPeople {
         disarm();
       }
       offered.clear();
-      queue.close();
+      closed = true;
+      opened?.close();
     },
   };
 }

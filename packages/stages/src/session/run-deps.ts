@@ -65,8 +65,7 @@ import { keysInVariables, rememberedSecrets, SHORTEST_SECRET, sessionSecrets } f
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
 import { skillRoots } from "../tools/skills/skill-names.ts";
-import { modelExecutors } from "./model-executors.ts";
-import { noModel, sessionModels } from "./models.ts";
+import { modelExecutors, noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";

@@ -83,8 +83,7 @@ export const GREP_LINES = 250;
 /** About 12,000 tokens. */
 export const GREP_CHARACTERS = 50_000;
 
-const contextLines = (where: string) =>
-  shape.optional(shape.integer({ min: 0, max: 50, description: `Lines to show ${where} each match in content mode.` }));
+const CONTEXT_LINES = { min: 0, max: 50 };
 const grepInput = shape.object({
   pattern: shape.text({
     min: 1,
@@ -109,9 +108,15 @@ const grepInput = shape.object({
   ),
   "-i": shape.optional(shape.flag({ description: "Ignore case." })),
   "-n": shape.optional(shape.flag({ description: "Show line numbers in content mode. Default: true." })),
-  "-A": contextLines("after"),
-  "-B": contextLines("before"),
-  "-C": contextLines("before and after"),
+  "-A": shape.optional(
+    shape.integer({ ...CONTEXT_LINES, description: "Lines to show after each match in content mode." }),
+  ),
+  "-B": shape.optional(
+    shape.integer({ ...CONTEXT_LINES, description: "Lines to show before each match in content mode." }),
+  ),
+  "-C": shape.optional(
+    shape.integer({ ...CONTEXT_LINES, description: "Lines to show before and after each match in content mode." }),
+  ),
   head_limit: shape.optional(
     shape.integer({ min: 1, max: 2_000, description: `Result lines to show. Default: ${GREP_LINES}.` }),
   ),

@@ -1,6 +1,8 @@
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
-import { SluiceError } from "@sluice/core";
+import { type Json, SluiceError } from "@sluice/core";
+import { redactJson, redactText } from "@sluice/core/runtime";
+import { environmentSecrets } from "@sluice/stages/environment-secrets";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,4 +48,19 @@ function homeOf(env: Environment): string {
 function absolute(path: string | undefined): string | undefined {
   const trimmed = path?.trim() ?? "";
   return isAbsolute(trimmed) ? trimmed : undefined;
+}
+
+/** Masks secrets in texts that are shown or stored. */
+export interface Cleaner {
+  text(text: string): string;
+  json(value: Json): Json;
+}
+
+/** Masks texts that look like a secret; the filter of their run already masked the known ones. */
+export const LOOKS: Cleaner = { text: redactText, json: redactJson };
+
+/** Also masks secrets of the environment: for errors, notices and inputs, which pass no run's filter. */
+export function secretMask(env: Environment): Cleaner {
+  const known = environmentSecrets(env);
+  return { text: (text) => redactText(known.text(text)), json: (value) => redactJson(known.json(value)) };
 }

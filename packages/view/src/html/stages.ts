@@ -1,8 +1,8 @@
 import { childStatus, type ExecutionGroup, groupsOf, sumOf } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
+import { workedMs, workedTogetherMs } from "../projection/time/rests.ts";
 import { polledText } from "../words/command-words.ts";
 import { executionName } from "../words/describe-event.ts";
-import { workedMs, workedTogetherMs } from "../words/symbols.ts";
 import { count, grouped, milliseconds, moment, spending } from "../words/words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMark } from "./markup/status.ts";

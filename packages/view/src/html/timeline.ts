@@ -1,9 +1,9 @@
 import { type ExecutionGroup, flatGroupsOf, sumOf as sumOfItems } from "../projection/graph/stations.ts";
 import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts";
+import { workedTogetherMs } from "../projection/time/rests.ts";
 import { headOf } from "../text/clean.ts";
 import { commandLineOf } from "../words/command-words.ts";
 import { executionName } from "../words/describe-event.ts";
-import { workedTogetherMs } from "../words/symbols.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, type StatusMark, statusMark } from "./markup/status.ts";

@@ -115,43 +115,6 @@ export function elapsed(ms: number): string {
   return minutes > 0 ? `${minutes}m${padded(seconds % 60)}s` : `${seconds}s`;
 }
 
-/** How long an execution worked, in milliseconds: without the time in which it slept or no process executed it. */
-export function workedMs(
-  execution: {
-    readonly startedAt: number;
-    readonly endedAt?: number;
-    readonly restMs: number;
-    readonly restingSince?: number;
-  },
-  now: number,
-): number {
-  const { startedAt, endedAt = now, restMs, restingSince = endedAt } = execution;
-  return Math.max(0, Math.min(endedAt, restingSince) - startedAt - restMs);
-}
-
-interface Worked {
-  readonly startedAt: number;
-  readonly endedAt?: number;
-  readonly rests: readonly { readonly from: number; readonly to?: number }[];
-}
-
-/** How long at least one of several executions worked, in milliseconds. */
-export function workedTogetherMs(executions: readonly Worked[], now: number): number {
-  const spans = executions.flatMap(({ startedAt, endedAt = now, rests }) => {
-    const edges = [startedAt, ...rests.flatMap(({ from, to = endedAt }) => [from, to]), endedAt];
-    return Array.from({ length: edges.length / 2 }, (_, at) => ({
-      from: edges[at * 2] ?? endedAt,
-      to: Math.min(endedAt, edges[at * 2 + 1] ?? endedAt),
-    }));
-  });
-  let [sum, reached] = [0, Number.NEGATIVE_INFINITY];
-  for (const { from, to } of spans.toSorted((a, b) => a.from - b.from)) {
-    sum += Math.max(0, to - Math.max(from, reached));
-    reached = Math.max(reached, to);
-  }
-  return sum;
-}
-
 /** Hours from which a duration is in days. */
 const LONGEST_HOURS = 48;
 

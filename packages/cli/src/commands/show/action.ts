@@ -34,10 +34,10 @@ import {
   totalsOf,
 } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
+import { projectsHere } from "../../project/projects.ts";
 import { answerLine } from "../../runs/answer-line.ts";
 import { faultLines } from "../../runs/follow-run.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
-import { projectsHere } from "../../runs/projects-here.ts";
 import { type CommonFlags, keptFlags } from "../../runs/run-flags.ts";
 
 /** `sluice show`: one run, finished or not. */

@@ -1,5 +1,10 @@
+// What runs and executions used: in this process, and by what earlier ones recorded.
 import { nanoUsd } from "../../base/money.ts";
-import type { StepCost } from "../../journal/seam.ts";
+import type { PipelineSpec } from "../../definition/spec.ts";
+import type { Caps } from "../../definition/state-rules.ts";
+import { readCost } from "../../journal/record.ts";
+import type { JournalRecord, RunJournal, StepCost } from "../../journal/seam.ts";
+import { parseAttemptStep } from "../../journal/step-id.ts";
 
 /** What was used, and what is reserved for calls in flight at their maximum. Money in billionths of a dollar. */
 export interface Ledger {
@@ -47,4 +52,105 @@ export function isUnpriced({ inputTokens = 0, outputTokens = 0, costUsd, unprice
 /** A number of tokens or dollars. With anything else (NaN, for example) every comparison has the same result, and a cap holds nothing. */
 export function isAmount(amount: unknown): amount is number {
   return typeof amount === "number" && Number.isFinite(amount) && amount >= 0;
+}
+
+/** What one execution used in earlier processes. */
+export interface ExecutionCost {
+  readonly spent: Ledger;
+  readonly stateMs: number;
+}
+
+/** What a run, its children included, used in earlier processes. */
+export interface RecordedCosts {
+  readonly spent: Ledger;
+  readonly runMs: number;
+  /** The opening records of the steps that used models without a known price. */
+  readonly unpriced: readonly JournalRecord[];
+  execution(runId: string, executionId: string): ExecutionCost | undefined;
+  /** Of a run and its children: what they used, and how long their executions took together. */
+  tree(runId: string): { readonly spent: Ledger; readonly ms: number };
+}
+
+/** For a new run. */
+export const NO_RECORDED_COSTS: RecordedCosts = {
+  spent: createLedger(),
+  runMs: 0,
+  unpriced: [],
+  execution: () => undefined,
+  tree: () => ({ spent: createLedger(), ms: 0 }),
+};
+
+/**
+ * Sums the recorded costs of the steps of a run and its children. An open record counts too, with the most that its step could
+ * use, if no process finished the step or a different one did. Nothing is read for a pipeline without caps. `older` reads the
+ * cost of a record that has none, which earlier versions kept in its value.
+ */
+export function recordedCosts(
+  spec: PipelineSpec,
+  journals: readonly RunJournal[],
+  older: (record: JournalRecord) => StepCost | undefined,
+): RecordedCosts {
+  if (!hasCaps(spec)) return NO_RECORDED_COSTS;
+  const spent = createLedger();
+  let runMs = 0;
+  const unpriced = new Set<JournalRecord>();
+  const executions = new Map<string, { readonly spent: Ledger; stateMs: number }>();
+  for (const { runId, records } of journals) {
+    let open: JournalRecord | undefined;
+    const add = (record: JournalRecord): void => {
+      const cost = readCost(record) ?? older(record);
+      if (cost === undefined) return;
+      const { executionId } = parseAttemptStep(record.stepId) ?? {};
+      const key = keyOf(runId, executionId ?? "");
+      const execution = executions.get(key) ?? { spent: createLedger(), stateMs: 0 };
+      executions.set(key, execution);
+      spend(execution.spent, cost);
+      spend(spent, cost);
+      if (isUnpriced(cost)) unpriced.add(open ?? record);
+      execution.stateMs = Math.max(execution.stateMs, elapsed(cost.stateMs));
+      runMs = Math.max(runMs, elapsed(cost.runMs));
+    };
+    for (const record of records) {
+      if (record.phase === "open") open = record;
+      if (record.phase !== "done") continue;
+      if (open !== undefined && open.incarnation !== record.incarnation) add(open);
+      add(record);
+      open = undefined;
+    }
+    if (open !== undefined) add(open);
+  }
+  return {
+    spent,
+    runMs,
+    unpriced: [...unpriced],
+    execution: (runId, id) => executions.get(keyOf(runId, id)),
+    tree: (runId) => {
+      const sum = createLedger();
+      let ms = 0;
+      for (const [key, { spent: own, stateMs }] of executions) {
+        if (!key.startsWith(`${runId} `) && !key.startsWith(`${runId}/`)) continue;
+        addLedger(sum, own);
+        ms += stateMs;
+      }
+      return { spent: sum, ms };
+    },
+  };
+}
+
+function hasCaps({ limits, states, pipelines }: PipelineSpec): boolean {
+  const all: readonly (Caps | undefined)[] = [limits, ...[...states.values()].map((state) => state.limits)];
+  return all.some((each) => each !== undefined && isCapped(each)) || [...pipelines.values()].some(hasCaps);
+}
+
+function isCapped({ maxTokens, maxCostUsd, timeoutMs }: Caps): boolean {
+  return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
+}
+
+function keyOf(runId: string, executionId: string): string {
+  return `${runId} ${executionId}`;
+}
+
+/** A time that no run records has passed every cap. */
+function elapsed(ms = 0): number {
+  return isAmount(ms) ? ms : Number.POSITIVE_INFINITY;
 }

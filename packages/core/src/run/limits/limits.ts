@@ -4,8 +4,16 @@ import { nanoUsd, usdOf, usdText } from "../../base/money.ts";
 import type { Usage } from "../../definition/result.ts";
 import type { Caps, RunLimits } from "../../definition/state-rules.ts";
 import type { StepCost } from "../../journal/seam.ts";
-import { type Account, createLedger, isAmount, type Ledger, spend } from "./ledger.ts";
-import { type ExecutionCost, NO_RECORDED_COSTS, type RecordedCosts } from "./recorded-costs.ts";
+import {
+  type Account,
+  createLedger,
+  type ExecutionCost,
+  isAmount,
+  type Ledger,
+  NO_RECORDED_COSTS,
+  type RecordedCosts,
+  spend,
+} from "./ledger.ts";
 
 /** The spending and the running time of a root run, all its states and children included. */
 export interface RunMeter {

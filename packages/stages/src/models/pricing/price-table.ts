@@ -23,18 +23,11 @@ export interface ModelFacts {
   readonly maxOutputTokens?: number;
 }
 
-/** Models of one provider by name, without dates. */
-interface PriceTable {
-  readonly asOf: string;
-  readonly sources: readonly string[];
-  readonly models: Readonly<Record<string, ModelFacts>>;
-}
-
 const K = 1_000;
 const MILLION = 1_000_000;
 
 /** Factors for the prices of a call whose prompt is longer than `over` tokens. */
-interface Longer {
+export interface Longer {
   readonly over: number;
   readonly input: number;
   readonly output: number;
@@ -42,24 +35,19 @@ interface Longer {
 const OPENAI_LONG: Longer = { over: 272 * K, input: 2, output: 1.5 };
 const GOOGLE_LONG: Longer = { over: 200 * K, input: 2, output: 1.5 };
 
-type Prices = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
+/** Its prices, its context window, the most tokens of its replies, and what longer prompts cost. */
+export type ModelRow = readonly [
+  prices: readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number],
+  contextWindow?: number | undefined,
+  maxOutputTokens?: number | undefined,
+  longer?: Longer,
+];
 
-function model(prices: Prices, contextWindow?: number, maxOutputTokens?: number, longer?: Longer): ModelFacts {
-  const longPrompt = longer && { over: longer.over, ...tokenPrices(prices, longer) };
-  return {
-    price: { ...tokenPrices(prices), ...(longPrompt === undefined ? {} : { longPrompt }) },
-    ...(contextWindow === undefined ? {} : { contextWindow }),
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-  };
-}
-
-function tokenPrices([input, output, cacheRead, cacheWrite]: Prices, by = { input: 1, output: 1 }): TokenPrices {
-  return {
-    input: input * by.input,
-    output: output * by.output,
-    ...(cacheRead === undefined ? {} : { cacheRead: cacheRead * by.input }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite: cacheWrite * by.input }),
-  };
+/** Models of one provider by name, without dates. */
+interface PriceTable {
+  readonly asOf: string;
+  readonly sources: readonly string[];
+  readonly models: Readonly<Record<string, ModelRow>>;
 }
 
 /** Cache writes are priced for five minutes, the requested lifetime. */
@@ -70,20 +58,20 @@ const ANTHROPIC: PriceTable = {
     "https://platform.claude.com/docs/en/models/overview",
   ],
   models: {
-    "claude-fable-5-1": model([10, 50, 0.25, 12.5], MILLION, 128 * K),
-    "claude-fable-5": model([10, 50, 1, 12.5], MILLION),
-    "claude-opus-5-5": model([4, 20, 0.2, 5], MILLION, 128 * K),
-    "claude-opus-5": model([5, 25, 0.5, 6.25], MILLION, 128 * K),
-    "claude-opus-4-8": model([5, 25, 0.5, 6.25], MILLION, 128 * K),
-    "claude-opus-4-7": model([5, 25, 0.5, 6.25], MILLION),
-    "claude-opus-4-6": model([5, 25, 0.5, 6.25], MILLION, 128 * K),
-    "claude-opus-4-5": model([5, 25, 0.5, 6.25], 200 * K, 64 * K),
-    "claude-sonnet-5-5": model([2, 10, 0.2, 2.5], MILLION, 128 * K),
-    "claude-sonnet-5": model([2, 10, 0.2, 2.5], MILLION, 128 * K),
-    "claude-sonnet-4-6": model([3, 15, 0.3, 3.75], MILLION, 128 * K),
-    "claude-sonnet-4-5": model([3, 15, 0.3, 3.75], 200 * K, 64 * K, { over: 200 * K, input: 2, output: 1.5 }),
-    "claude-haiku-5-5": model([0.1, 0.5, 0.01, 0.125], MILLION, 128 * K, { over: 100 * K, input: 5, output: 5 }),
-    "claude-haiku-4-5": model([1, 5, 0.1, 1.25], 200 * K, 64 * K),
+    "claude-fable-5-1": [[10, 50, 0.25, 12.5], MILLION, 128 * K],
+    "claude-fable-5": [[10, 50, 1, 12.5], MILLION],
+    "claude-opus-5-5": [[4, 20, 0.2, 5], MILLION, 128 * K],
+    "claude-opus-5": [[5, 25, 0.5, 6.25], MILLION, 128 * K],
+    "claude-opus-4-8": [[5, 25, 0.5, 6.25], MILLION, 128 * K],
+    "claude-opus-4-7": [[5, 25, 0.5, 6.25], MILLION],
+    "claude-opus-4-6": [[5, 25, 0.5, 6.25], MILLION, 128 * K],
+    "claude-opus-4-5": [[5, 25, 0.5, 6.25], 200 * K, 64 * K],
+    "claude-sonnet-5-5": [[2, 10, 0.2, 2.5], MILLION, 128 * K],
+    "claude-sonnet-5": [[2, 10, 0.2, 2.5], MILLION, 128 * K],
+    "claude-sonnet-4-6": [[3, 15, 0.3, 3.75], MILLION, 128 * K],
+    "claude-sonnet-4-5": [[3, 15, 0.3, 3.75], 200 * K, 64 * K, { over: 200 * K, input: 2, output: 1.5 }],
+    "claude-haiku-5-5": [[0.1, 0.5, 0.01, 0.125], MILLION, 128 * K, { over: 100 * K, input: 5, output: 5 }],
+    "claude-haiku-4-5": [[1, 5, 0.1, 1.25], 200 * K, 64 * K],
   },
 };
 
@@ -93,28 +81,28 @@ const OPENAI: PriceTable = {
   asOf: "2026-11-21",
   sources: ["https://developers.openai.com/api/docs/pricing", "https://developers.openai.com/api/docs/models"],
   models: {
-    "gpt-6.2-astra": model([8, 40, 0.4, 10], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-6.2-sol": model([2, 10, 0.1, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-6.1-sol": model([2, 10, 0.1, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-6.1-terra": model([1, 5, 0.05, 1.25], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-6-astra": model([10, 50, 1, 12.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-6-sol": model([2, 10, 0.2, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-6-luna": model([0.1, 0.5, 0.01, 0.125], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-5.6-sol": model([5, 30, 0.5, 6.25], OPENAI_WINDOW, undefined, OPENAI_LONG),
-    "gpt-5.6-terra": model([2, 12, 0.2, 2.5], OPENAI_WINDOW, undefined, OPENAI_LONG),
-    "gpt-5.6-luna": model([0.2, 1.2, 0.02, 0.25], OPENAI_WINDOW, undefined, OPENAI_LONG),
-    "gpt-5.5": model([5, 30, 0.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-5.4": model([2.5, 15, 0.25], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
-    "gpt-5.4-mini": model([0.75, 4.5, 0.075], 400 * K, 128 * K),
-    "gpt-5.4-nano": model([0.2, 1.25, 0.02], 400 * K),
-    "gpt-5.2": model([1.75, 14, 0.175], 400 * K),
-    "gpt-5.1": model([1.25, 10, 0.125], 400 * K),
-    "gpt-5": model([1.25, 10, 0.125], 400 * K),
-    "gpt-5-mini": model([0.25, 2, 0.025], 400 * K),
-    "gpt-5-nano": model([0.05, 0.4, 0.005], 400 * K),
-    "gpt-4.1": model([2, 8, 0.5], MILLION),
-    "gpt-4.1-mini": model([0.4, 1.6, 0.1], MILLION),
-    "gpt-4.1-nano": model([0.1, 0.4, 0.025], MILLION),
+    "gpt-6.2-astra": [[8, 40, 0.4, 10], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-6.2-sol": [[2, 10, 0.1, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-6.1-sol": [[2, 10, 0.1, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-6.1-terra": [[1, 5, 0.05, 1.25], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-6-astra": [[10, 50, 1, 12.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-6-sol": [[2, 10, 0.2, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-6-luna": [[0.1, 0.5, 0.01, 0.125], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-5.6-sol": [[5, 30, 0.5, 6.25], OPENAI_WINDOW, undefined, OPENAI_LONG],
+    "gpt-5.6-terra": [[2, 12, 0.2, 2.5], OPENAI_WINDOW, undefined, OPENAI_LONG],
+    "gpt-5.6-luna": [[0.2, 1.2, 0.02, 0.25], OPENAI_WINDOW, undefined, OPENAI_LONG],
+    "gpt-5.5": [[5, 30, 0.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-5.4": [[2.5, 15, 0.25], OPENAI_WINDOW, 128 * K, OPENAI_LONG],
+    "gpt-5.4-mini": [[0.75, 4.5, 0.075], 400 * K, 128 * K],
+    "gpt-5.4-nano": [[0.2, 1.25, 0.02], 400 * K],
+    "gpt-5.2": [[1.75, 14, 0.175], 400 * K],
+    "gpt-5.1": [[1.25, 10, 0.125], 400 * K],
+    "gpt-5": [[1.25, 10, 0.125], 400 * K],
+    "gpt-5-mini": [[0.25, 2, 0.025], 400 * K],
+    "gpt-5-nano": [[0.05, 0.4, 0.005], 400 * K],
+    "gpt-4.1": [[2, 8, 0.5], MILLION],
+    "gpt-4.1-mini": [[0.4, 1.6, 0.1], MILLION],
+    "gpt-4.1-nano": [[0.1, 0.4, 0.025], MILLION],
   },
 };
 
@@ -125,17 +113,17 @@ const GOOGLE: PriceTable = {
   sources: ["https://ai.google.dev/gemini-api/docs/pricing"],
   models: {
     // Half price until 2026-12-31.
-    "gemini-3.8-flash": model([1.5, 7.5, 0.15], GOOGLE_WINDOW, 65_536),
-    "gemini-3.7-flash": model([1.5, 7.5, 0.15], MILLION),
-    "gemini-3.6-flash": model([1.5, 7.5, 0.15], MILLION),
-    "gemini-3.5-flash": model([1.5, 9, 0.15], MILLION),
-    "gemini-3.5-flash-lite": model([0.3, 2.5, 0.03]),
-    "gemini-3.1-pro-preview": model([2, 12, 0.2], GOOGLE_WINDOW, 65_536, GOOGLE_LONG),
-    "gemini-3.1-flash-lite": model([0.25, 1.5, 0.025], MILLION),
-    "gemini-3-flash-preview": model([0.5, 3, 0.05], MILLION),
-    "gemini-2.5-pro": model([1.25, 10, 0.125], undefined, undefined, GOOGLE_LONG),
-    "gemini-2.5-flash": model([0.3, 2.5, 0.03], GOOGLE_WINDOW),
-    "gemini-2.5-flash-lite": model([0.1, 0.4, 0.01], MILLION),
+    "gemini-3.8-flash": [[1.5, 7.5, 0.15], GOOGLE_WINDOW, 65_536],
+    "gemini-3.7-flash": [[1.5, 7.5, 0.15], MILLION],
+    "gemini-3.6-flash": [[1.5, 7.5, 0.15], MILLION],
+    "gemini-3.5-flash": [[1.5, 9, 0.15], MILLION],
+    "gemini-3.5-flash-lite": [[0.3, 2.5, 0.03]],
+    "gemini-3.1-pro-preview": [[2, 12, 0.2], GOOGLE_WINDOW, 65_536, GOOGLE_LONG],
+    "gemini-3.1-flash-lite": [[0.25, 1.5, 0.025], MILLION],
+    "gemini-3-flash-preview": [[0.5, 3, 0.05], MILLION],
+    "gemini-2.5-pro": [[1.25, 10, 0.125], undefined, undefined, GOOGLE_LONG],
+    "gemini-2.5-flash": [[0.3, 2.5, 0.03], GOOGLE_WINDOW],
+    "gemini-2.5-flash-lite": [[0.1, 0.4, 0.01], MILLION],
   },
 };
 

@@ -1,7 +1,14 @@
 import type { Problem, Usage } from "@sluice/core";
 import { problemsError, shape } from "@sluice/core/runtime";
 import type { ModelUsage } from "../reply/reply.ts";
-import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
+import {
+  type Longer,
+  type ModelFacts,
+  type ModelPrice,
+  type ModelRow,
+  PRICE_TABLES,
+  type TokenPrices,
+} from "./price-table.ts";
 
 /** A session's facts of a model. Prices replace the built-in ones as a whole. */
 export type PriceOption = Partial<ModelPrice> & Pick<ModelFacts, "contextWindow" | "maxOutputTokens">;
@@ -51,7 +58,29 @@ function builtInFacts(given: string): ModelFacts {
   if (provider === "scripted" || provider === "ollama" || provider === "agent") return { price: FREE };
   const models = PRICE_TABLES[provider === "openai-chat" ? "openai" : provider]?.models ?? {};
   const known = [name, name.replace(VERSION, "")].find((each) => Object.hasOwn(models, each));
-  return (known === undefined ? undefined : models[known]) ?? {};
+  const row = known === undefined ? undefined : models[known];
+  return row === undefined ? {} : factsOf(row);
+}
+
+function factsOf([prices, contextWindow, maxOutputTokens, longer]: ModelRow): ModelFacts {
+  const longPrompt = longer && { over: longer.over, ...tokenPrices(prices, longer) };
+  return {
+    price: { ...tokenPrices(prices), ...(longPrompt === undefined ? {} : { longPrompt }) },
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+  };
+}
+
+function tokenPrices(
+  [input, output, cacheRead, cacheWrite]: ModelRow[0],
+  by: Pick<Longer, "input" | "output"> = { input: 1, output: 1 },
+): TokenPrices {
+  return {
+    input: input * by.input,
+    output: output * by.output,
+    ...(cacheRead === undefined ? {} : { cacheRead: cacheRead * by.input }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite: cacheWrite * by.input }),
+  };
 }
 
 /** The cost of a call in US dollars, rounded up to a billionth. */

@@ -16,8 +16,7 @@ import {
 import { dirname, join } from "node:path";
 import { parseJson } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { type Environment, stateFolder } from "../../user/environment.ts";
-import { secretMask } from "../../user/secrets.ts";
+import { type Environment, secretMask, stateFolder } from "../../user/environment.ts";
 import { MAX_ENTRIES } from "./history.ts";
 
 /** Longest entry that is saved, in UTF-16 units. */
