@@ -4,8 +4,8 @@ import { reportOf as commandReport, totalsOf } from "../../packages/cli/src/outp
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { idleOf } from "../../packages/view/src/projection/time/idle.ts";
-import { executionName } from "../../packages/view/src/words/describe-event.ts";
 import { workedMs } from "../../packages/view/src/projection/time/rests.ts";
+import { executionName } from "../../packages/view/src/words/describe-event.ts";
 import { milliseconds } from "../../packages/view/src/words/words.ts";
 import { knownTimes, playTimes, type RunTimesPlan, type TimedRun, timesPlan } from "../support/known-times.ts";
 import { elementsIn, parsePage, sectionIn, textIn } from "../support/page-parts.ts";

@@ -15,8 +15,7 @@ import {
   scriptedModel,
 } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
-import { callModel } from "../../packages/stages/src/agent/model-call.ts";
-import { LONGEST_SILENCE_MS } from "../../packages/stages/src/agent/silence-limit.ts";
+import { callModel, LONGEST_SILENCE_MS } from "../../packages/stages/src/agent/model-call.ts";
 import { failureOf } from "../../packages/stages/src/models/reply/failure.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { quiet } from "../support/run-kit.ts";

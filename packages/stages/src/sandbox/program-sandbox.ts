@@ -1,7 +1,7 @@
 import type { Clock } from "@sluice/core";
 import { programPaths, projectOf, type ServerProcess } from "../tools/mcp/transport/server-wall.ts";
 import type { SandboxedProgram, SandboxMode } from "../tools/sandbox.ts";
-import { lazySandbox } from "./lazy-sandbox.ts";
+import { lazySandbox } from "./session-sandbox.ts";
 
 /** What a long-lived program may see and change besides its code and the workspace, which it may read. Absolute paths. */
 export interface ProgramReach {

@@ -2,8 +2,14 @@ import { isAbsolute } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
 import { isObject, problemsError, statesWithin } from "@sluice/core/runtime";
-import type { SandboxFault, SandboxMode, SandboxPlan, SandboxSettings } from "../tools/sandbox.ts";
-import { lazySandbox } from "./lazy-sandbox.ts";
+import type {
+  Sandbox,
+  SandboxFault,
+  SandboxMode,
+  SandboxOptions,
+  SandboxPlan,
+  SandboxSettings,
+} from "../tools/sandbox.ts";
 
 export interface SandboxScope {
   readonly root: string;
@@ -70,6 +76,44 @@ export function sessionSandbox(
       ...(unwalledServers.length === 0 ? {} : { unsandboxedServers: [...unwalledServers] }),
     }),
   };
+}
+
+/** A sandbox whose code is loaded with its first use, since most runs of read-only pipelines start no process. */
+export function lazySandbox(options: SandboxOptions): Sandbox {
+  const { mode } = options;
+  let loaded: Sandbox | undefined;
+  const load = async (): Promise<Sandbox> => {
+    const { createSandbox } = await import("./sandbox.ts");
+    loaded ??= createSandbox(options);
+    return loaded;
+  };
+  return {
+    mode,
+    get wall() {
+      return loaded?.wall;
+    },
+    get isLost() {
+      return loaded?.isLost === true;
+    },
+    get missing() {
+      return loaded?.missing;
+    },
+    prove: async () => {
+      if (mode !== "off") await (await load()).prove();
+    },
+    run: async (program, plan) => await (await load()).run(program, plan),
+    wrap: async (program, plan) => await (await load()).wrap(program, plan),
+  };
+}
+
+/** Whether commands in this workspace can be sandboxed, and by what, or why not. */
+export async function probeSandbox(
+  root: string,
+  absent: readonly string[],
+): Promise<Pick<Sandbox, "wall" | "missing">> {
+  const sandbox = lazySandbox({ mode: "try", root, absent: () => absent });
+  await sandbox.prove();
+  return sandbox;
 }
 
 const MODES: readonly SandboxMode[] = ["off", "try", "require"];
