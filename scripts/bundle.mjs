@@ -20,8 +20,9 @@ const CHUNKS = {
     ["shared", ["index"]],
   ],
   view: [
-    ["text-lines", ["words", "text"]],
+    ["words", ["words"]],
     ["shared", ["index"]],
+    ["lines", ["text"]],
   ],
   tui: [
     ["settings", ["user"]],

@@ -4,7 +4,7 @@ import { ListBuilder } from "../../packages/view/src/projection/append-only-list
 import type { ExecutionView, RunView, StateView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
-import type { ForkChild } from "../../packages/view/src/words/route-lines.ts";
+import type { ForkChild } from "../../packages/view/src/words/routes.ts";
 import type { ExecutionStatus } from "../../packages/view/src/words/symbols.ts";
 
 /** Names nobody could give a state, and names somebody might. */

@@ -32,7 +32,7 @@ export { type IdleTimes, idleOf } from "./projection/time/idle.ts";
 export { workedMs, workedTogetherMs } from "./projection/time/rests.ts";
 export { mainArgument, reasonOf } from "./words/call-words.ts";
 export { COMMAND_SYMBOLS, commandLineOf, exitText, polledText } from "./words/command-words.ts";
-export { childrenText, type Hop, type RouteView, routeLines } from "./words/route-lines.ts";
+export { childrenText, type Hop, type RouteView } from "./words/routes.ts";
 export {
   CALL_SYMBOLS,
   elapsed,

@@ -1,4 +1,5 @@
 export { clean, cleanInline, headOf, revealed, spanOf, tailOf } from "./text/clean.ts";
+export { columns, table } from "./text/columns.ts";
 export { editDiff } from "./text/diff.ts";
 export { compareLines, DIFF_LOOKS, diffRows } from "./text/diff-compare.ts";
 export { fold, moreLine } from "./text/fold.ts";
@@ -6,6 +7,7 @@ export { jsonRows } from "./text/json-rows.ts";
 export type { Line, Span, Style } from "./text/line.ts";
 export { createMarkdownStream, type MarkdownStream, markdown } from "./text/markdown/markdown.ts";
 export { createPalette, type Palette, paint } from "./text/paint.ts";
+export { routeLines } from "./text/route-lines.ts";
 export type { Rows } from "./text/rows.ts";
 export { textRows } from "./text/text-rows.ts";
 export { cut, fitting, pad, widthOf, wrap } from "./text/width.ts";

@@ -11,7 +11,6 @@ export {
 export { agentOf, isAgentModel, modelText, originOf, textAt, textsAt, timeAt } from "./words/fields.ts";
 export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
 export {
-  columns,
   count,
   indented,
   isNothing,
@@ -20,6 +19,5 @@ export {
   oneLine,
   shortKey,
   spending,
-  table,
   withCode,
 } from "./words/words.ts";

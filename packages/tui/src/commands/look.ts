@@ -5,16 +5,24 @@ import {
   flatGroupsOf,
   moneyOf,
   type RunView,
-  routeLines,
   span,
   stateLabel,
   symbolOf,
   timeLeft,
   workedMs,
 } from "@sluice/view";
-import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
+  cleanInline,
   columns,
+  editDiff,
+  type Line,
+  type Rows,
+  routeLines,
+  type Style,
+  spanOf,
+  wrap,
+} from "@sluice/view/text";
+import {
   count,
   eventsOf,
   executionName,

@@ -18,8 +18,8 @@ import {
   workedMs,
   workedTogetherMs,
 } from "@sluice/view";
-import { cleanInline, cut, headOf, type Line, type Style } from "@sluice/view/text";
-import { columns, count, executionName, modelText, spending } from "@sluice/view/words";
+import { cleanInline, columns, cut, headOf, type Line, type Style } from "@sluice/view/text";
+import { count, executionName, modelText, spending } from "@sluice/view/words";
 
 const MAX_MESSAGE = 1_000;
 

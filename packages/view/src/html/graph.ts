@@ -9,7 +9,7 @@ import {
 import type { RunView } from "../projection/run-view.ts";
 import { headOf } from "../text/clean.ts";
 import { cut } from "../text/width.ts";
-import { type Hop, hopTarget } from "../words/route-lines.ts";
+import { type Hop, hopTarget } from "../words/routes.ts";
 import { count, grouped } from "../words/words.ts";
 import { html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { listMark, statusMark } from "./markup/status.ts";

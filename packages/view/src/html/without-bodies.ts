@@ -8,7 +8,7 @@ import type {
   TranscriptItem,
 } from "../projection/run-view.ts";
 import { textAt } from "../words/fields.ts";
-import type { Hop, RouteView } from "../words/route-lines.ts";
+import type { Hop, RouteView } from "../words/routes.ts";
 
 /**
  * The view of a run whose author keeps contents out of reports: without what people, models and tools wrote, and without texts

@@ -1,7 +1,7 @@
 import type { Json, OpenRequest, Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import type { TableRow } from "../words/decision-table.ts";
-import type { ForkChild, Hop, RouteView } from "../words/route-lines.ts";
+import type { ForkChild, Hop, RouteView } from "../words/routes.ts";
 import type { CallState, ExecutionStatus } from "../words/symbols.ts";
 import type { AppendOnlyList } from "./append-only-list.ts";
 

@@ -22,18 +22,6 @@ export function jsonRows(value: Json, width: number, maxLines = MOST_LINES): rea
   return [...rows.slice(0, Math.max(0, maxLines - 1)), [{ text: "… more", style: "dim" }]];
 }
 
-/** A value in a few words. */
-export function jsonWord(value: Json, most: number): Line {
-  if (typeof value === "string") {
-    const shown = headOf(value, most);
-    if (shown === "") return [{ text: '""' }];
-    return [...revealed(shown), ...(shown.length < value.length ? [{ text: "…", style: "dim" } as const] : [])];
-  }
-  if (!isTree(value)) return [{ text: String(value) }];
-  const count = Object.keys(value).length;
-  return [{ text: Array.isArray(value) ? `[${count}]` : `{${count}}`, style: "dim" }];
-}
-
 type Tree = readonly Json[] | { readonly [key: string]: Json };
 
 function isTree(value: Json): value is Tree {

@@ -1,6 +1,5 @@
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
 import { headOf, revealed } from "../text/clean.ts";
-import { jsonWord } from "../text/json-rows.ts";
 import type { Line, Style } from "../text/line.ts";
 import type { CallState } from "./symbols.ts";
 
@@ -58,9 +57,21 @@ function summary(input: JsonObject): Line {
       ([key, value], at): Line => [
         { text: at === 0 ? "" : ", " },
         ...revealed(`${headOf(key, LONGEST_NAME)}: `, "dim"),
-        ...jsonWord(value, LONGEST_NAME),
+        ...jsonWord(value),
       ],
     );
+}
+
+/** A value in a few words. */
+function jsonWord(value: Json): Line {
+  if (typeof value === "string") {
+    const shown = headOf(value, LONGEST_NAME);
+    if (shown === "") return [{ text: '""' }];
+    return [...revealed(shown), ...(shown.length < value.length ? [{ text: "…", style: "dim" } as const] : [])];
+  }
+  if (typeof value !== "object" || value === null) return [{ text: String(value) }];
+  const count = Object.keys(value).length;
+  return [{ text: Array.isArray(value) ? `[${count}]` : `{${count}}`, style: "dim" }];
 }
 
 /** Why a call requires approval or failed: the gate's reason, or else the result that the model read. */

@@ -1,8 +1,6 @@
 import type { Usage } from "@sluice/core";
 import { usdText, visible } from "@sluice/core/runtime";
 import { tailOf } from "../text/clean.ts";
-import type { Line } from "../text/line.ts";
-import { pad, widthOf } from "../text/width.ts";
 
 const LONGEST_LINE = 240;
 
@@ -77,29 +75,6 @@ export function moment(epochMs: number): string {
 /** The last moment that a date holds, in epoch milliseconds. */
 const LAST_DATE = 8.64e15;
 
-/** Rows with aligned columns. */
-export function table(rows: readonly (readonly string[])[]): readonly string[] {
-  return columns(rows.map((row) => row.map((text) => [{ text }]))).map((line) =>
-    line
-      .map(({ text }) => text)
-      .join("")
-      .trimEnd(),
-  );
-}
-
-/** Rows with aligned columns: `texts` columns of text, the others numbers. A text in the last column is not padded. */
-export function columns(rows: readonly (readonly Line[])[], texts: number = Number.POSITIVE_INFINITY): readonly Line[] {
-  const isText = (at: number): boolean => at < texts;
-  const widths: number[] = [];
-  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
-  return rows.map((row) =>
-    row.flatMap((cell, at) => [
-      ...(at === 0 ? [] : [{ text: "  " }]),
-      ...(isText(at) && at === row.length - 1 ? cell : pad(cell, widths[at] ?? 0, isText(at) ? "right" : "left")),
-    ]),
-  );
-}
-
 export function indented(text: string, by = "  "): string {
   return text
     .split("\n")
@@ -107,7 +82,7 @@ export function indented(text: string, by = "  "): string {
     .join("\n");
 }
 
-/** `12,345` */
+/** `12,345`. The runtime's own format of a locale takes long to load. */
 export function grouped(number: number): string {
-  return number.toLocaleString("en-US");
+  return String(number).replaceAll(/(?<!\.\d*)\B(?=(?:\d{3})+(?!\d))/g, ",");
 }

@@ -15,7 +15,7 @@ import {
   readVersion,
 } from "@sluice/gateway";
 import { readSettings, refuseInsideRun, stateFolder } from "@sluice/tui/user";
-import { table } from "@sluice/view/words";
+import { table } from "@sluice/view/text";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import type { OutputFormat } from "../../output/formats.ts";

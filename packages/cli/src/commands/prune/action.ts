@@ -1,7 +1,8 @@
 import { type PrunedRun, type PruneQuery, systemClock } from "@sluice/core";
 import { removeOutputs } from "@sluice/stages/tools";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count, moment, oneLine, table } from "@sluice/view/words";
+import { table } from "@sluice/view/text";
+import { count, moment, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";

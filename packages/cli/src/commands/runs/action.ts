@@ -1,6 +1,7 @@
 import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { moment, oneLine, originOf, readRunStarted, table, textAt } from "@sluice/view/words";
+import { table } from "@sluice/view/text";
+import { moment, oneLine, originOf, readRunStarted, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { timeWithCountdown } from "../../output/countdown.ts";
 import { EXIT } from "../../output/exit-codes.ts";

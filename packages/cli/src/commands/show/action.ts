@@ -1,7 +1,8 @@
 import { field, type Json, type JsonObject, type RunHost, type RunSummary, type SluiceEvent } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
-import { type IdleTimes, idleOf, type RouteView, reduceRun, routeLines } from "@sluice/view";
+import { type IdleTimes, idleOf, type RouteView, reduceRun } from "@sluice/view";
+import { routeLines, table } from "@sluice/view/text";
 import {
   count,
   eventsOf,
@@ -14,7 +15,6 @@ import {
   originOf,
   readRunStarted,
   spending,
-  table,
   textAt,
   withCode,
 } from "@sluice/view/words";

@@ -1,5 +1,5 @@
 import { addUsage, parseSiblingId } from "@sluice/core/runtime";
-import type { ForkChild } from "../../words/route-lines.ts";
+import type { ForkChild } from "../../words/routes.ts";
 import { type ExecutionStatus, isUnfinished } from "../../words/symbols.ts";
 import { NO_USAGE } from "../execution-reducer.ts";
 import type { ExecutionView, ForkView, RunView } from "../run-view.ts";
