@@ -14,10 +14,16 @@ const THREADS = { stages: ["src/tools/search/grep-worker.ts"] };
  * entry loads later.
  */
 const CHUNKS = {
+  cli: [
+    ["start", ["main", "commands/app/options"]],
+    ["looks", ["commands/runs/action"]],
+    ["runs", ["runs/execute-run"]],
+  ],
   core: [["shared", ["index", "host", "gate", "machine", "runtime"]]],
   stages: [
     ["secrets", ["environment-secrets"]],
     ["shared", ["index"]],
+    ["command", ["runtime"]],
   ],
   view: [
     ["words", ["words"]],

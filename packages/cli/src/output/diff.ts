@@ -1,6 +1,6 @@
 import { visible } from "@sluice/core/runtime";
 import type { Tone } from "@sluice/view/words";
-import { createTwoFilesPatch } from "diff";
+import { createTwoFilesPatch } from "diff/lib/patch/create.js";
 import type { Terminal } from "./terminal.ts";
 
 /** The unified diff of one file; undefined is a file that does not exist. Empty if nothing differs. */

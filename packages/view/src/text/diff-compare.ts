@@ -1,4 +1,4 @@
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 import type { Style } from "./line.ts";
 
 /** Maximum changed lines, and lines times changed lines, of an exact comparison. */

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { diffArrays } from "diff";
+import { diffArrays } from "diff/lib/diff/array.js";
 
 /** Larger files are neither edited nor written nor shown completely. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
