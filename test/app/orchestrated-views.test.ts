@@ -5,7 +5,7 @@ import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import { timeline } from "../../packages/tui/src/run/timeline.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
-import { routeLines } from "../../packages/view/src/text/route-lines.ts";
+import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { bye, directed, noting, select } from "../support/orchestrated.ts";
 import { sectionIn, textIn } from "../support/page-parts.ts";

@@ -12,7 +12,7 @@ import { ListBuilder } from "../../packages/view/src/projection/append-only-list
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { workedMs } from "../../packages/view/src/projection/time/rests.ts";
-import { routeLines } from "../../packages/view/src/text/route-lines.ts";
+import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { deskOf } from "../support/desk.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { beginDelivery, playDelivery } from "../support/kinds-run.ts";

@@ -7,7 +7,7 @@ import { timeline } from "../../packages/tui/src/run/timeline.ts";
 import { groupsOf } from "../../packages/view/src/projection/graph/stations.ts";
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
-import { routeLines } from "../../packages/view/src/text/route-lines.ts";
+import { routeLines } from "../../packages/view/src/words/route-lines.ts";
 import { appOverRun } from "../support/app-over-run.ts";
 import { printed, textAt } from "../support/command.ts";
 import { ctrl, deskOf } from "../support/desk.ts";

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import type { Answer, JsonObject, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
-import { createLinePrompt } from "../../packages/cli/src/output/line-prompt.ts";
+import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
 import { handClock } from "../support/hand-clock.ts";
 

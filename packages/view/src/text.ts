@@ -7,7 +7,6 @@ export { jsonRows } from "./text/json-rows.ts";
 export type { Line, Span, Style } from "./text/line.ts";
 export { createMarkdownStream, type MarkdownStream, markdown } from "./text/markdown/markdown.ts";
 export { createPalette, type Palette, paint } from "./text/paint.ts";
-export { routeLines } from "./text/route-lines.ts";
 export type { Rows } from "./text/rows.ts";
 export { textRows } from "./text/text-rows.ts";
 export { cut, fitting, pad, widthOf, wrap } from "./text/width.ts";

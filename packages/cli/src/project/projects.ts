@@ -42,19 +42,6 @@ interface Flags extends ProjectPathOptions {
 /** Asks the user whether to trust a folder. */
 export type AskTrust = (question: string) => Promise<boolean>;
 
-/** The project folders of a command; a user at the terminal is asked for trust. */
-export function projectsHere(flags: Flags & { readonly headless?: boolean }, context: CommandContext): Projects {
-  const { terminal, env } = context;
-  // In a process that a run started, the user of the terminal is not a person.
-  const mayAsk = terminal.interactive && flags.headless !== true && readSettings(env).insideRun === undefined;
-  if (!mayAsk) return createProjects(flags, context, undefined);
-  return createProjects(flags, context, async (question) => {
-    const { linePromptOf } = await import("../output/line-prompt.ts");
-    const answer = await linePromptOf(terminal).ask(visible(`${question}\nType yes to trust the current files: `));
-    return answer?.trim() === "yes";
-  });
-}
-
 /** The project folders of a command. For each, trust is asked and code is loaded at most once. */
 export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined) {
   const { terminal, env, here } = context;

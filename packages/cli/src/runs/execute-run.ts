@@ -79,7 +79,7 @@ async function exceptFor(answered: OpenRequest): Promise<(interactor: Interactor
 /** The user at the terminal, who is not asked again for what is answered. Loaded only where one is. */
 async function userAt(terminal: Terminal, answered: OpenRequest | undefined): Promise<Interactor> {
   const { except, lineInteractor } = await import("./line-interactor.ts");
-  const { linePromptOf } = await import("../output/line-prompt.ts");
+  const { linePromptOf } = await import("./line-prompt.ts");
   const user = lineInteractor(linePromptOf(terminal), terminal.prompts);
   return answered === undefined ? user : except(user, answered);
 }

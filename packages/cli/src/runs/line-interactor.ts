@@ -1,9 +1,9 @@
 import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { isQuestion, type TypedAnswer, typedValue } from "@sluice/tui/user";
-import type { LinePrompt } from "../output/line-prompt.ts";
 import { requestCard } from "../output/request-card.ts";
 import { isSameRequest } from "./code-board.ts";
+import type { LinePrompt } from "./line-prompt.ts";
 
 /**
  * A user at a plain terminal. Only the full word "approve" approves; an empty line denies, and the end of the input gives no

@@ -11,17 +11,8 @@ import {
   timeLeft,
   workedMs,
 } from "@sluice/view";
-import {
-  cleanInline,
-  columns,
-  editDiff,
-  type Line,
-  type Rows,
-  routeLines,
-  type Style,
-  spanOf,
-  wrap,
-} from "@sluice/view/text";
+import { routeLines } from "@sluice/view/routes";
+import { cleanInline, columns, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import {
   count,
   eventsOf,

@@ -27,11 +27,11 @@ import { usageError, write } from "../../output/output.ts";
 import { resumeWords } from "../../output/run-report.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { commandLine } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
 import type { RunExecution } from "../../runs/execute-run.ts";
 import { oneAnswer } from "../../runs/line-interactor.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { ResumeFlags } from "../resume/action.ts";
 
 type AnswerKind = "approve" | "deny" | "defer" | undefined;

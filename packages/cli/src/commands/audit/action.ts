@@ -29,8 +29,8 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
 import { write } from "../../output/output.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 type AuditFlags = CommonFlags &

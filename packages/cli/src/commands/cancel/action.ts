@@ -4,9 +4,9 @@ import { readSettings, refuseInsideRun, userName } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 /** How long to wait for a live owner to end the run. */

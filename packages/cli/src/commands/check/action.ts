@@ -6,7 +6,7 @@ import { ownVersion } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 import { checkedLines, countOf, readChecked, relativeTo } from "./checked.ts";
 import { type Examined, proveAll, simulateFile, tryOnRuns } from "./examine.ts";

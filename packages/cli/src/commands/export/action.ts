@@ -9,8 +9,8 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { chainOf, damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
 import { isThere, usageError, write } from "../../output/output.ts";
 import { isWithin, type ProjectPaths, realPath } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 type ExportFlags = CommonFlags & {

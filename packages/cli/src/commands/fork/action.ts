@@ -2,9 +2,9 @@ import type { JsonObject } from "@sluice/core";
 import { redactText } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { forkText, readForkedPart } from "../../runs/fork-plan.ts";
 import { withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import { type ResumeFlags, resumeRun } from "../resume/action.ts";
 
 type ForkFlags = ResumeFlags & {

@@ -8,7 +8,7 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { isThere, usageError, write } from "../../output/output.ts";
 import { writeWhole } from "../../output/output-file.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 import { diagnosticLines, readChecked } from "../check/checked.ts";
 

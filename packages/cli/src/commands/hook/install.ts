@@ -20,10 +20,10 @@ import type { CommandContext } from "../../command-context.ts";
 import { fileDiff, paintedDiff } from "../../output/diff.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import type { OutputFormat } from "../../output/formats.ts";
-import { linePromptOf } from "../../output/line-prompt.ts";
 import { usageError, write } from "../../output/output.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
 import { requireWorkflow } from "../../runs/agent-run.ts";
+import { linePromptOf } from "../../runs/line-prompt.ts";
 
 export interface RemoveFlags {
   readonly scope?: InstallScope;

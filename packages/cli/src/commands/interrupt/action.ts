@@ -8,9 +8,9 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { resumeWords } from "../../output/run-report.ts";
 import { commandLine } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 /** How long to wait for the owner to carry it out. */

@@ -6,8 +6,8 @@ import { count, moment, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { withStore, withWritableStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 type PruneFlags = CommonFlags & { readonly olderThan?: number; readonly keep?: number; readonly dryRun?: boolean };

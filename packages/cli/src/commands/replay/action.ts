@@ -13,9 +13,9 @@ import { findCode, untrustedFolder } from "../../project/code.ts";
 import { type FoundPipeline, findAgain, findPipeline } from "../../project/pipelines.ts";
 import { commandLine, type ProjectPaths, shellWord, workspaceOf } from "../../project/project-paths.ts";
 import type { Project } from "../../project/projects.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { codeOptionsOf } from "../../runs/open-session.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import { sourceOf } from "../../runs/resume-plan.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 

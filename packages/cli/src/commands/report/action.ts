@@ -16,8 +16,8 @@ import { isThere, usageError, write } from "../../output/output.ts";
 import { fileNameOf, writeWhole } from "../../output/output-file.ts";
 import { textOf } from "../../project/load/file-text.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 type ReportFlags = CommonFlags & {

@@ -10,10 +10,10 @@ import { deniedLine, writeReport } from "../../output/reporter.ts";
 import { type RunTotals, reportOf, totalsOf } from "../../output/run-report.ts";
 import { commandLine } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { executeRun, type RunExecution } from "../../runs/execute-run.ts";
 import { sleepNotice } from "../../runs/follow-run.ts";
 import { requireRun, withStore, withWritableStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import { prepareResume, type ResumePlanRequest, readRun } from "../../runs/resume-plan.ts";
 import { type ExecuteFlags, type KeptFlags, keptFlags } from "../../runs/run-flags.ts";
 

@@ -3,8 +3,8 @@ import type { CommandContext } from "../../command-context.ts";
 import { usageError } from "../../output/output.ts";
 import { readInput } from "../../project/input.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { executeRun } from "../../runs/execute-run.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { ExecuteFlags } from "../../runs/run-flags.ts";
 import { planRun, type RunPlanRequest, refuseFlagsInsideRun } from "../../runs/run-plan.ts";
 

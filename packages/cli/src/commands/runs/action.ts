@@ -8,8 +8,8 @@ import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { toneOf } from "../../output/reporter.ts";
 import { asShown } from "../../output/run-report.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
 type RunsFlags = CommonFlags & { readonly limit: number; readonly sleeping?: boolean };

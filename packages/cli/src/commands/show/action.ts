@@ -2,7 +2,8 @@ import { field, type Json, type JsonObject, type RunHost, type RunSummary, type 
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { type IdleTimes, idleOf, type RouteView, reduceRun } from "@sluice/view";
-import { routeLines, table } from "@sluice/view/text";
+import { routeLines } from "@sluice/view/routes";
+import { table } from "@sluice/view/text";
 import {
   count,
   eventsOf,
@@ -34,10 +35,10 @@ import {
   totalsOf,
 } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
-import { projectsHere } from "../../project/projects.ts";
 import { answerLine } from "../../runs/answer-line.ts";
 import { faultLines } from "../../runs/follow-run.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
 import { type CommonFlags, keptFlags } from "../../runs/run-flags.ts";
 
 /** `sluice show`: one run, finished or not. */

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
 import { type Clock, systemClock } from "@sluice/core";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../output/terminal.ts";
 
 /** Ignores lines that arrive before a user can have read the question. */
 const ARM_MS = 300;

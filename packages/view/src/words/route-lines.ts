@@ -1,11 +1,12 @@
 // The decisions of a run as lines of text, each with the rows that it considered.
-import type { ConsideredTarget, DecidedRow } from "../words/decision-table.ts";
-import { executionName } from "../words/describe-event.ts";
-import { hopTarget, LONGEST_NAME, type RouteView } from "../words/routes.ts";
-import { count } from "../words/words.ts";
-import { clean, headOf, revealed, spanOf } from "./clean.ts";
-import { columns } from "./columns.ts";
-import type { Line } from "./line.ts";
+
+import { clean, headOf, revealed, spanOf } from "../text/clean.ts";
+import { columns } from "../text/columns.ts";
+import type { Line } from "../text/line.ts";
+import type { ConsideredTarget, DecidedRow } from "./decision-table.ts";
+import { executionName } from "./describe-event.ts";
+import { hopTarget, LONGEST_NAME, type RouteView } from "./routes.ts";
+import { count } from "./words.ts";
 
 /** UTF-16 units of a condition or a reason. */
 const LONGEST_TEXT = 300;

@@ -1,0 +1,1 @@
+export { routeLines } from "./words/route-lines.ts";
