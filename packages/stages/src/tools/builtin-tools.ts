@@ -1,4 +1,4 @@
-import { defineTool, type Tool, type ToolSpec } from "@sluice/core";
+import { defineTool, type Json, type Tool, type ToolCall, type ToolSpec } from "@sluice/core";
 import { askUserTool } from "./ask-user.ts";
 import type { BashOptions } from "./bash/bash-tool.ts";
 import {
@@ -18,43 +18,25 @@ export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
     lazyTool(READ_FACTS, async () => (await import("./files/read.ts")).readTool),
     lazyTool(GREP_FACTS, async () => (await import("./search/grep.ts")).grepTool()),
     lazyTool(GLOB_FACTS, async () => (await import("./search/glob.ts")).globTool),
-    lazyTool(EDIT_FACTS, async () => (await import("./files/edit.ts")).editTool, { edits: true }),
-    lazyTool(WRITE_FACTS, async () => (await import("./files/write.ts")).writeTool, { edits: true }),
+    lazyTool(EDIT_FACTS, async () => (await import("./files/edit.ts")).editTool),
+    lazyTool(WRITE_FACTS, async () => (await import("./files/write.ts")).writeTool),
     lazyTool(BASH_FACTS, async () => (await import("./bash/bash-tool.ts")).bashTool(bash)),
     defineTool(askUserTool),
     lazyTool(READ_SKILL_FACTS, async () => (await import("./skills/read-skill.ts")).readSkillTool),
   ];
 }
 
-/**
- * A tool whose code is loaded with its first call. `edits` says that it measures, prepares and recovers its calls: the gate has
- * to know that before.
- */
-function lazyTool<I>(
-  facts: ToolFacts<I>,
-  load: () => Promise<ToolSpec<I>>,
-  { edits = false }: { readonly edits?: boolean } = {},
-): Tool {
-  let loaded: ToolSpec<I> | undefined;
-  const code = async (): Promise<ToolSpec<I>> => (loaded ??= await load());
-  const part = <K extends keyof ToolSpec<I>>(spec: ToolSpec<I>, key: K): NonNullable<ToolSpec<I>[K]> => {
-    const found = spec[key];
-    if (found === undefined || found === null) throw new Error(`the tool ${facts.name} has no ${key}`);
-    return found;
+/** A tool whose code is loaded with its first call. */
+function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
+  const notLoaded = (): never => {
+    throw new Error(`the code of ${facts.name} is not loaded`);
   };
-  const editing: Pick<ToolSpec<I>, "measure" | "prepare" | "recover"> = {
-    measure: async (input, scene) => await part(await code(), "measure")(input, scene),
-    prepare: async (input, call) => await part(await code(), "prepare")(input, call),
-    recover: async (intent, call) => await part(await code(), "recover")(intent, call),
-  };
-  return defineTool<I>({
-    ...facts,
-    ready: async () => await (await code()).ready?.(),
-    subjects: (input, workspace, scene) => {
-      if (loaded === undefined) throw new Error("its code is not loaded");
-      return loaded.subjects(input, workspace, scene);
-    },
-    execute: async (input, call) => await (await code()).execute(input, call),
-    ...(edits ? editing : {}),
+  const { bind: _bind, ...described } = defineTool<I>({ ...facts, subjects: notLoaded, execute: notLoaded });
+  let loading: Promise<Tool> | undefined;
+  const loaded = (): Promise<Tool> => (loading ??= load().then(defineTool));
+  return Object.freeze({
+    ...described,
+    bind: async (input: Json) => (await loaded()).bind(input),
+    recover: async (intent: Json, call: ToolCall) => (await loaded()).recover?.(intent, call) ?? "unknown",
   });
 }
