@@ -63,7 +63,10 @@ export class SealedCall {
   readonly key: string;
   /** As in `CallRequest`; no part of what is approved. */
   readonly takes: readonly string[] | undefined;
-  readonly #input: Json | undefined;
+  /** Deeply frozen; undefined if the arguments could not be read. */
+  readonly input: Json | undefined;
+  /** Only this constructor gives it to an object. */
+  readonly #isSealed = true;
 
   /** Takes the digest, and parses the arguments from the digested text, so that what runs is what the digest is of. */
   constructor(scope: CallScope, { id, tool, input, inputFault, takes }: CallRequest) {
@@ -75,7 +78,7 @@ export class SealedCall {
     const read =
       input === undefined ? { fault: inputFault?.message ?? "the arguments could not be read" } : canonicalText(input);
     if ("text" in read) {
-      this.#input = deepFreeze<Json>(JSON.parse(read.text));
+      this.input = deepFreeze<Json>(JSON.parse(read.text));
       this.argsDigest = sha256(read.text);
     } else {
       this.inputFault = read.fault;
@@ -87,14 +90,9 @@ export class SealedCall {
     Object.freeze(this);
   }
 
-  /** Deeply frozen; undefined if the arguments could not be read. */
-  get input(): Json | undefined {
-    return this.#input;
-  }
-
-  /** A class that extends this one could answer with other arguments, so its objects do not count. */
+  /** A class that extends this one could add to it, so its objects do not count. */
   static isSealed(value: object): value is SealedCall {
-    return #input in value && Object.getPrototypeOf(value) === SealedCall.prototype;
+    return #isSealed in value && Object.getPrototypeOf(value) === SealedCall.prototype;
   }
 }
 

@@ -1,4 +1,5 @@
-import { defineTool, type Json, type Tool, type ToolCall, type ToolSpec } from "@sluice/core";
+import { defineTool, type Tool } from "@sluice/core";
+import { lazyTool } from "@sluice/core/runtime";
 import { askUserTool } from "./ask-user.ts";
 import type { BashOptions } from "./bash/bash-tool.ts";
 import {
@@ -8,7 +9,6 @@ import {
   GREP_FACTS,
   READ_FACTS,
   READ_SKILL_FACTS,
-  type ToolFacts,
   WRITE_FACTS,
 } from "./builtin-facts.ts";
 
@@ -24,19 +24,4 @@ export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
     defineTool(askUserTool),
     lazyTool(READ_SKILL_FACTS, async () => (await import("./skills/read-skill.ts")).readSkillTool),
   ];
-}
-
-/** A tool whose code is loaded with its first call. */
-function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
-  const notLoaded = (): never => {
-    throw new Error(`the code of ${facts.name} is not loaded`);
-  };
-  const { bind: _bind, ...described } = defineTool<I>({ ...facts, subjects: notLoaded, execute: notLoaded });
-  let loading: Promise<Tool> | undefined;
-  const loaded = (): Promise<Tool> => (loading ??= load().then(defineTool));
-  return Object.freeze({
-    ...described,
-    bind: async (input: Json) => (await loaded()).bind(input),
-    recover: async (intent: Json, call: ToolCall) => (await loaded()).recover?.(intent, call) ?? "unknown",
-  });
 }

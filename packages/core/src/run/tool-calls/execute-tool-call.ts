@@ -252,7 +252,8 @@ function graceOf({ reason }: AbortSignal): number {
 function checked(result: ToolResult, deps: RunDeps): RawResult {
   const { ok, output, full, files, notes, facts, changed, changesUnknown } = result;
   for (const [index, part] of [output, full, notes, facts, changed, files].entries()) {
-    const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
+    if (typeof part === "string" || (index > 0 && part === undefined)) continue;
+    const fault = jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
   const fileFault = files === undefined ? undefined : faultOfFiles(files, deps);

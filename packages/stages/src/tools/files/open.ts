@@ -78,6 +78,7 @@ function kernelPath(fd: number): string | undefined {
 /** Reads at most `cap` bytes from the start of the file. */
 export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Buffer[] = [];
+  const size = Number(file.stats.size);
   let length = 0;
   while (length < cap) {
     if (signal !== undefined) checkAborted(signal);
@@ -86,6 +87,8 @@ export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal
     if (bytesRead === 0) break;
     chunks.push(chunk.subarray(0, bytesRead));
     length += bytesRead;
+    // A short read at the size is the end; some file systems report a size of 0, or read less than there is.
+    if (bytesRead < chunk.length && size > 0 && length >= size) break;
   }
   return Buffer.concat(chunks);
 }
