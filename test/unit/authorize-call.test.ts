@@ -111,7 +111,11 @@ describe("a sealed call", () => {
       Object.assign(Object.create(SealedCall.prototype), call),
       Object(JSON.parse(JSON.stringify(Object.assign({ input: {} }, call)))),
       new Proxy(call, {}),
-      new (class extends SealedCall {})(scopeOf(), { id: "t1.c0", tool: "Echo", input: {} }),
+      new (class extends SealedCall {
+        override get input(): Json {
+          return { other: true };
+        }
+      })(scopeOf(), { id: "t1.c0", tool: "Echo", input: {} }),
     ];
     for (const one of forged)
       await expect(authorizeCall(one, policyOf(tool, inside))).rejects.toMatchObject({

@@ -63,10 +63,7 @@ export class SealedCall {
   readonly key: string;
   /** As in `CallRequest`; no part of what is approved. */
   readonly takes: readonly string[] | undefined;
-  /** Deeply frozen; undefined if the arguments could not be read. */
-  readonly input: Json | undefined;
-  /** Only this constructor gives it to an object. */
-  readonly #isSealed = true;
+  readonly #input: Json | undefined;
 
   /** Takes the digest, and parses the arguments from the digested text, so that what runs is what the digest is of. */
   constructor(scope: CallScope, { id, tool, input, inputFault, takes }: CallRequest) {
@@ -78,7 +75,7 @@ export class SealedCall {
     const read =
       input === undefined ? { fault: inputFault?.message ?? "the arguments could not be read" } : canonicalText(input);
     if ("text" in read) {
-      this.input = deepFreeze<Json>(JSON.parse(read.text));
+      this.#input = deepFreeze<Json>(JSON.parse(read.text));
       this.argsDigest = sha256(read.text);
     } else {
       this.inputFault = read.fault;
@@ -90,9 +87,14 @@ export class SealedCall {
     Object.freeze(this);
   }
 
-  /** A class that extends this one could add to it, so its objects do not count. */
+  /** Deeply frozen; undefined if the arguments could not be read. */
+  get input(): Json | undefined {
+    return this.#input;
+  }
+
+  /** A class that extends this one could answer with other arguments, so its objects do not count. */
   static isSealed(value: object): value is SealedCall {
-    return #isSealed in value && Object.getPrototypeOf(value) === SealedCall.prototype;
+    return #input in value && Object.getPrototypeOf(value) === SealedCall.prototype;
   }
 }
 
@@ -259,8 +261,9 @@ type Checked = { readonly subjects: readonly Subject[]; readonly edits?: readonl
 /** The verdict on what the call would touch now and on what it touched `before`. */
 async function checked(call: SealedCall, policy: Policy, earlier?: EarlierFacts): Promise<Checked> {
   const before = earlier?.subjects;
+  const { input } = call;
   const tool = policy.tools.get(call.tool);
-  const bound = tool === undefined || call.input === undefined ? undefined : await tool.bind(call.input);
+  const bound = tool === undefined || input === undefined ? undefined : await tool.bind(input);
   const builtin = policy.builtins.has(call.tool);
   // Built-in tools open only the paths that were checked, even if links have changed.
   const subjects = bound?.ok !== true || (builtin && before !== undefined) ? NOTHING : subjectsOf(call, policy, bound);
@@ -324,7 +327,7 @@ async function allowed(
   const execute = async (context: ToolCall): Promise<ToolResult> => {
     if (ran || !scope.isOpen()) throw approvalVoid(call, ran);
     ran = true;
-    return await bound.execute(context);
+    return bound.execute(context);
   };
   const counted = edits === undefined ? {} : { edits };
   return Object.freeze({ kind: "allow", by, subjects, ...counted, question, ...(prepare && { prepare }), execute });

@@ -69,13 +69,9 @@ export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | 
 
 /** A tool whose code is loaded with its first call. */
 export function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
-  let code: ToolSpec<I> | undefined;
-  const loaded = async (): Promise<ToolSpec<I>> => (code ??= await load());
-  return toolOf(
-    facts,
-    () => code ?? loaded(),
-    async (intent, call) => (await loaded()).recover?.(intent, call) ?? "unknown",
-  );
+  let loading: Promise<ToolSpec<I>> | undefined;
+  const loaded = (): Promise<ToolSpec<I>> => (loading ??= load());
+  return toolOf(facts, loaded, async (intent, call) => (await loaded()).recover?.(intent, call) ?? "unknown");
 }
 
 function toolOf<I>(

@@ -4,6 +4,7 @@ import {
   constants,
   type Dirent,
   existsSync,
+  fstatSync,
   lstatSync,
   openSync,
   readlinkSync,
@@ -38,7 +39,7 @@ async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFil
     throw asFault(thrown, basename(real));
   }
   try {
-    const stats = await handle.stat({ bigint: true });
+    const stats = fstatSync(handle.fd, { bigint: true });
     if (specialKind(stats) !== undefined) throw pathChanged(basename(real));
     if (!isStillAt(handle.fd, stats, real)) throw pathChanged(basename(real));
     return await use({ handle, stats });
