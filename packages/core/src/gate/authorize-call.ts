@@ -224,7 +224,7 @@ export async function authorizeCall(
   const { refused, verdict, subjects, edits, bound } = await checked(call, policy);
   if (refused !== undefined) return refusal(call, policy, refused, subjects);
   const known: CheckedCall = { call, policy, bound, subjects, edits };
-  return verdict.kind === "allow" ? await allowed(known, verdict.by) : prompted(known, verdict.why);
+  return verdict.kind === "allow" ? allowed(known, verdict.by) : prompted(known, verdict.why);
 }
 
 /** Since the earlier verdict, the pipeline, its tools and the session may have changed. */
@@ -234,7 +234,7 @@ async function authorizeAgain(call: SealedCall, policy: Policy, earlier: Earlier
   const stale = (why: string): DeniedCall => denied(call, policy, "limit", `${STALE}${why}`, subjects);
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
   const known: CheckedCall = { call, policy, bound, subjects, edits };
-  if (earlier.kind === "allow") return verdict.kind === "allow" ? await allowed(known, earlier.by) : stale(verdict.why);
+  if (earlier.kind === "allow") return verdict.kind === "allow" ? allowed(known, earlier.by) : stale(verdict.why);
   const changed = whyNotShown(known, earlier.body);
   if (changed !== undefined) return stale(changed);
   if (!policy.builtins.has(call.tool) && !sameJson(now, subjects)) return stale("it now touches something else");

@@ -257,8 +257,9 @@ export function object<F extends Fields>(
       const read = isRequired || member !== undefined ? shape.read(member, found, [...path, key]) : undefined;
       if (isPresent) own.push([key, read]);
     }
-    const unknownKeys = isOpen ? [] : Object.keys(value).filter((key) => !Object.hasOwn(fields, key));
-    if (unknownKeys.length > 0) {
+    const keys = Object.keys(value);
+    if (!isOpen && keys.length > own.length) {
+      const unknownKeys = keys.filter((key) => !Object.hasOwn(fields, key));
       const named = unknownKeys.map((key) => JSON.stringify(key)).join(", ");
       found.push({ path, message: `Unrecognized key${unknownKeys.length > 1 ? "s" : ""}: ${named}`, unknownKeys });
     }
