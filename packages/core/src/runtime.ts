@@ -20,6 +20,7 @@ export { checkLimits, checkProviderFaults, isVariable, readVariables } from "./d
 export { type CompiledTemplate, readTemplate, TEMPLATE_ROOTS, templateValue } from "./definition/template.ts";
 export { denialIn } from "./gate/denial.ts";
 export { excerptOf, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
+export { lazyTool, type ToolFacts } from "./gate/tool.ts";
 export { INTERRUPTION_SIGNAL } from "./journal/host/interruptions.ts";
 export { decodeValue } from "./journal/record.ts";
 export {

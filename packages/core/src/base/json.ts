@@ -87,7 +87,7 @@ function faultOf(value: unknown, depth: number, rules: JsonRules): Fault | undef
     // By index, since other iterations skip holes, which are not JSON.
     for (let index = 0; index < value.length; index += 1) {
       const item: unknown = value[index];
-      if (typeof item === "string" && !rules.unicode) continue;
+      if (typeof item === "string" && (!rules.unicode || item.isWellFormed())) continue;
       const fault = faultOf(item, depth + 1, rules);
       if (fault !== undefined) return inside(fault, `[${index}]`);
     }

@@ -224,7 +224,7 @@ export async function authorizeCall(
   const { refused, verdict, subjects, edits, bound } = await checked(call, policy);
   if (refused !== undefined) return refusal(call, policy, refused, subjects);
   const known: CheckedCall = { call, policy, bound, subjects, edits };
-  return verdict.kind === "allow" ? await allowed(known, verdict.by) : prompted(known, verdict.why);
+  return verdict.kind === "allow" ? allowed(known, verdict.by) : prompted(known, verdict.why);
 }
 
 /** Since the earlier verdict, the pipeline, its tools and the session may have changed. */
@@ -234,7 +234,7 @@ async function authorizeAgain(call: SealedCall, policy: Policy, earlier: Earlier
   const stale = (why: string): DeniedCall => denied(call, policy, "limit", `${STALE}${why}`, subjects);
   if (refused !== undefined) return stale(refused.cause === "invalid_tool_input" ? UNFIT : refused.reason);
   const known: CheckedCall = { call, policy, bound, subjects, edits };
-  if (earlier.kind === "allow") return verdict.kind === "allow" ? await allowed(known, earlier.by) : stale(verdict.why);
+  if (earlier.kind === "allow") return verdict.kind === "allow" ? allowed(known, earlier.by) : stale(verdict.why);
   const changed = whyNotShown(known, earlier.body);
   if (changed !== undefined) return stale(changed);
   if (!policy.builtins.has(call.tool) && !sameJson(now, subjects)) return stale("it now touches something else");
@@ -261,8 +261,9 @@ type Checked = { readonly subjects: readonly Subject[]; readonly edits?: readonl
 /** The verdict on what the call would touch now and on what it touched `before`. */
 async function checked(call: SealedCall, policy: Policy, earlier?: EarlierFacts): Promise<Checked> {
   const before = earlier?.subjects;
+  const { input } = call;
   const tool = policy.tools.get(call.tool);
-  const bound = tool === undefined || call.input === undefined ? undefined : await tool.bind(call.input);
+  const bound = tool === undefined || input === undefined ? undefined : await tool.bind(input);
   const builtin = policy.builtins.has(call.tool);
   // Built-in tools open only the paths that were checked, even if links have changed.
   const subjects = bound?.ok !== true || (builtin && before !== undefined) ? NOTHING : subjectsOf(call, policy, bound);
@@ -326,7 +327,7 @@ async function allowed(
   const execute = async (context: ToolCall): Promise<ToolResult> => {
     if (ran || !scope.isOpen()) throw approvalVoid(call, ran);
     ran = true;
-    return await bound.execute(context);
+    return bound.execute(context);
   };
   const counted = edits === undefined ? {} : { edits };
   return Object.freeze({ kind: "allow", by, subjects, ...counted, question, ...(prepare && { prepare }), execute });

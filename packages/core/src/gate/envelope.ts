@@ -166,9 +166,9 @@ function texts(rules: readonly ToolPattern[]): string {
 }
 
 /** For a path that the tool takes as input. */
-function ownPathFault({ real }: PathSubject, { rules, root }: Scene): string | undefined {
+function ownPathFault({ real }: PathSubject, { rules, plain, root }: Scene): string | undefined {
   const path = insideRoot(root, real);
-  if (path !== undefined && rules.some((rule) => matchesPath(rule, path))) return undefined;
+  if (path !== undefined && (plain || rules.some((rule) => matchesPath(rule, path)))) return undefined;
   return `${path ?? real} is outside ${texts(rules)}`;
 }
 

@@ -60,17 +60,38 @@ const EFFECTS: readonly ToolEffect[] = ["read", "write", "ask"];
 export function defineTool<I>(spec: ToolSpec<I>): Tool {
   const problems = problemsOf(spec);
   if (problems.length > 0) throw problemsError("invalid_tool", "This tool cannot be used:", problems);
-  const { name, recover } = spec;
-  const schema = compileSchema<I>(spec.input, `the input of tool ${name}`);
+  const { recover } = spec;
+  return toolOf(spec, () => spec, recover && (async (intent, call) => recover(intent, call)));
+}
+
+/** What models see of a tool: its spec without its code. */
+export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | "effect">;
+
+/** A tool whose code is loaded with its first call. */
+export function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
+  let loading: Promise<ToolSpec<I>> | undefined;
+  const loaded = (): Promise<ToolSpec<I>> => (loading ??= load());
+  return toolOf(facts, loaded, async (intent, call) => (await loaded()).recover?.(intent, call) ?? "unknown");
+}
+
+function toolOf<I>(
+  facts: ToolFacts<I>,
+  code: () => ToolSpec<I> | Promise<ToolSpec<I>>,
+  recover: Tool["recover"] | undefined,
+): Tool {
+  const { name, description, effect } = facts;
+  const schema = compileSchema<I>(facts.input, `the input of tool ${name}`);
 
   const bind = async (given: Json): Promise<Bound> => {
     const verdict = await schema.check(given);
     if (!verdict.ok) return verdict;
+    const found = code();
+    const spec = found instanceof Promise ? await found : found;
     if (spec.ready !== undefined) await spec.ready();
     const { value } = verdict;
     let question: Question | undefined;
     try {
-      question = deepFreeze(spec.question?.(value));
+      question = spec.question && deepFreeze(spec.question(value));
     } catch (thrown) {
       return { ok: false, issues: [{ path: "$", message: `the question could not be made: ${messageOf(thrown)}` }] };
     }
@@ -97,12 +118,12 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
 
   return Object.freeze({
     name,
-    description: spec.description,
-    effect: spec.effect,
+    description,
+    effect,
     inputSchema: schema.jsonSchema,
     schemaDigest: schema.digest,
     bind,
-    ...(recover === undefined ? {} : { recover: async (intent: Json, call: ToolCall) => recover(intent, call) }),
+    ...(recover === undefined ? {} : { recover }),
   });
 }
 

@@ -16,8 +16,8 @@ export interface Shape<T> extends StandardSchema<T> {
   readonly jsonSchema: JsonObject;
   /** The JSON Schema of what a checked value becomes. */
   readonly accepted: JsonObject;
-  /** A value that fits, with the members that a shape names, in its order. Absent if it has none. */
-  readonly own?: (value: unknown) => unknown;
+  /** What a value becomes: an object has the members that its shape names, in its order. Adds what is wrong with the value. */
+  readonly read: Read;
   /** Whether a value has this shape; adds what is wrong with it. */
   fits(value: unknown, found: ShapeIssue[], path?: Path): value is T;
 }
@@ -67,31 +67,29 @@ interface ListRules extends Described {
   readonly max?: number;
 }
 
-type Check = (value: unknown, found: ShapeIssue[], path: Path) => void;
+/** Reads each member once, so that what was checked is what it returns. */
+type Read = (value: unknown, found: ShapeIssue[], path: Path) => unknown;
 
-type Accepted = Pick<Shape<unknown>, "accepted" | "own">;
-
-/** Makes a shape from a check that adds an issue for every value that is not a T. */
-function shapeOf<T>(
-  jsonSchema: JsonObject,
-  check: Check,
-  { accepted, own }: Accepted = { accepted: jsonSchema },
-): Shape<T> {
+/** Makes a shape from a reader that adds an issue for every value that is not a T, and returns a T for any other. */
+function shapeOf<T>(jsonSchema: JsonObject, read: Read, accepted = jsonSchema): Shape<T> {
   const fits = (value: unknown, found: ShapeIssue[], path: Path = []): value is T => {
     const before = found.length;
-    check(value, found, path);
+    read(value, found, path);
     return found.length === before;
   };
   const validate = (value: unknown): Verdict<T> => {
     const issues: ShapeIssue[] = [];
-    if (!fits(value, issues)) return { issues };
-    if (own === undefined) return { value };
-    const owned = own(value);
-    return fits(owned, issues) ? { value: owned } : { issues };
+    const own = read(value, issues, []);
+    return isRead<T>(own, issues) ? { value: own } : { issues };
   };
   const schemas = { input: () => jsonSchema, output: () => accepted };
   const standard = { version: 1, vendor: "sluice", validate, jsonSchema: schemas } as const;
-  return { "~standard": standard, jsonSchema, accepted, fits, ...(own === undefined ? {} : { own }) };
+  return { "~standard": standard, jsonSchema, accepted, read, fits };
+}
+
+/** What the reader of a shape returns is a T if it found nothing wrong. */
+function isRead<T>(_own: unknown, found: readonly ShapeIssue[]): _own is T {
+  return found.length === 0;
 }
 
 export function text({ min, max, pattern, ...described }: TextRules = {}): Shape<string> {
@@ -106,6 +104,7 @@ export function text({ min, max, pattern, ...described }: TextRules = {}): Shape
     if (typeof value !== "string") return wrongType("string", value, found, path);
     sizeIssues(value.length, { min, max }, "string to have", " characters", found, path);
     if (pattern?.regex.test(value) === false) found.push({ path, message: pattern.message });
+    return value;
   });
 }
 
@@ -120,6 +119,7 @@ export function decimal({ min, max, message, ...described }: NumberRules = {}): 
   return shapeOf(schema, (value, found, path) => {
     if (typeof value !== "number" || !Number.isFinite(value)) return wrongType("number", value, found, path, message);
     sizeIssues(value, { min, max }, "number to be", "", found, path, message);
+    return value;
   });
 }
 
@@ -132,12 +132,14 @@ export function integer({ min, max, message, ...described }: NumberRules = {}): 
     const exact = { min: -Number.MAX_SAFE_INTEGER, max: Number.MAX_SAFE_INTEGER };
     if (!Number.isSafeInteger(value)) return sizeIssues(value, exact, "int to be", "", found, path, message);
     sizeIssues(value, { min, max }, "number to be", "", found, path, message);
+    return value;
   });
 }
 
 export function flag(described: Described = {}): Shape<boolean> {
   return shapeOf({ ...described, type: "boolean" }, (value, found, path) => {
     if (typeof value !== "boolean") wrongType("boolean", value, found, path);
+    return value;
   });
 }
 
@@ -146,6 +148,7 @@ export function oneOf<const T extends string>(texts: readonly T[], described: De
   const message = `Invalid option: expected one of ${texts.map((one) => JSON.stringify(one)).join("|")}`;
   return shapeOf({ ...described, type: "string", enum: texts }, (value, found, path) => {
     if (!texts.some((one) => one === value)) found.push({ path, message });
+    return value;
   });
 }
 
@@ -153,6 +156,7 @@ export function oneOf<const T extends string>(texts: readonly T[], described: De
 export function exactly<const T extends string | number | boolean>(only: T): Shape<T> {
   return shapeOf({ const: only }, (value, found, path) => {
     if (value !== only) found.push({ path, message: `Invalid input: expected ${JSON.stringify(only)}` });
+    return value;
   });
 }
 
@@ -164,16 +168,13 @@ export function list<T>(item: Shape<T>, { min, max, ...described }: ListRules = 
     ...(min === undefined ? {} : { minItems: min }),
     ...(max === undefined ? {} : { maxItems: max }),
   });
-  const check: Check = (value, found, path) => {
+  const read: Read = (value, found, path) => {
     if (!Array.isArray(value)) return wrongType("array", value, found, path);
-    for (const [index, one] of value.entries()) item.fits(one, found, [...path, index]);
-    sizeIssues(value.length, { min, max }, "array to have", " items", found, path);
+    const own = Array.from(value, (one, index) => item.read(one, found, [...path, index]));
+    sizeIssues(own.length, { min, max }, "array to have", " items", found, path);
+    return own;
   };
-  const { own } = item;
-  return shapeOf(schemaWith(item.jsonSchema), check, {
-    accepted: schemaWith(item.accepted),
-    ...(own === undefined ? {} : { own: (value) => (Array.isArray(value) ? value.map(own) : value) }),
-  });
+  return shapeOf(schemaWith(item.jsonSchema), read, schemaWith(item.accepted));
 }
 
 /** Two values in an array. */
@@ -182,8 +183,9 @@ export function pair<A, B>(first: Shape<A>, second: Shape<B>): Shape<readonly [A
   return shapeOf(schema, (value, found, path) => {
     if (!Array.isArray(value)) return wrongType("tuple", value, found, path);
     if (value.length !== 2) return sizeIssues(value.length, { min: 2, max: 2 }, "array to have", " items", found, path);
-    first.fits(value[0], found, [...path, 0]);
-    second.fits(value[1], found, [...path, 1]);
+    first.read(value[0], found, [...path, 0]);
+    second.read(value[1], found, [...path, 1]);
+    return value;
   });
 }
 
@@ -197,8 +199,9 @@ export function mapOf<T>(
     if (!isObject(value) || Array.isArray(value)) return wrongType("record", value, found, path);
     for (const [name, one] of Object.entries(value)) {
       if (key?.regex.test(name) === false) found.push({ path: [...path, name], message: key.message });
-      member.fits(one, found, [...path, name]);
+      member.read(one, found, [...path, name]);
     }
+    return value;
   });
 }
 
@@ -209,7 +212,8 @@ export function optional<T>(member: Shape<T>): Optional<T> {
 export function orNull<T>(other: Shape<T>): Shape<T | null> {
   const schema = { anyOf: [other.jsonSchema, { type: "null" }] };
   return shapeOf(schema, (value, found, path) => {
-    if (value !== null) other.fits(value, found, path);
+    if (value !== null) other.read(value, found, path);
+    return value;
   });
 }
 
@@ -217,6 +221,7 @@ export function either<A, B>(first: Shape<A>, second: Shape<B>): Shape<A | B> {
   const schema = { anyOf: [first.jsonSchema, second.jsonSchema] };
   return shapeOf(schema, (value, found, path) => {
     if (!first.fits(value, []) && !second.fits(value, [])) found.push({ path, message: "Invalid input" });
+    return value;
   });
 }
 
@@ -243,28 +248,24 @@ export function object<F extends Fields>(
     ...(required.length === 0 ? {} : { required }),
     ...(isClosed ? { additionalProperties: false } : {}),
   });
-  const own = (value: unknown): unknown => {
-    if (!isObject(value)) return value;
-    const present = members.filter(({ key }) => Object.hasOwn(value, key));
-    return Object.fromEntries(
-      present.map(({ key, shape: { own } }) => [key, own === undefined ? value[key] : own(value[key])]),
-    );
-  };
-  const check: Check = (value, found, path) => {
+  const read: Read = (value, found, path) => {
     if (!isObject(value) || Array.isArray(value)) return wrongType("object", value, found, path, message);
+    const own: [string, unknown][] = [];
     for (const { key, shape, isRequired } of members) {
-      const member = Object.hasOwn(value, key) ? value[key] : undefined;
-      if (isRequired || member !== undefined) shape.fits(member, found, [...path, key]);
+      const isPresent = Object.hasOwn(value, key);
+      const member = isPresent ? value[key] : undefined;
+      const read = isRequired || member !== undefined ? shape.read(member, found, [...path, key]) : undefined;
+      if (isPresent) own.push([key, read]);
     }
-    const unknownKeys = isOpen ? [] : Object.keys(value).filter((key) => !Object.hasOwn(fields, key));
-    if (unknownKeys.length === 0) return;
-    const named = unknownKeys.map((key) => JSON.stringify(key)).join(", ");
-    found.push({ path, message: `Unrecognized key${unknownKeys.length > 1 ? "s" : ""}: ${named}`, unknownKeys });
+    const keys = Object.keys(value);
+    if (!isOpen && keys.length > own.length) {
+      const unknownKeys = keys.filter((key) => !Object.hasOwn(fields, key));
+      const named = unknownKeys.map((key) => JSON.stringify(key)).join(", ");
+      found.push({ path, message: `Unrecognized key${unknownKeys.length > 1 ? "s" : ""}: ${named}`, unknownKeys });
+    }
+    return Object.fromEntries(own);
   };
-  return shapeOf(schemaWith("jsonSchema", !isOpen), check, {
-    accepted: schemaWith("accepted", true),
-    own,
-  });
+  return shapeOf(schemaWith("jsonSchema", !isOpen), read, schemaWith("accepted", true));
 }
 
 /** An object with these members; others are dropped. */
@@ -276,15 +277,20 @@ export function openObject<F extends Fields>(fields: F): Shape<ObjectOf<F>> {
 export function custom<T>(isOne: (value: unknown) => value is T, message: string): Shape<T> {
   return shapeOf({}, (value, found, path) => {
     if (!isOne(value)) found.push({ path, message });
+    return value;
   });
 }
 
 /** A shape whose fitting values must also hold `rule`, which its JSON Schema does not show. */
 export function holding<T>(base: Shape<T>, rule: (value: T) => boolean, message: string): Shape<T> {
-  const check: Check = (value, found, path) => {
-    if (base.fits(value, found, path) && !rule(value)) found.push({ path, message });
+  const read: Read = (value, found, path) => {
+    const issues: ShapeIssue[] = [];
+    const own = base.read(value, issues, path);
+    if (isRead<T>(own, issues) && !rule(own)) issues.push({ path, message });
+    found.push(...issues);
+    return own;
   };
-  return shapeOf(base.jsonSchema, check, base);
+  return shapeOf(base.jsonSchema, read, base.accepted);
 }
 
 function wrongType(expected: string, value: unknown, found: ShapeIssue[], path: Path, message?: string): void {

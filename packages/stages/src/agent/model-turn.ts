@@ -314,6 +314,7 @@ function modelRequest(
       runId: scope.ctx.runId,
       ...(key === undefined ? {} : { key }),
       ...(agent.cache === false ? { cache: false } : {}),
+      ...(transcript.hasFiles ? {} : { files: false }),
     }),
     prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,

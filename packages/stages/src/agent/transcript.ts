@@ -16,6 +16,7 @@ export class Transcript {
   readonly messages: LanguageModelV4Message[];
   readonly #sizeOf: (text: string) => number;
   #callIds: Set<string> | undefined;
+  #hasFiles = false;
   #size: number;
   /** The provider's last count, and the size of the transcript that it covers. */
   #counted: { readonly tokens: number; readonly size: number };
@@ -30,6 +31,11 @@ export class Transcript {
 
   get callIds(): ReadonlySet<string> {
     return this.#callIds ?? NO_CALLS;
+  }
+
+  /** Whether a result has files. */
+  get hasFiles(): boolean {
+    return this.#hasFiles;
   }
 
   /** The tokens of the next prompt, including `more` user messages: the last count and an estimate of what was appended since. */
@@ -71,7 +77,10 @@ export class Transcript {
       const answer = byId.get(callId(turn, call.index)) ?? NO_ANSWER;
       const output = outputOf(answer);
       this.#size += this.#sizeOf(textOf(answer.output));
-      if (answer.files !== undefined) this.#size += sizeOfFiles(answer.files);
+      if (answer.files !== undefined) {
+        this.#size += sizeOfFiles(answer.files);
+        this.#hasFiles = true;
+      }
       return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
     });
     this.messages.push({ role: "tool", content });

@@ -14,6 +14,8 @@ export interface TurnPosition {
   readonly runId?: string;
   /** False if the state does not want the provider to cache its prompt. */
   readonly cache?: false;
+  /** False if no result in the prompt has files. */
+  readonly files?: false;
 }
 
 /** An agent of another program that makes the tool calls of a run, in place of a model. */
@@ -53,7 +55,7 @@ export interface ResolvedModel {
   readonly agent?: OutsideAgent;
   /** How its provider is reached; absent for scripts, cassettes and model objects. */
   readonly access?: ProviderAccess;
-  /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
+  /** The provider's model for one attempt of one turn: one of a few objects, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
   /** An attempt of a state is over, which waits until the model has released what it holds for it. Never rejects. */
   ended?(position: Pick<TurnPosition, "stage" | "runId">): Promise<void>;

@@ -1,12 +1,8 @@
-import type { ToolSpec } from "@sluice/core";
-import { shape } from "@sluice/core/runtime";
+import { shape, type ToolFacts } from "@sluice/core/runtime";
 import { LINE_CHARACTERS, SEARCH_TIMEOUT_MS } from "./search/grep-search.ts";
 import { SKILL_FILE, SKILL_NAME } from "./skills/skill-names.ts";
 
 // What models see of the built-in tools. Every session has it; the code of a tool is loaded with its first call.
-
-/** A tool without its code. */
-export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | "effect">;
 
 const filePath = shape.text({ min: 1, description: "The file, absolute or relative to the workspace." });
 

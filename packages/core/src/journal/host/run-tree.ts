@@ -14,7 +14,7 @@ import type {
   SuspendReason,
 } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
-import type { JournalStore, StoreChange } from "../store/journal-store.ts";
+import type { JournalStore } from "../store/journal-store.ts";
 import { type ActiveTree, Cancellation, type Rest, SUSPENDED, stopOnFailure } from "./active-run.ts";
 import { type CancelRequest, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
 import { INTERRUPTION_SIGNAL, Interruptions } from "./interruptions.ts";
@@ -83,6 +83,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   #cancelRequest: CancelRequest | undefined;
   #suspension: Suspension | undefined;
   readonly #check = new Coalesced(() => this.#readRequests());
+  /** Records bring no signal, cancel or new owner: reading the run's row again after each of its own would find nothing. */
+  readonly skipsRecords = true;
   #ended = false;
 
   constructor(
@@ -234,9 +236,7 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     work.then(drop, drop);
   }
 
-  storeChanged(what: StoreChange): void {
-    // Records bring no signal, cancel or new owner: reading the run's row again after each of its own would find nothing.
-    if (what === "records") return;
+  storeChanged(): void {
     for (const listener of [...(this.#signalListeners ?? [])]) listener();
     this.#check.request();
   }

@@ -19,6 +19,7 @@ import type {
   ReceivedSignal,
   RunChildrenOptions,
   SiblingEnd,
+  SignalsTaken,
   SleepEnd,
   SleepOptions,
   StepCall,
@@ -40,6 +41,7 @@ import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
 import { checkChildren, runChildren } from "./run-children.ts";
 
 const NO_EVENTS: readonly EventDraft[] = [];
+const NO_SIGNALS: readonly SignalsTaken[] = [];
 
 /** A kind of step. */
 interface Step<V, T> {
@@ -106,25 +108,14 @@ export class ProgramRunner implements StepRunner {
     fn: (call: StepCall) => Promise<T> | T,
     options: StepOptions<T> = {},
   ): Promise<T> {
-    const { graceMs = 0, takes = [] } = options;
+    const { graceMs = 0, takes = NO_SIGNALS, open, cost } = options;
     const signals: StepCall["signals"] = async (name = takes[0]?.name) =>
       name !== undefined && takes.some((each) => each.name === name) ? await this.#untaken(name) : [];
-    let call: RunningCall | undefined;
-    return this.#step<T, T>({
-      stepId,
-      open: options.open,
-      make: (opened) => {
-        call = new RunningCall(this.#run, { opened, graceMs, signals });
-        return call.resultOf(fn);
-      },
-      close: () => call?.close(),
-      events: () => call?.events ?? NO_EVENTS,
-      cost: options.cost,
-      hand: (value) => {
-        for (const { name, count } of takes) this.#take(name, count(value));
-        return value;
-      },
-    });
+    const hand = (value: T): T => {
+      for (const { name, count } of takes) this.#take(name, count(value));
+      return value;
+    };
+    return this.#step(new FunctionStep<T>(this.#run, { stepId, fn, open, cost, graceMs, signals, hand }));
   }
 
   now(stepId: string): Promise<number> {
@@ -406,7 +397,8 @@ export class ProgramRunner implements StepRunner {
       const cost = step.cost?.(value);
       // A run that has slept works unattended: if its process dies now, it is due at once.
       const wakeAt = step.until === undefined ? undefined : 0;
-      await this.#append({ ordinal, stepId, phase: "done", value: text, events, cost, wakeAt });
+      const appending = this.#append({ ordinal, stepId, phase: "done", value: text, events, cost, wakeAt });
+      if (appending !== undefined) await appending;
       return step.hand(value);
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
@@ -504,17 +496,27 @@ function untilOf(opened: StepCall["opened"]): number | undefined {
   return typeof until === "number" ? until : undefined;
 }
 
-/** What a call is for its step. */
-interface CallOptions {
-  readonly opened: StepCall["opened"];
+/** What a step that runs a function is made of. */
+interface FunctionStepOptions<T extends Json> extends Pick<Step<T, T>, "stepId" | "open" | "cost" | "hand"> {
+  readonly fn: (call: StepCall) => Promise<T> | T;
   readonly graceMs: number;
   readonly signals: StepCall["signals"];
 }
 
-/** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
-export class RunningCall implements StepCall, CancellationListener {
-  readonly opened?: NonNullable<StepCall["opened"]>;
+/**
+ * A step that runs a function, and the argument of that function. When the run has to stop, its signal aborts after the grace period
+ * and it is abandoned.
+ */
+export class FunctionStep<T extends Json> implements Step<T, T>, StepCall, CancellationListener {
+  readonly stepId: string;
+  open: StepOptions["open"];
+  readonly cost: Step<T, T>["cost"];
+  readonly hand: (value: T) => T;
+  opened?: NonNullable<StepCall["opened"]>;
   readonly signals: StepCall["signals"];
+  /** A function of its own, since it is passed on without the call; so is `hold`, which few calls use. */
+  readonly event: StepCall["event"];
+  readonly #fn: (call: StepCall) => Promise<T> | T;
   readonly #around: StepContext;
   readonly #graceMs: number;
   #events: EventDraft[] | undefined;
@@ -524,28 +526,26 @@ export class RunningCall implements StepCall, CancellationListener {
   #reject: ((reason: unknown) => void) | undefined;
   #disarm: (() => void) | undefined;
 
-  constructor(around: StepContext, { opened, graceMs, signals }: CallOptions) {
-    if (opened !== undefined) this.opened = opened;
+  constructor(around: StepContext, { stepId, fn, open, cost, graceMs, signals, hand }: FunctionStepOptions<T>) {
+    this.stepId = stepId;
+    this.open = open;
+    this.cost = cost;
+    this.hand = hand;
     this.signals = signals;
-    this.#around = around;
-    this.#graceMs = graceMs;
-    const { control } = around;
-    this.#aborted = control.cancelled ?? control.interrupted;
-  }
-
-  // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
-  get event(): StepCall["event"] {
-    return (draft) => {
+    this.event = (draft) => {
       this.#events ??= [];
       this.#events.push(draft);
     };
+    this.#fn = fn;
+    this.#around = around;
+    this.#graceMs = graceMs;
   }
 
   get hold(): StepCall["hold"] {
     return (work) => this.#around.tree.hold(work);
   }
 
-  get events(): readonly EventDraft[] {
+  events(): readonly EventDraft[] {
     return this.#events ?? NO_EVENTS;
   }
 
@@ -558,10 +558,12 @@ export class RunningCall implements StepCall, CancellationListener {
     return this.#controller.signal;
   }
 
-  /** What the step's function returns. Rejects if the run has to stop first. */
-  resultOf<T>(fn: (call: StepCall) => Promise<T> | T): Promise<T> | T {
+  /** What the function returns. Rejects if the run has to stop first. */
+  make(opened: StepCall["opened"]): Promise<T> | T {
+    if (opened !== undefined) this.opened = opened;
     const { control } = this.#around;
-    const work = fn(this);
+    this.#aborted = control.cancelled ?? control.interrupted;
+    const work = this.#fn(this);
     if (!isPromiseLike(work)) return work;
     const working = Promise.resolve(work);
     this.#work = working;

@@ -27,10 +27,14 @@ export interface ChangeListener {
   storeChanged(what: StoreChange): void;
   /** Whether it is also called when the store is closed. */
   readonly waits?: true;
+  /** Whether it is not called for records: most listeners are runs, and most changes are records of runs. */
+  readonly skipsRecords?: true;
 }
 
 export function createChanges(store: JournalStore, report: Report): Changes {
   const listeners = new Set<ChangeListener>();
+  /** How many of them are called for records. */
+  let readers = 0;
   let unsubscribe: (() => void) | undefined;
   let scheduled: StoreChange | undefined;
   let closed = false;
@@ -38,7 +42,7 @@ export function createChanges(store: JournalStore, report: Report): Changes {
   const notify = (called: readonly ChangeListener[], what: StoreChange): void => {
     for (const listener of called) {
       // An earlier listener may have removed it.
-      if (!listeners.has(listener)) continue;
+      if (!listeners.has(listener) || (what === "records" && listener.skipsRecords === true)) continue;
       try {
         listener.storeChanged(what);
       } catch (thrown) {
@@ -48,6 +52,7 @@ export function createChanges(store: JournalStore, report: Report): Changes {
     }
   };
   const onStoreChange = (what: StoreChange = "any"): void => {
+    if (what === "records" && readers === 0) return;
     const isFirst = scheduled === undefined;
     if (isFirst || what === "any") scheduled = what;
     if (!isFirst) return;
@@ -58,12 +63,15 @@ export function createChanges(store: JournalStore, report: Report): Changes {
     });
   };
   const unwatch = (listener: ChangeListener): void => {
-    if (!listeners.delete(listener) || listeners.size > 0) return;
+    if (!listeners.delete(listener)) return;
+    if (listener.skipsRecords !== true) readers -= 1;
+    if (listeners.size > 0) return;
     unsubscribe?.();
     unsubscribe = undefined;
   };
   const watch = (listener: ChangeListener): void => {
     if (!closed) unsubscribe ??= store.onChange(onStoreChange);
+    if (listener.skipsRecords !== true && !listeners.has(listener)) readers += 1;
     listeners.add(listener);
   };
 

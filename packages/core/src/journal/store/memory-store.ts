@@ -6,6 +6,7 @@ import { unknownRun } from "./read-runs.ts";
 
 interface MemoryRun {
   readonly seed: NewRunRow;
+  readonly tree: MemoryTree;
   end?: RunEnd;
   cancel?: NonNullable<RunRow["cancel"]>;
   readonly records: JournalRecord[];
@@ -72,9 +73,9 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       drop(oldest);
     }
   };
-  const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
+  const view = ({ seed, tree, records, end, cancel }: MemoryRun): RunRow => {
     const { runId, rootId, parentId, createdAt } = seed;
-    const { owner, wakeAt } = trees.get(rootId) ?? {};
+    const { owner, wakeAt } = tree;
     return {
       runId,
       rootId,
@@ -104,8 +105,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         if (closed)
           throw new SluiceError("Host", "store_closed", "the run store was closed; open it again to continue");
       };
-      const checkOwner = (rootId: string, epoch: number | undefined): void => {
-        const tree = treeOf(rootId);
+      const checkOwner = (tree: MemoryTree, rootId: string, epoch: number | undefined): void => {
         if (tree.owner !== ownerId || (epoch !== undefined && tree.epoch !== epoch)) {
           throw new SluiceError("Host", "ownership_lost", `run ${rootId} was taken over by another owner`);
         }
@@ -117,7 +117,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           run.requests.set(request.requestId, cloneValue(request));
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
-        if (commit.wakeAt !== undefined) treeOf(run.seed.rootId).wakeAt = commit.wakeAt ?? undefined;
+        if (commit.wakeAt !== undefined) run.tree.wakeAt = commit.wakeAt ?? undefined;
         if (commit.end === undefined) return;
         // Frozen instead of copied, since it may be large.
         run.end = deepFreeze(commit.end);
@@ -132,15 +132,16 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} already exists`);
           const { runId, rootId } = seed;
           if (runId === rootId) trees.set(rootId, { owner: ownerId, epoch: 1, runIds: [runId] });
-          else {
-            checkOwner(rootId, commit.epoch);
-            treeOf(rootId).runIds.push(runId);
+          const tree = treeOf(rootId);
+          if (runId !== rootId) {
+            checkOwner(tree, rootId, commit.epoch);
+            tree.runIds.push(runId);
           }
-          const run: MemoryRun = { seed, records: [] };
+          const run: MemoryRun = { seed, tree, records: [] };
           runs.set(runId, run);
           keep(run, commit);
           changed();
-          return treeOf(rootId).epoch;
+          return tree.epoch;
         },
         createWhole(whole) {
           guard();
@@ -149,9 +150,10 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} already exists`);
           for (const { row, records, end } of whole) {
             const { runId, rootId } = row;
-            if (runId === rootId) trees.set(rootId, { owner: undefined, epoch: 1, runIds: [runId] });
-            else treeOf(rootId).runIds.push(runId);
-            const run: MemoryRun = { seed: row, records: records.map((record) => Object.freeze({ ...record })) };
+            if (runId === rootId) trees.set(rootId, { owner: undefined, epoch: 1, runIds: [] });
+            const tree = treeOf(rootId);
+            tree.runIds.push(runId);
+            const run: MemoryRun = { seed: row, tree, records: records.map((record) => Object.freeze({ ...record })) };
             if (end !== undefined) run.end = deepFreeze(end);
             runs.set(runId, run);
           }
@@ -177,7 +179,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         append(commit) {
           guard();
           const run = runOf(commit.runId);
-          checkOwner(run.seed.rootId, commit.epoch);
+          checkOwner(run.tree, run.seed.rootId, commit.epoch);
           if (run.end !== undefined) {
             const message = `run ${commit.runId} is ${run.end.status}; nothing can be added to it`;
             throw new SluiceError("Host", "run_finished", message);
@@ -234,7 +236,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           arrived.push(cloneValue({ payload: message.payload, by: message.by, at }));
           run.signals ??= new Map();
           run.signals.set(message.name, arrived);
-          treeOf(run.seed.rootId).signalled = true;
+          run.tree.signalled = true;
           changed();
           return "accepted";
         },

@@ -31,14 +31,15 @@ const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "
 
 /** Answers from other processes are untrusted: an unrecognised or unproven one is a denial. */
 export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
+  const members = new Map(isJsonObject(payload) ? Object.entries(payload) : []);
   const text = (key: string): string | undefined => {
-    const value = field(payload, key);
+    const value = members.get(key);
     return typeof value === "string" ? value : undefined;
   };
   const given = text("kind");
   const kind = KINDS.find((known) => known === given);
   const proof = recordedProof(payload);
-  const answer = { value: field(payload, "value"), digest: text("digest"), by, proof };
+  const answer = { value: members.get("value"), digest: text("digest"), by, proof };
   if (kind === undefined) return { ...answer, kind: "deny", reason: "the answer could not be understood" };
   if (proof === "missing" && (kind === "approve" || kind === "value"))
     return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };

@@ -58,7 +58,7 @@ export interface ExecutableCall extends ApprovedCall {
   /** Undefined if the session has no such tool any more. */
   readonly tool: Tool | undefined;
   /** What the gate says just before the call runs. An approval by an earlier process is decided again here. */
-  authorize(): Promise<Authorization>;
+  authorize(): Authorization | Promise<Authorization>;
 }
 
 /** The step a call runs in. Its signal aborts on cancel, at a time cap, and when the run has to stop in this process. */
@@ -189,14 +189,17 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
 }
 
 async function act(runnable: ExecutableCall, call: ToolCall, deps: RunDeps, step: CallStep): Promise<RawResult> {
-  const authorization = await runnable.authorize();
+  const found = runnable.authorize();
+  const authorization = found instanceof Promise ? await found : found;
   if (authorization.kind !== "allow") return refusedCall(authorization, deps);
   // After the authorization, which may have waited for the tool and for hooks.
   if (step.signal.aborted) return failed("call_aborted", "the stage ended before this call began");
   deps.atWork.count += 1;
   deps.atWork.started += 1;
-  const execute = (): Promise<ToolResult> => authorization.execute(call);
-  const running = deps.around === undefined ? execute() : deps.around(call, runnable.call.tool, execute);
+  const running =
+    deps.around === undefined
+      ? authorization.execute(call)
+      : deps.around(call, runnable.call.tool, () => authorization.execute(call));
   const done = running.finally(() => {
     deps.atWork.count -= 1;
   });
@@ -252,7 +255,8 @@ function graceOf({ reason }: AbortSignal): number {
 function checked(result: ToolResult, deps: RunDeps): RawResult {
   const { ok, output, full, files, notes, facts, changed, changesUnknown } = result;
   for (const [index, part] of [output, full, notes, facts, changed, files].entries()) {
-    const fault = index > 0 && part === undefined ? undefined : jsonFault(part);
+    if (typeof part === "string" || (index > 0 && part === undefined)) continue;
+    const fault = jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
   const fileFault = files === undefined ? undefined : faultOfFiles(files, deps);

@@ -96,7 +96,8 @@ export async function settleCall(
     const authorization = await authorize();
     // After a cancel nothing waits for this any more.
     if (authorization.kind !== "allow" || signal.aborted) return { authorization, intent: undefined };
-    return { authorization, intent: before === undefined ? await intentOf(of, call, authorization) : before.intent };
+    if (before !== undefined || authorization.prepare === undefined) return { authorization, intent: before?.intent };
+    return { authorization, intent: await intentOf(of, call, authorization, authorization.prepare) };
   };
   const settled = await raceAbort(signal, work());
   if (settled === undefined) return cancelledCall(of, call, step);
@@ -147,10 +148,11 @@ export function cancelledCall(of: ToolCallContext, call: SealedCall, step: StepC
   return finalVerdict(of, call, step, { id, tool, subjects: [], verdict: { kind: "refused", output } });
 }
 
-/** Masks a verdict that is not a question any more, and adds its event. */
+/** Masks a verdict that is not a question any more, and adds its event. An approval holds no text of others. */
 function finalVerdict(of: ToolCallContext, call: SealedCall, step: StepCall, recorded: RecordedVerdict): SettledCall {
   const { journal, execution } = of.attempt;
-  const verdict = maskSecrets(recorded.verdict, execution.deps.secrets);
+  const verdict =
+    recorded.verdict.kind === "approved" ? recorded.verdict : maskSecrets(recorded.verdict, execution.deps.secrets);
   const { id, tool, argsDigest, input } = call;
   // Redacts before summarising, since redaction recognises secrets by their keys.
   const about = { callId: id, tool, argsDigest, args: argsSummary(tool, redactJson(input ?? null)) };
@@ -164,10 +166,14 @@ function finalVerdict(of: ToolCallContext, call: SealedCall, step: StepCall, rec
 }
 
 /** The intent to record before a writing call runs. Without one, the outcome of a call that is interrupted is unknown. */
-async function intentOf(of: ToolCallContext, call: SealedCall, allowed: AllowedCall): Promise<Json | undefined> {
-  if (allowed.prepare === undefined) return undefined;
+async function intentOf(
+  of: ToolCallContext,
+  call: SealedCall,
+  allowed: AllowedCall,
+  prepare: NonNullable<AllowedCall["prepare"]>,
+): Promise<Json | undefined> {
   try {
-    const intent = await allowed.prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.detours.signal));
+    const intent = await prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.detours.signal));
     return jsonFault(intent) === undefined ? intent : undefined;
   } catch {
     return undefined;

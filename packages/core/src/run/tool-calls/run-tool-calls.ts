@@ -166,6 +166,7 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
 
 /** The next calls that are decided and run together: neighbouring reads, or one other call. */
 function nextGroup({ attempt }: ToolCallContext, waiting: readonly SealedCall[]): readonly SealedCall[] {
+  if (waiting.length === 1) return waiting;
   const { tools } = attempt.execution.deps;
   const other = waiting.findIndex((call) => (tools.get(call.tool)?.effect ?? "read") !== "read");
   return waiting.slice(0, other < 0 ? undefined : Math.max(1, other));
@@ -209,7 +210,9 @@ async function executeApproved(
       if (effect !== "write") for (const event of startEvents) step.event(event);
       const all = await limits.timed(step.signal, async (signal) => {
         const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
-        const ran = await concurrently(runnables, deps.maxParallelReads, (one) => executeToolCall(one, of, stepFacts));
+        const run = (one: ExecutableCall): Promise<ExecutedCall> => executeToolCall(one, of, stepFacts);
+        const ran =
+          runnables.length === 1 ? [await run(only)] : await concurrently(runnables, deps.maxParallelReads, run);
         const { maxResultBytes } = execution.state.limits ?? {};
         if (maxResultBytes === undefined) return ran;
         return withinResultLimit(ran, maxResultBytes, of.attempt.used.calls.resultBytes);
@@ -231,20 +234,19 @@ const NO_RESULTS: ReadonlyMap<string, ExecutedCall> = new Map();
 
 /** The approved calls of a group, each with what the gate says just before it runs. */
 function executableCalls(of: ToolCallContext, group: readonly DecidedCall[]): readonly ExecutableCall[] {
-  const approved = group.filter(({ verdict: { verdict } }) => verdict.kind === "approved");
-  const beside = approved.length > 1;
-  return approved.flatMap((decided) => {
+  const executable: readonly ExecutableCall[] = group.flatMap((decided) => {
     const { call, authorization, verdict: recorded } = decided;
     const { verdict, subjects, edits, intent } = recorded;
     if (verdict.kind !== "approved") return [];
     const tool = of.policy.tools.get(call.tool);
-    const authorize = async (): Promise<Authorization> =>
-      authorization ?? (await authorizeRecorded(of, decided, beside));
+    const authorize = (): Authorization | Promise<Authorization> =>
+      authorization ?? authorizeRecorded(of, decided, executable.length > 1);
     const counted = edits === undefined ? {} : { edits };
     return [
       { call, by: verdict.by, subjects, ...counted, tool, authorize, ...(intent === undefined ? {} : { intent }) },
     ];
   });
+  return executable;
 }
 
 /** Decides again about a call that an earlier process approved and did not begin. */
@@ -269,9 +271,6 @@ async function authorizeRecorded(of: ToolCallContext, decided: DecidedCall, besi
 const NOBODY_ASKED: AskedCall = { body: {}, subjects: [], answer: undefined };
 
 async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
-  const [first] = items;
-  if (first === undefined) return [];
-  if (items.length === 1) return [await work(first)];
   const { default: PQueue } = await import("p-queue");
   const queue = new PQueue({ concurrency: limit });
   return await Promise.all(items.map((item) => queue.add(() => work(item))));

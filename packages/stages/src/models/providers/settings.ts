@@ -29,14 +29,15 @@ export function immutable(
   { secrets, access, uncached = model }: ModelKnown & { readonly uncached?: LanguageModelV4 },
 ): ResolvedModel {
   const takes = mediaTypesOf(model);
-  const usual = withReadableFiles(model);
-  const other = uncached === model ? usual : withReadableFiles(uncached);
+  const usual = { plain: model, withFiles: withReadableFiles(model) };
+  const other = uncached === model ? usual : { plain: uncached, withFiles: withReadableFiles(uncached) };
   return {
     id,
     secrets,
     ...(access === undefined ? {} : { access }),
     ...(takes === undefined ? {} : { takes }),
-    at: ({ cache }) => (cache === false ? other : usual),
+    // Looking for files in every message would make each turn slower than the last.
+    at: ({ cache, files }) => (cache === false ? other : usual)[files === false ? "plain" : "withFiles"],
   };
 }
 

@@ -169,7 +169,7 @@ export class ReplyBuilder {
       const message = "the provider ended the reply with an unspecified error";
       return { ok: false, error: { kind: "transient", code: "provider_error", message } };
     }
-    const finishReason = FINISH_REASONS.find((reason) => reason === unified) ?? "other";
+    const finishReason = FINISH_REASONS.get(unified) ?? "other";
     if (finishReason === "length") this.#truncateLastCall("the output limit was reached");
     if (finishReason === "content-filter") this.#truncateLastCall("a content filter stopped the reply");
     for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
@@ -328,7 +328,9 @@ export class ReplyBuilder {
   }
 }
 
-const FINISH_REASONS: readonly FinishReason[] = ["stop", "length", "content-filter", "tool-calls", "other"];
+const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map(
+  (["stop", "length", "content-filter", "tool-calls", "other"] as const).map((reason) => [reason, reason]),
+);
 
 function typeOf(part: unknown): string {
   const type = typeof part === "object" && part !== null && "type" in part ? part.type : undefined;

@@ -4,6 +4,7 @@ import {
   constants,
   type Dirent,
   existsSync,
+  fstatSync,
   lstatSync,
   openSync,
   readlinkSync,
@@ -38,7 +39,7 @@ async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFil
     throw asFault(thrown, basename(real));
   }
   try {
-    const stats = await handle.stat({ bigint: true });
+    const stats = fstatSync(handle.fd, { bigint: true });
     if (specialKind(stats) !== undefined) throw pathChanged(basename(real));
     if (!isStillAt(handle.fd, stats, real)) throw pathChanged(basename(real));
     return await use({ handle, stats });
@@ -78,6 +79,7 @@ function kernelPath(fd: number): string | undefined {
 /** Reads at most `cap` bytes from the start of the file. */
 export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Buffer[] = [];
+  const size = Number(file.stats.size);
   let length = 0;
   while (length < cap) {
     if (signal !== undefined) checkAborted(signal);
@@ -86,6 +88,8 @@ export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal
     if (bytesRead === 0) break;
     chunks.push(chunk.subarray(0, bytesRead));
     length += bytesRead;
+    // A short read at the size is the end; some file systems report a size of 0, or read less than there is.
+    if (bytesRead < chunk.length && size > 0 && length >= size) break;
   }
   return Buffer.concat(chunks);
 }

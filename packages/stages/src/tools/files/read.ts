@@ -18,8 +18,10 @@ export const readTool: ToolSpec<ReadInput> = {
         return await withFile(real, async (file) => {
           const bytes = await readUpTo(file, MAX_FILE_BYTES + 1, call.signal);
           const size = Number(file.stats.size);
-          const media = mayBeMedia(bytes) ? await import("./media.ts") : undefined;
-          return media?.showMedia(bytes, size, shown, call) ?? show(bytes, size, real, shown, read);
+          const isText = !isBinary(bytes);
+          // Images and documents have binary data, or begin with `%PDF`.
+          const media = isText && bytes[0] !== PERCENT ? undefined : await import("./media.ts");
+          return media?.showMedia(bytes, size, shown, call) ?? show(bytes, isText, size, real, shown, read);
         });
       } catch (thrown) {
         throw asFault(thrown, shown);
@@ -27,16 +29,10 @@ export const readTool: ToolSpec<ReadInput> = {
     }),
 };
 
-/** Whether the file may be an image or a document: those have binary data, or begin with `%PDF`. */
-function mayBeMedia(bytes: Buffer): boolean {
-  return bytes[0] === PERCENT || isBinary(bytes);
-}
-
-function show(bytes: Buffer, size: number, real: string, shown: string, read: ReadInput): ToolResult {
+function show(bytes: Buffer, isText: boolean, size: number, real: string, shown: string, read: ReadInput): ToolResult {
   const whole = bytes.length <= MAX_FILE_BYTES;
   const part = whole ? bytes : bytes.subarray(0, MAX_FILE_BYTES);
-  if (isBinary(part))
-    return failure("binary_file", `${shown} contains binary data (${size} bytes). Read shows only text.`);
+  if (!isText) return failure("binary_file", `${shown} contains binary data (${size} bytes). Read shows only text.`);
   // Only a file that was read completely may be edited: Edit compares this hash.
   const notes = whole ? { notes: { [real]: sha256(bytes) } } : {};
   const facts = { path: shown, bytes: part.length };
