@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { isJsonObject, type Json } from "@sluice/core";
 import type { AdapterOptions, HookAdapter, HookEvent, LifeEvent, MappedCall } from "../hook-adapter.ts";
 import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
 import {
@@ -21,6 +21,7 @@ import {
   glob,
   harmless,
   mapClaudeStyle,
+  type MapTool,
   type ReadTool,
   replacement,
   replacements,
@@ -159,7 +160,7 @@ function agentCall(fields: Fields): MappedCall {
   );
 }
 
-/** Claude Code: hooks by command or HTTP; its HTTP hooks send the same payloads. */
+/** Claude Code. Its hooks over HTTP send the same payloads as its commands; the gateway uses commands, whose answers carry a proof. */
 export function claudeAdapter(options: AdapterOptions = {}): HookAdapter {
   const map = mapClaudeStyle(TOOLS, options);
   return {
@@ -188,7 +189,7 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 export function readClaudeStyle(
   event: string | undefined,
   payload: Json,
-  map: (tool: string, input: JsonObject, cwd: string) => MappedCall,
+  map: MapTool,
 ): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hook_event_name");

@@ -7,7 +7,6 @@ import type {
   HookDecision,
   HookEvent,
   LifeEvent,
-  MappedCall,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, startingIn, whyNot } from "./claude-answers.ts";
 import {
@@ -28,10 +27,9 @@ import {
   fetched,
   glob,
   harmless,
-  joinedNames,
-  mapCall,
-  mcpCall,
+  mapJoined,
   patch,
+  type MapTool,
   type ReadTool,
   replacement,
   search,
@@ -125,12 +123,8 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
  * Copilot CLI. Its payloads do not name their event, so the hook's address does. A reused shell starts in a folder of its own, so an
  * approved line begins by changing to the folder that it was judged for.
  */
-export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
-  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
-    const mcp = TOOLS.has(tool) ? undefined : (joinedNames(tool, "-", servers) ?? joinedNames(tool, "/", servers));
-    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
-  };
+export function copilotAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapJoined(TOOLS, ["-", "/"], options);
   /** The session that a subagent works for, by the subagent's own session. */
   const roots = new Map<string, string>();
   const rootOf = (agent: string, parent: string): string => {
@@ -157,12 +151,10 @@ export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = 
 
 const MOST_AGENTS = 1_000;
 
-type MapCopilot = (tool: string, input: JsonObject, cwd: string) => MappedCall;
-
 function readCopilot(
   event: string | undefined,
   payload: Json,
-  map: MapCopilot,
+  map: MapTool,
   rootOf: (agent: string, parent: string) => string,
 ): HookEvent {
   const body = payloadObject(payload);

@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { isJsonObject, type Json } from "@sluice/core";
 import type {
   AdapterOptions,
   HookAdapter,
@@ -6,7 +6,6 @@ import type {
   HookDecision,
   HookEvent,
   LifeEvent,
-  MappedCall,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
 import { cwdIn, eventName, idIn, inputIn, nativePath, optionalId, outputIn, payloadObject, textIn } from "./fields.ts";
@@ -16,10 +15,9 @@ import {
   fetched,
   glob,
   harmless,
-  joinedNames,
-  mapCall,
-  mcpCall,
+  mapJoined,
   patch,
+  type MapTool,
   type ReadTool,
   replacement,
   replacements,
@@ -96,12 +94,8 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /** opencode, through the plugin that is made by `opencodePlugin`. */
-export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
-  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
-    const mcp = TOOLS.has(tool) ? undefined : joinedNames(tool, "_", servers);
-    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
-  };
+export function opencodeAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapJoined(TOOLS, ["_"], options);
   return {
     host: "opencode",
     rewrites: "runs",
@@ -115,11 +109,7 @@ export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions =
   };
 }
 
-function readOpencode(
-  event: string | undefined,
-  payload: Json,
-  map: (tool: string, input: JsonObject, cwd: string) => MappedCall,
-): HookEvent {
+function readOpencode(event: string | undefined, payload: Json, map: MapTool): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "event");
   const agentId = optionalId(body, "agent");
