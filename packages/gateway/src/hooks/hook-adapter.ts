@@ -22,7 +22,7 @@ export type MappedCall =
   /** What cannot be judged. */
   | { readonly kind: "refused"; readonly reason: string };
 
-interface EventBase {
+export interface EventBase {
   /** The host's session: opaque text, never part of a path. */
   readonly session: string;
   /** The subagent that acts; absent for the main agent. */

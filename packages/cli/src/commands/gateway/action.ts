@@ -162,9 +162,7 @@ async function serveHttp(
   });
   // The hooks of a host pass the calls of a server with this name only.
   const name =
-    flags.hooks === undefined
-      ? ""
-      : `name   ${ownServerName(stateFolder(env), realPath(workspaceOf(flags, here)))}\n`;
+    flags.hooks === undefined ? "" : `name   ${ownServerName(stateFolder(env), realPath(workspaceOf(flags, here)))}\n`;
   terminal.out(`MCP    ${server.url}/mcp\ntoken  ${token}\n${name}`);
   try {
     await run.ended;

@@ -10,12 +10,11 @@ import type {
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, startingIn, whyNot } from "./claude-answers.ts";
 import {
-  cwdIn,
+  callIn,
   eventName,
-  idIn,
-  inputIn,
   nativePath,
   optionalId,
+  originIn,
   outputIn,
   payloadObject,
   RefusedCall,
@@ -27,9 +26,9 @@ import {
   fetched,
   glob,
   harmless,
+  type MapTool,
   mapJoined,
   patch,
-  type MapTool,
   type ReadTool,
   replacement,
   search,
@@ -159,29 +158,23 @@ function readCopilot(
 ): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hookName");
-  const agentId = optionalId(body, "agentId");
-  const parentId = optionalId(body, "parentAgentId");
+  const own = originIn(body, { session: "sessionId", agent: "agentId" });
+  const parent = optionalId(body, "parentAgentId");
   // A subagent has a session of its own.
-  const base = {
-    session: agentId === undefined || parentId === undefined ? idIn(body, "sessionId") : rootOf(agentId, parentId),
-    cwd: cwdIn(body),
-    ...(agentId === undefined ? {} : { agent: agentId }),
-  };
-  const callOf = (input: JsonObject) => {
-    const tool = idIn(body, "toolName");
-    return { native: { tool, input }, call: map(tool, input, base.cwd) };
-  };
+  const base = own.agent === undefined || parent === undefined ? own : { ...own, session: rootOf(own.agent, parent) };
+  const callOf = (payload: JsonObject, input: string) =>
+    callIn(payload, { tool: "toolName", input }, (tool, given) => map(tool, given, base.cwd));
   switch (name) {
     case "preToolUse":
-      return { ...base, kind: "pre", ...callOf(argumentsIn(body)) };
+      return { ...base, kind: "pre", ...callOf(withArguments(body), "toolArgs") };
     case "permissionRequest":
-      return { ...base, kind: "permission", ...permissionOf(callOf(inputIn(body, "toolInput"))) };
+      return { ...base, kind: "permission", ...permissionOf(callOf(body, "toolInput")) };
     case "postToolUse":
     case "postToolUseFailure": {
       const result = body.toolResult ?? null;
       const ok = name === "postToolUse" && !(isJsonObject(result) && result.resultType === "failure");
       const output = body.toolResult === undefined ? outputIn(body, "error") : outputIn(body, "toolResult");
-      return { ...base, kind: "post", ...callOf(argumentsIn(body)), result: { ok, output } };
+      return { ...base, kind: "post", ...callOf(withArguments(body), "toolArgs"), result: { ok, output } };
     }
     case "userPromptSubmitted":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
@@ -198,11 +191,11 @@ function permissionOf(asked: Pick<CallEvent, "native" | "call">): Pick<CallEvent
   return { ...asked, call: { kind: "writes", path } };
 }
 
-/** The arguments as an object, or as the text of one. */
-function argumentsIn(body: JsonObject): JsonObject {
-  if (typeof body.toolArgs !== "string") return inputIn(body, "toolArgs");
+/** The arguments are an object, or the text of one. */
+function withArguments(body: JsonObject): JsonObject {
+  if (typeof body.toolArgs !== "string") return body;
   const parsed = parseJson(body.toolArgs);
-  return inputIn({ toolArgs: parsed.ok ? parsed.value : body.toolArgs }, "toolArgs");
+  return parsed.ok ? { ...body, toolArgs: parsed.value } : body;
 }
 
 function answer(event: HookEvent, decision: HookDecision): HookAnswer {

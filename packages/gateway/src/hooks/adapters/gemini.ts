@@ -9,7 +9,7 @@ import type {
   MappedCall,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
-import { cwdIn, eventName, idIn, inputIn, nativePath, outputIn, payloadObject, textIn } from "./fields.ts";
+import { callIn, eventName, nativePath, originIn, outputIn, payloadObject, textIn } from "./fields.ts";
 import {
   agent,
   call,
@@ -146,12 +146,10 @@ export function geminiAdapter({ ownServers = [] }: AdapterOptions = {}): HookAda
 function readGemini(event: string | undefined, payload: Json, ownServers: readonly string[]): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hook_event_name");
-  const base = { session: idIn(body, "session_id"), cwd: cwdIn(body) };
-  const callOf = () => {
-    const tool = idIn(body, "tool_name");
-    const input = inputIn(body, "tool_input");
-    return { native: { tool, input }, call: mapGemini(tool, input, { body, cwd: base.cwd, ownServers }) };
-  };
+  const base = originIn(body, { session: "session_id" });
+  const names = { tool: "tool_name", input: "tool_input" };
+  const callOf = () =>
+    callIn(body, names, (tool, input) => mapGemini(tool, input, { body, cwd: base.cwd, ownServers }));
   switch (name) {
     case "BeforeTool":
       return { ...base, kind: "pre", ...callOf() };
@@ -171,7 +169,11 @@ function readGemini(event: string | undefined, payload: Json, ownServers: readon
 function mapGemini(
   tool: string,
   input: JsonObject,
-  { body, cwd, ownServers }: { readonly body: JsonObject; readonly cwd: string; readonly ownServers: readonly string[] },
+  {
+    body,
+    cwd,
+    ownServers,
+  }: { readonly body: JsonObject; readonly cwd: string; readonly ownServers: readonly string[] },
 ): MappedCall {
   const context = body.mcp_context;
   if (context === undefined) return mapCall(TOOLS, tool, input, cwd, ["wait_for_previous"]);

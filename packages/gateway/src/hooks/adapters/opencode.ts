@@ -1,23 +1,16 @@
 import { isJsonObject, type Json } from "@sluice/core";
-import type {
-  AdapterOptions,
-  HookAdapter,
-  HookAnswer,
-  HookDecision,
-  HookEvent,
-  LifeEvent,
-} from "../hook-adapter.ts";
+import type { AdapterOptions, HookAdapter, HookAnswer, HookDecision, HookEvent, LifeEvent } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
-import { cwdIn, eventName, idIn, inputIn, nativePath, optionalId, outputIn, payloadObject, textIn } from "./fields.ts";
+import { callIn, eventName, nativePath, originIn, outputIn, payloadObject, textIn } from "./fields.ts";
 import {
   agent,
   call,
   fetched,
   glob,
   harmless,
+  type MapTool,
   mapJoined,
   patch,
-  type MapTool,
   type ReadTool,
   replacement,
   replacements,
@@ -112,18 +105,9 @@ export function opencodeAdapter(options: AdapterOptions = {}): HookAdapter {
 function readOpencode(event: string | undefined, payload: Json, map: MapTool): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "event");
-  const agentId = optionalId(body, "agent");
-  const base = {
-    session: idIn(body, "sessionID"),
-    cwd: cwdIn(body),
-    ...(agentId === undefined ? {} : { agent: agentId }),
-  };
-  const callOf = () => {
-    const tool = idIn(body, "tool");
-    const input = inputIn(body, "args");
-    const callId = optionalId(body, "callID");
-    return { native: { tool, input }, call: map(tool, input, base.cwd), ...(callId === undefined ? {} : { callId }) };
-  };
+  const base = originIn(body, { session: "sessionID", agent: "agent" });
+  const names = { tool: "tool", input: "args", id: "callID" };
+  const callOf = () => callIn(body, names, (tool, input) => map(tool, input, base.cwd));
   switch (name) {
     case "tool.execute.before":
       return { ...base, kind: "pre", ...callOf() };

@@ -81,9 +81,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
               command,
               timeout: HOOK_SECONDS * 1000,
             })),
-            ...(server === undefined
-              ? []
-              : [{ path: ["mcpServers", server.name], value: stdioServer(server) }]),
+            ...(server === undefined ? [] : [{ path: ["mcpServers", server.name], value: stdioServer(server) }]),
           ],
         },
       ];
@@ -109,11 +107,9 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
         scope === "user" ? join(home, "hooks", "sluice.json") : join(workspace, ".github", "hooks", "sluice.json");
       return [
         { kind: "whole", path, text: `${JSON.stringify({ version: 1, hooks }, null, 2)}\n` },
-        ...serverEdit(
-          server,
-          scope === "user" ? join(home, "mcp-config.json") : join(workspace, ".mcp.json"),
-          { tools: ["*"] },
-        ),
+        ...serverEdit(server, scope === "user" ? join(home, "mcp-config.json") : join(workspace, ".mcp.json"), {
+          tools: ["*"],
+        }),
       ];
     }
     case "opencode": {
