@@ -39,7 +39,7 @@ function preOf(host: HostName, cwd: string, tool: string, input: Json): CallEven
     copilot: { sessionId: "s", cwd, toolName: tool, toolArgs: input },
     opencode: { sessionID: "s", cwd, event: "tool.execute.before", tool, args: input },
   };
-  const adapter = hookAdapter(host, { mcpServers: ["lab"], ownServer: "sluice" });
+  const adapter = hookAdapter(host, { mcpServers: ["lab"], ownServers: ["sluice"] });
   const event = adapter.read(host === "copilot" ? "preToolUse" : undefined, payload[host]);
   if (event.kind !== "pre") throw new Error(`${event.kind} is no call`);
   return event;

@@ -49,8 +49,8 @@ describe.each(PROJECT_HOSTS)("the hooks of %s", (host) => {
     expect(filesIn(here.folder)).not.toEqual(before);
     const removed = await here.sluice(["hook", "remove", host, "--yes"]);
     expect(removed).toMatchObject({ code: 0 });
-    // What you trusted stays trusted.
-    rmSync(join(stateOf(here), "trust.json"));
+    // What you trusted stays trusted, and the gateway's server keeps its name.
+    for (const kept of ["trust.json", "server-names.key"]) rmSync(join(stateOf(here), kept));
     const after = filesIn(dirname(here.folder));
     delete (after as Record<string, string>)[stateOf(here)];
     delete (after as Record<string, string>)[dirname(stateOf(here))];

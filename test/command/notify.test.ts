@@ -202,6 +202,33 @@ test("a run that sleeps is reported once it has ended, by the process that woke 
   expect(server.got[0]?.runId).toBe(printed(left).runId);
 });
 
+test("a worker reports what it continues: that a run that slept asks and stops, and how it ended, each once", async () => {
+  const server = await notifiedServer();
+  const notify = `notify: [{ url: ${JSON.stringify(server.url)} }]`;
+  const here = sleepingDesk(NAPS.replace("executors: [nap]", `executors: [nap], ${notify}`));
+  const worker = here.start(["serve", "--no-metrics", "--json"]);
+  await worker.said("stdout", /started/);
+  const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
+  const left = await here.sluice(["run", `${SLEEPING}#approved`, ...flags]);
+  expect([left.code, kinds(server.got)]).toEqual([3, []]);
+  await vi.waitFor(() => expect(kinds(server.got)).toEqual(["request", "suspended"]), {
+    timeout: 20_000,
+    interval: 100,
+  });
+  const [, answer = ""] =
+    /^sluice (answer .*) <approve, deny or defer>$/.exec(textAt(server.got[0] ?? null, "request", "answer")) ?? [];
+  expect((await here.sluice([...answer.replaceAll("'", "").split(" "), "approve"])).code).toBe(0);
+  await vi.waitFor(() => expect(kinds(server.got)).toEqual(["request", "suspended", "finished"]), {
+    timeout: 20_000,
+    interval: 100,
+  });
+  const { runId } = printed(left);
+  expect(server.got.map((one) => one.runId)).toEqual([runId, runId, runId]);
+  worker.child.kill("SIGTERM");
+  expect((await worker.ended).code).toBe(0);
+  expect(server.got).toHaveLength(3);
+});
+
 test("a run cannot write the files that notifications are started from", async () => {
   const here = project([
     { command: ["node", "scripts/notify.mjs", "--to=it is done."] },

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { startAnthropicServer } from "../support/anthropic-server.ts";
-import { at, type Ended, printed, textAt } from "../support/command.ts";
+import { at, desk, type Ended, printed, textAt } from "../support/command.ts";
 import { deskHere } from "../support/command-here.ts";
 import type { ServerReply } from "../support/sse-server.ts";
 
@@ -61,6 +61,42 @@ test("a refused key suspends the run with exit code 3, and resume continues it w
     ["replay", runId],
   ])
     expect((await here.sluice(look)).code).toBe(0);
+});
+
+test("of two processes that resume a run that a provider suspended, one continues it, and the other says which one has it", async () => {
+  let isDown = true;
+  const reached = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  let asked = 0;
+  const server = await startAnthropicServer(async () => {
+    if (isDown) return refused;
+    asked += 1;
+    reached.resolve();
+    await released.promise;
+    return written;
+  });
+  onTestFinished(() => server.close());
+  const here = desk();
+  here.write("publish.yaml", WRITES("turn_cap: 9"));
+  const env = { ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: server.url };
+  const model = ["--model", "anthropic/claude-sonnet-4-5"];
+  const suspended = await here.sluice(["run", "publish.yaml", "a task", ...model, ...JSON_OUT], { env });
+  expect(at(printed(suspended), "suspended", "reason")).toBe("provider");
+  const runId = textAt(printed(suspended), "runId");
+  isDown = false;
+  const both = [0, 1].map(() => here.start(["resume", runId, ...JSON_OUT], { env }));
+  await reached.promise;
+  const loser = await Promise.race(both.map(({ ended }) => ended));
+  const [winner] = both.filter(({ child }) => child.exitCode === null);
+  expect(loser.code).toBe(4);
+  expect(at(printed(loser), "error")).toMatchObject({
+    code: "run_owned",
+    message: expect.stringContaining(`process ${winner?.child.pid}`),
+  });
+  released.resolve();
+  const continued = await winner?.ended;
+  expect([continued?.code, asked]).toEqual([0, 1]);
+  expect((await here.sluice(["audit", runId, "--verify"])).code).toBe(0);
 });
 
 test("a quota that ends at a time makes the run due then: wake continues it", async () => {

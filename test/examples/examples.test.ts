@@ -81,6 +81,31 @@ test("each file that a model names is reviewed, and one that fails does not stop
   ]);
 });
 
+test("a program reports that its run asks, stops and ends, each once, and sends it to a webhook", async () => {
+  const lines = [
+    'asks for Write(file_path: "notes/today.md", content: "Seen today.\\n")',
+    "is suspended: waiting",
+    "is completed",
+  ];
+  const { status, stdout } = run("notify.ts");
+  const ended = "completed true\n";
+  expect({ status, stdout }).toEqual({ status: 0, stdout: `${lines.map((line) => `-> ${line}\n`).join("")}${ended}` });
+  const got: string[] = [];
+  const server = createServer((request, response) => {
+    request.on("data", (chunk: Buffer) => got.push(z.object({ text: z.string() }).parse(JSON.parse(`${chunk}`)).text));
+    request.on("end", () => response.writeHead(204).end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const home = scratch();
+  const { PATH } = process.env;
+  await promisify(execFile)(process.execPath, [join(root, "examples/notify.ts")], {
+    env: { PATH, HOME: home, TMPDIR: home, WEBHOOK: `http://127.0.0.1:${port}/` },
+  });
+  expect(got).toEqual(lines);
+});
+
 test("a release is published by a script that alone has the token, once a person approves it", () => {
   const token = "Zq81-c4stle-gate-token";
   const { status, stdout, stderr } = run("publish-release.ts", [], { REGISTRY_TOKEN: token });

@@ -28,7 +28,7 @@ export async function overAcp(host, bin) {
   mkdirSync(work);
   writeFileSync(join(work, "a.txt"), "one\n");
   const headless = HEADLESS[host];
-  const ours = (tool, input) => ({ calls: [{ name: headless.gatewayTool(tool), input }] });
+  const ours = (tool, input) => ({ calls: [{ name: headless.gatewayTool("sluice", tool), input }] });
   const model = await startScriptedModel({
     main: [
       { calls: [headless.calls.shell(`echo x > ${join(work, "native.txt")}`)] },

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, write
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { HEADLESS, startScriptedModel } from "@sluice/gateway";
+import { HEADLESS, ownServerName, startScriptedModel } from "@sluice/gateway";
 
 const BIN = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
 const LIMIT_MS = 150_000;
@@ -13,7 +13,7 @@ const LIMIT_MS = 150_000;
 export async function walk(host, mode, bin) {
   const base = folderOf(host);
   const desk = deskOf(base, bin);
-  const model = await startScriptedModel({ main: steps(host, mode, desk.workspace) });
+  const model = await startScriptedModel({ main: steps(host, mode, desk) });
   try {
     const headless = HEADLESS[host];
     for (const [path, content] of Object.entries(headless.settings?.(model.url) ?? {}))
@@ -67,9 +67,10 @@ export async function walk(host, mode, bin) {
 }
 
 /** What the model does. In class hard it uses the gateway's tools, else the host's own. */
-function steps(host, mode, workspace) {
+function steps(host, mode, { workspace, state }) {
   const { calls, gatewayTool } = HEADLESS[host];
-  const ours = (tool, input) => ({ calls: [{ name: gatewayTool(tool), input }] });
+  const server = ownServerName(state, workspace);
+  const ours = (tool, input) => ({ calls: [{ name: gatewayTool(server, tool), input }] });
   const write = (path, content) =>
     mode === "hard"
       ? ours("Write", { file_path: path, content })
@@ -154,6 +155,7 @@ function deskOf(base, bin) {
   return {
     workspace,
     home,
+    state: join(base, "state", "sluice"),
     start,
     sluice,
     json: async (args) => {

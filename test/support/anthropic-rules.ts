@@ -7,7 +7,18 @@ export type Signatures = ReadonlyMap<string, string>;
 const ID = /^[a-zA-Z0-9_-]+$/;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
 const BODY = [
-  ...["model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice"],
+  ...[
+    "model",
+    "max_tokens",
+    "messages",
+    "system",
+    "stream",
+    "temperature",
+    "top_p",
+    "stop_sequences",
+    "tools",
+    "tool_choice",
+  ],
   ...["thinking", "output_config", "service_tier"],
 ];
 const MOST_BREAKPOINTS = 4;

@@ -3,7 +3,7 @@ import { list, objects, type RecordedRequest, type Refusal, unknownMember, word 
 
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/;
 const BODY = ["contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
-const GENERATION = ["maxOutputTokens", "temperature", "thinkingConfig"];
+const GENERATION = ["maxOutputTokens", "temperature", "topP", "seed", "stopSequences", "thinkingConfig"];
 const PART = ["text", "thought", "thoughtSignature", "functionCall", "functionResponse"];
 
 /** What Google's Gemini API refuses of what a tool loop could get wrong. `signatures` holds the thought signatures it gave. */

@@ -39,7 +39,7 @@ export async function hookServer(
   } = {},
 ): Promise<HookServer> {
   const { adapter = {}, port = 0, ...more } = options;
-  const adapters = hosts.map((host) => hookAdapter(host, { mcpServers: ["lab"], ownServer: "sluice", ...adapter }));
+  const adapters = hosts.map((host) => hookAdapter(host, { mcpServers: ["lab"], ownServers: ["sluice"], ...adapter }));
   const routes = hookRoutes({ run, adapters, ...more });
   return await serve(async (path, body, req, res) => {
     const route = routes.find((one) => one.path === path);

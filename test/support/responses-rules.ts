@@ -12,6 +12,7 @@ const BODY = [
   "tools",
   "tool_choice",
   "temperature",
+  "top_p",
   "max_output_tokens",
   "reasoning",
   "service_tier",

@@ -6,7 +6,7 @@ import { z } from "zod";
 type Settings = Partial<
   Pick<
     StageOptions<Record<never, never>, unknown, undefined>,
-    "reasoning" | "toolChoice" | "providerOptions" | "cache" | "temperature"
+    "reasoning" | "toolChoice" | "providerOptions" | "cache" | "temperature" | "topP" | "seed" | "stopSequences"
   >
 >;
 
@@ -33,9 +33,15 @@ test("each setting of a model is part of the fingerprint, and none of them chang
     { providerOptions: { openai: { serviceTier: "flex" } } },
     { providerOptions: { openai: { serviceTier: "priority" } } },
     { cache: false },
+    { topP: 0.5 },
+    { seed: 0 },
+    { seed: 7 },
+    { stopSequences: ["END"] },
+    { stopSequences: ["END", "STOP"] },
   ];
   expect(new Set(variants.map(fingerprintOf)).size).toBe(variants.length);
   expect(fingerprintOf({ cache: true })).toBe(fingerprintOf({}));
+  expect(fingerprintOf({ stopSequences: [] })).toBe(fingerprintOf({}));
 });
 
 test.each<[object, string]>([
@@ -44,6 +50,11 @@ test.each<[object, string]>([
   [{ providerOptions: { openai: "flex" } }, "providerOptions | is an object of JSON objects by provider"],
   [{ providerOptions: { openai: { now: () => 1 } } }, "providerOptions | is an object of JSON objects by provider"],
   [{ providerOptions: [] }, "providerOptions | is an object of JSON objects by provider"],
+  [{ topP: 0 }, "topP | is a number above 0 and up to 1"],
+  [{ topP: 1.5 }, "topP | is a number above 0 and up to 1"],
+  [{ seed: 0.5 }, "seed | is a whole number"],
+  [{ stopSequences: "END" }, "stopSequences | is a list of texts"],
+  [{ stopSequences: [""] }, "stopSequences | is a list of texts"],
   [{ cache: "no" }, "cache | is true or false"],
 ])("%j is a problem of a stage and of a router", (settings, problem) => {
   const states = [
@@ -54,4 +65,13 @@ test.each<[object, string]>([
     expect((spec.problems ?? []).map(({ path, message }) => `${path} | ${message}`)).toEqual([
       expect.stringContaining(problem),
     ]);
+});
+
+test("the fallback models of a router are settings of its calls, as those of a stage", () => {
+  const fallbackModels = ["openai/gpt-5-mini"];
+  for (const { spec } of [
+    stage({ ...common, completionSchema, fallbackModels }),
+    router({ prompt: "Choose.", targets: ["a"], fallbackModels }),
+  ])
+    expect(spec.options).toMatchObject({ fallbackModels });
 });

@@ -4,6 +4,9 @@ import { describe, expect, test } from "vitest";
 import { loadTexts } from "../support/workflows.ts";
 
 const SETTINGS = {
+  topP: 0.5,
+  seed: 7,
+  stopSequences: ["END"],
   reasoning: "low",
   toolChoice: "required",
   providerOptions: { openai: { serviceTier: "flex" } },
@@ -11,7 +14,10 @@ const SETTINGS = {
   fallbackModels: ["openai/gpt-5-mini"],
 };
 const FAULTS = { retry: { maxElapsedMs: 60_000, initialMs: 500 }, onProviderFault: "fail" };
-const FIELDS = `reasoning: low
+const FIELDS = `top_p: 0.5
+seed: 7
+stop_sequences: [END]
+reasoning: low
 tool_choice: required
 provider_options: { openai: { serviceTier: flex } }
 cache: false
@@ -89,9 +95,11 @@ describe.each(formats)("in %s", (_name, load) => {
     ]);
   });
 
-  test("a value that is none of those listed is an error", async () => {
-    const { diagnostics } = await load("reasoning: enormous");
-    expect(diagnostics).toMatchObject([{ severity: "error" }]);
+  test("a value that a setting does not take is an error", async () => {
+    for (const field of ["reasoning: enormous", "top_p: 2", "seed: 0.5", "stop_sequences: END"]) {
+      const { diagnostics } = await load(field);
+      expect([field, diagnostics]).toMatchObject([field, [{ severity: "error" }]]);
+    }
   });
 });
 

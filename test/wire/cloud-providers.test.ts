@@ -1,9 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { done, pipeline, type StageOptions, stage } from "@sluice/core";
+import { done, pipeline, type StageOptions, stage, systemClock } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { resolveModel } from "../../packages/stages/src/models/registry.ts";
 import { startAnthropicServer } from "../support/anthropic-server.ts";
 import { bedrockCall, startBedrockServer, startCloudFront } from "../support/cloud-servers.ts";
 import { GOOGLE_MODEL, startGoogleServer } from "../support/google-server.ts";
@@ -196,6 +197,38 @@ describe("vertex/<model>", () => {
       baseUrls: { vertex: url },
     });
     expect(result.status).toBe("completed");
+  });
+
+  test.each([
+    ["europe-west1", "https://europe-west1-aiplatform.googleapis.com"],
+    ["eu", "https://aiplatform.eu.rep.googleapis.com"],
+    ["global", "https://aiplatform.googleapis.com"],
+  ])("says how it is reached in %s, for the advice of a failed call", async (location, address) => {
+    const { file } = await workload();
+    const env = { ...place, GOOGLE_VERTEX_LOCATION: location, GOOGLE_APPLICATION_CREDENTIALS: file };
+    for (const name of [GOOGLE_MODEL, "claude-sonnet-4-5"]) {
+      const { access } = await resolveModel(`vertex/${name}`, { env, cwd: "/", clock: systemClock });
+      expect(access).toEqual({
+        provider: "vertex",
+        address,
+        addressFrom: "GOOGLE_VERTEX_LOCATION",
+        keyVariable: "GOOGLE_APPLICATION_CREDENTIALS",
+        hasKey: true,
+      });
+    }
+  });
+
+  test("says with a failed call which key and which address to change", async () => {
+    const env = { PATH, GOOGLE_VERTEX_API_KEY: "vertex-key-0123456789abcdef" };
+    const server = createServer((_request, response) => response.writeHead(401).end("{}"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
+    const address = server.address();
+    const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+    const { result } = await ran(`vertex/${GOOGLE_MODEL}`, { env, baseUrls: { vertex: url } });
+    expect(JSON.stringify(result)).toContain(
+      `${url} does not accept the key in GOOGLE_VERTEX_API_KEY: set a valid one, or the address it belongs to (baseUrls.vertex of the config)`,
+    );
   });
 
   test("names what is missing, and never shows what is in the file", async () => {

@@ -9,7 +9,15 @@ import { wiredSession } from "../support/wired-session.ts";
 type Settings = Partial<
   Pick<
     StageOptions<Record<never, never>, unknown, undefined>,
-    "model" | "reasoning" | "toolChoice" | "providerOptions" | "cache" | "maxOutputTokens"
+    | "model"
+    | "reasoning"
+    | "toolChoice"
+    | "providerOptions"
+    | "cache"
+    | "maxOutputTokens"
+    | "topP"
+    | "seed"
+    | "stopSequences"
   >
 >;
 
@@ -76,6 +84,41 @@ describe("a stage's reasoning effort", () => {
     expect(JSON.stringify(bodies)).not.toContain("xhigh");
     expect(dataOf(events, "model.warned")).toMatchObject([
       { turn: 1, model: "openai/gpt-5", warnings: [expect.stringMatching(/reasoning/i)] },
+    ]);
+  });
+});
+
+describe("a stage's topP, seed and stopSequences", () => {
+  const settings: Settings = { topP: 0.5, seed: 7, stopSequences: ["END"] };
+
+  test.each<[ProviderName, string | undefined, object]>([
+    ["anthropic", undefined, { top_p: 0.5, stop_sequences: ["END"] }],
+    ["openai", "openai/gpt-4.1", { top_p: 0.5 }],
+    ["openai-chat", "openai-chat/gpt-4.1", { top_p: 0.5, seed: 7, stop: ["END"] }],
+    ["google", undefined, { generationConfig: { topP: 0.5, seed: 7, stopSequences: ["END"] } }],
+    ["gateway", undefined, { topP: 0.5, seed: 7, stopSequences: ["END"] }],
+    ["ollama", undefined, { top_p: 0.5, seed: 7, stop: ["END"] }],
+    ["openai-compatible", undefined, { top_p: 0.5, seed: 7, stop: ["END"] }],
+  ])("are in the request to %s (%s), as far as its service has them", async (name, model, expected) => {
+    const { result, bodies } = await sent(name, { ...settings, ...(model === undefined ? {} : { model }) });
+    expect(result.status).toBe("completed");
+    expect(bodies).toMatchObject([expected]);
+  });
+
+  test.each(PROVIDERS)("are not in a request to %s if the stage sets none", async (name) => {
+    const { bodies } = await sent(name, {});
+    expect(JSON.stringify(bodies)).not.toMatch(/"(?:top_?p|seed|stop(?:_sequences|Sequences)?)":/i);
+  });
+
+  test.each<[ProviderName, string | undefined, RegExp]>([
+    ["anthropic", undefined, /seed/],
+    ["openai", "openai/gpt-4.1", /seed/],
+    ["openai", "openai/gpt-4.1", /stopSequences/],
+  ])("that %s (%s) does not have are left out, and an event of the stage says so: %s", async (name, model, warned) => {
+    const { bodies, events } = await sent(name, { ...settings, ...(model === undefined ? {} : { model }) });
+    expect(JSON.stringify(bodies)).not.toMatch(/"seed"/);
+    expect(dataOf(events, "model.warned")).toMatchObject([
+      { warnings: expect.arrayContaining([expect.stringMatching(warned)]) },
     ]);
   });
 });

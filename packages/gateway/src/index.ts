@@ -56,15 +56,15 @@ export {
   type HostForm,
   type LaunchPlan,
   type LaunchRequest,
-  SERVER_NAME,
   TOKEN_VARIABLE,
   type UserPlaces,
 } from "./hosts/host.ts";
 export type { FileChange } from "./hosts/install/changes.ts";
 export { type CodexTrust, type CodexTrustOptions, codexTrust, trustCodexHooks } from "./hosts/install/codex-trust.ts";
 export { noteChange, type PlannedChange, planInstall, planRemove } from "./hosts/install/install-hooks.ts";
-export type { InstallRequest, InstallScope } from "./hosts/install/installation.ts";
+export type { InstalledServer, InstallRequest, InstallScope } from "./hosts/install/installation.ts";
 export { HOOK_MARKER, type WhenIdle } from "./hosts/install/installed-hook.ts";
+export { ownServerName } from "./hosts/install/own-server.ts";
 export { hookFolder, publishHooks } from "./hosts/install/published-hooks.ts";
 export { hostSettingsFiles } from "./hosts/install/settings-files.ts";
 export { HOSTS, hookClass, launchPlan, reaches } from "./hosts/launch-plan.ts";

@@ -35,7 +35,7 @@ export interface Writer {
 export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Writer {
   const transact = transactions(db);
   const find = db.prepare(
-    "SELECT r.no, r.root_no, r.end_status, t.epoch, t.owner, c.records FROM runs r JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no WHERE r.run_id = ?",
+    "SELECT r.no, r.root_no, r.end_status, t.epoch, t.owner, t.label, c.records FROM runs r JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no WHERE r.run_id = ?",
   );
   const nextNo = db.prepare("SELECT coalesce(max(no), 0) + 1 AS no FROM runs");
   const addRun = db.prepare(
@@ -238,8 +238,11 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
         if (row === undefined || integer(row, "no") !== integer(row, "root_no")) throw unknownRun(rootId);
         const owner = textOrNone(row, "owner");
         if (owner !== undefined && owner !== owners.id) {
-          if (owners.isLive(owner))
-            throw storeError("run_owned", `run ${rootId} is running in another process`, { runId: rootId, owner });
+          if (owners.isLive(owner)) {
+            const where = textOrNone(row, "label") ?? "another process";
+            const message = `run ${rootId} is active in ${where}; wait for it, or stop that process first`;
+            throw storeError("run_owned", message, { runId: rootId, owner });
+          }
           dead = owner;
         }
         const taken = takeTree.get(owners.id, owners.label, integer(row, "no"), integer(row, "epoch"));

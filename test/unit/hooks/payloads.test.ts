@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { OFFERED_TOOLS, REFUSED } from "../../fixtures/hosts/offered-tools.ts";
 import { PAYLOADS } from "../../fixtures/hosts/payloads.ts";
 
-const adapter = (host: HostName) => hookAdapter(host, { mcpServers: ["lab"], ownServer: "sluice" });
+const adapter = (host: HostName) => hookAdapter(host, { mcpServers: ["lab"], ownServers: ["sluice"] });
 
 test.each(PAYLOADS.map((one) => [one.host, one.about, one] as const))(
   "%s: %s is read as recorded",

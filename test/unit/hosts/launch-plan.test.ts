@@ -15,6 +15,7 @@ function request(name: HostName, more: Partial<LaunchRequest> = {}): LaunchReque
     workspace: "/home/ada/project",
     folder: "/home/ada/.local/state/sluice/hosts/run-1",
     mode: "hard",
+    server: "sluice",
     tools: ["Bash", "Edit", "transition"],
     args: [],
     version: HOSTS[name].measured[1],
@@ -98,7 +99,8 @@ describe.each(HOST_NAMES)("%s", (name) => {
 
 describe("native tools in class hard", () => {
   test("Claude Code asks for every call, and only the gate's hook can say yes", () => {
-    const plan = launchPlan("claude", request("claude", { native: true }));
+    const hookCommand = (event: string): string => `/bin/sh '/private/hook.sh' ${event}`;
+    const plan = launchPlan("claude", request("claude", { native: true, hookCommand }));
     expect(plan).toMatchObject({ class: "hard", form: "inverted default" });
     const settings = JSON.parse(plan.files.find(({ path }) => path.endsWith("claude-settings.json"))?.text ?? "{}");
     expect(settings).toMatchObject({
@@ -106,7 +108,12 @@ describe("native tools in class hard", () => {
       disableAllHooks: false,
       disableSkillShellExecution: true,
     });
-    expect(settings.hooks.PermissionRequest[0].hooks[0]).toMatchObject({ type: "http", onFailure: "block" });
+    // Not over HTTP: only the launcher's answers carry a proof of who gave them.
+    expect(settings.hooks.PermissionRequest[0].hooks[0]).toMatchObject({
+      type: "command",
+      command: hookCommand("PermissionRequest"),
+      onFailure: "block",
+    });
     expect(JSON.stringify(settings)).not.toContain(TOKEN);
   });
 

@@ -67,6 +67,12 @@ export interface ModelSettings {
   /** Models that take its place, in this order, when the provider of the one before fails for long. */
   readonly fallbackModels?: readonly string[];
   readonly temperature?: number;
+  /** Nucleus sampling: the share of the probability from which tokens are drawn, above 0 and up to 1. Set it or `temperature`. */
+  readonly topP?: number;
+  /** A whole number. Calls with the same seed and prompt get the same reply, as far as the provider can. */
+  readonly seed?: number;
+  /** Texts at which the model stops. The reply ends before them. */
+  readonly stopSequences?: readonly string[];
   /** Per model call. */
   readonly maxOutputTokens?: number;
   /** The effort of a reasoning model. Default: the provider's. */

@@ -22,7 +22,7 @@ export type MappedCall =
   /** What cannot be judged. */
   | { readonly kind: "refused"; readonly reason: string };
 
-interface EventBase {
+export interface EventBase {
   /** The host's session: opaque text, never part of a path. */
   readonly session: string;
   /** The subagent that acts; absent for the main agent. */
@@ -109,8 +109,8 @@ export interface HookAdapter {
 export interface AdapterOptions {
   /** The MCP servers of the host, for hosts whose tool names join the server and the tool ambiguously. */
   readonly mcpServers?: readonly string[];
-  /** The name of the gateway's own MCP server at the host. */
-  readonly ownServer?: string;
+  /** The names that the gateway's own MCP server may have at the host. Their calls pass, so no project may know one before. */
+  readonly ownServers?: readonly string[];
 }
 
 export function invalidPayload(message: string): SluiceError {

@@ -8,7 +8,7 @@ export interface HookEvents {
   readonly report: readonly string[];
 }
 
-/** Of each host with command hooks or HTTP hooks. opencode has a plugin. */
+/** Of each host with command hooks. opencode has a plugin. */
 export const HOOK_EVENTS: Readonly<Record<Exclude<HostName, "opencode">, HookEvents>> = {
   claude: {
     decide: ["PreToolUse", "PermissionRequest", "Elicitation", "ConfigChange"],

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
 import { HOOK_EVENTS } from "../hooks/hook-events.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
 
 /** Seconds. A person may have to answer. */
 const HOOK_TIMEOUT = 600;
@@ -97,7 +97,7 @@ function gatewayTools(request: LaunchRequest): HostPlan {
       mcpConfig(request),
       jsonFile(settingsFile(request), {
         ...basicSettings,
-        permissions: { allow: [`mcp__${SERVER_NAME}`], disableBypassPermissionsMode: "disable" },
+        permissions: { allow: [`mcp__${request.server}`], disableBypassPermissionsMode: "disable" },
         disableAllHooks: true,
       }),
     ],
@@ -121,7 +121,7 @@ function nativeTools(request: LaunchRequest): HostPlan {
           ? { ask: ["*"], disableBypassPermissionsMode: "disable" }
           : { disableBypassPermissionsMode: "disable" },
         disableAllHooks: false,
-        hooks: claudeHooks(`${request.url}/hook/claude`, `Bearer $${TOKEN_VARIABLE}`),
+        hooks: claudeHooks(request),
       }),
     ],
     ignores: IGNORED,
@@ -166,7 +166,7 @@ function mcpFile({ folder }: LaunchRequest): string {
 function mcpConfig(request: LaunchRequest) {
   return jsonFile(mcpFile(request), {
     mcpServers: {
-      [SERVER_NAME]: {
+      [request.server]: {
         type: "http",
         url: `${request.url}/mcp`,
         headers: { Authorization: `Bearer \${${TOKEN_VARIABLE}}` },
@@ -176,19 +176,15 @@ function mcpConfig(request: LaunchRequest) {
   });
 }
 
-/** Hooks over HTTP: a refusal of any kind, and no answer, deny the call. */
-function claudeHooks(url: string, authorization: string): JsonObject {
-  const hook = (): JsonObject => ({
-    type: "http",
-    url,
-    timeout: HOOK_TIMEOUT,
-    headers: { Authorization: authorization },
-    allowedEnvVars: [TOKEN_VARIABLE],
-  });
+/** A refusal of any kind, and no answer, deny the call. */
+function claudeHooks({ hookCommand }: LaunchRequest): JsonObject {
+  const group = (event: string, more: JsonObject): JsonObject => {
+    const command = hookCommand?.(event) ?? "exit 2";
+    return { matcher: "*", hooks: [{ type: "command", command, timeout: HOOK_TIMEOUT, ...more }] };
+  };
+  const { decide, report } = HOOK_EVENTS.claude;
   return Object.fromEntries([
-    ...HOOK_EVENTS.claude.decide.map(
-      (event) => [event, [{ matcher: "*", hooks: [{ ...hook(), onFailure: "block" }] }]] as const,
-    ),
-    ...HOOK_EVENTS.claude.report.map((event) => [event, [{ matcher: "*", hooks: [hook()] }]] as const),
+    ...decide.map((event) => [event, [group(event, { onFailure: "block" })]] as const),
+    ...report.map((event) => [event, [group(event, {})]] as const),
   ]);
 }

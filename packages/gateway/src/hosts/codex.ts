@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { allEvents } from "../hooks/hook-events.ts";
-import { type Host, type HostPlan, type LaunchRequest, type PlannedFile, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+import { type Host, type HostPlan, type LaunchRequest, type PlannedFile, TOKEN_VARIABLE } from "./host.ts";
 
 /** Features that bring tools of their own. */
 const TOOL_FEATURES = [
@@ -149,7 +149,7 @@ function config(request: LaunchRequest, lines: readonly string[]): PlannedFile {
   const text = [
     'approval_policy = "never"',
     ...lines,
-    `[mcp_servers.${SERVER_NAME}]`,
+    `[mcp_servers.${request.server}]`,
     `url = ${quoted(`${request.url}/mcp`)}`,
     `bearer_token_env_var = ${quoted(TOKEN_VARIABLE)}`,
     "required = true",

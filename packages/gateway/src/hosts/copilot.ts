@@ -84,8 +84,8 @@ function gatewayTools(request: LaunchRequest): HostPlan {
     form: "gateway tools only",
     args: [
       ...isolated(request),
-      `--available-tools=${request.tools.map((tool) => `${SERVER_NAME}-${tool}`).join(",")}`,
-      `--allow-tool=${SERVER_NAME}`,
+      `--available-tools=${request.tools.map((tool) => `${request.server}-${tool}`).join(",")}`,
+      `--allow-tool=${request.server}`,
     ],
     env: environment(request),
     files: [mcpConfig(request)],
@@ -101,7 +101,7 @@ function hooked(request: LaunchRequest): HostPlan {
   return {
     form: "hooks",
     // Without --allow-all-tools a missing hook means that nothing is written.
-    args: [...isolated(request), `--allow-tool=${SERVER_NAME}`, `--plugin-dir=${pluginFolder(request)}`],
+    args: [...isolated(request), `--allow-tool=${request.server}`, `--plugin-dir=${pluginFolder(request)}`],
     env: environment(request),
     files: [mcpConfig(request), ...hookFiles(request)],
     ignores: ["built-in MCP servers"],
@@ -132,7 +132,7 @@ function mcpFile({ folder }: LaunchRequest): string {
 function mcpConfig(request: LaunchRequest) {
   return jsonFile(mcpFile(request), {
     mcpServers: {
-      [SERVER_NAME]: {
+      [request.server]: {
         type: "http",
         url: `${request.url}/mcp`,
         // The host does not read variables here; the file is private, the arguments are not.

@@ -9,7 +9,9 @@ const HOOK_TIMEOUT = 600_000;
 const CALL_TIMEOUT = 3_600_000;
 
 /** Only the gateway's MCP server, and no extension. */
-export const ISOLATED: readonly string[] = [`--allowed-mcp-server-names=${SERVER_NAME}`, "--extensions=none"];
+export function isolated({ server }: LaunchRequest): readonly string[] {
+  return [`--allowed-mcp-server-names=${server}`, "--extensions=none"];
+}
 
 /** What then has no effect. */
 export const IGNORED: readonly string[] = [
@@ -19,11 +21,11 @@ export const IGNORED: readonly string[] = [
 ];
 
 /** The gateway's MCP server and further settings. */
-export function gatewaySettings({ url }: LaunchRequest, settings: JsonObject): JsonObject {
+export function gatewaySettings({ url, server }: LaunchRequest, settings: JsonObject): JsonObject {
   return {
-    mcp: { allowed: [SERVER_NAME] },
+    mcp: { allowed: [server] },
     mcpServers: {
-      [SERVER_NAME]: {
+      [server]: {
         httpUrl: `${url}/mcp`,
         headers: { Authorization: `Bearer $${TOKEN_VARIABLE}` },
         timeout: CALL_TIMEOUT,

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { field, type JsonObject } from "@sluice/core";
-import { commandHooks, gatewaySettings, IGNORED, ISOLATED } from "./gateway-settings.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+import { commandHooks, gatewaySettings, IGNORED, isolated } from "./gateway-settings.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
 
 export const gemini: Host = {
   name: "gemini",
@@ -52,10 +52,10 @@ function gatewayTools(request: LaunchRequest): HostPlan {
   const policy = join(request.folder, "gemini-policy.toml");
   return {
     form: "gateway tools only",
-    args: [...ISOLATED, `--admin-policy=${policy}`],
+    args: [...isolated(request), `--admin-policy=${policy}`],
     env: environment(request),
     files: [
-      { path: policy, text: POLICY },
+      { path: policy, text: policyFor(request.server) },
       ...settingsFiles(request, { hooksConfig: { enabled: false }, skills: { enabled: false } }),
     ],
     ...ownHome(request),
@@ -68,7 +68,7 @@ function hooked(request: LaunchRequest): HostPlan {
   return {
     form: "hooks",
     // The gate decides; questions of the host on top of it would stop a headless session.
-    args: [...ISOLATED],
+    args: isolated(request),
     env: environment(request),
     files: settingsFiles(request, {
       hooksConfig: { enabled: true },
@@ -84,19 +84,21 @@ function hooked(request: LaunchRequest): HostPlan {
 }
 
 /** The highest tier wins over every approval mode. */
-const POLICY = [
-  "[[rule]]",
-  'toolName = "*"',
-  'decision = "deny"',
-  "priority = 900",
-  "",
-  "[[rule]]",
-  `mcpName = "${SERVER_NAME}"`,
-  'toolName = "*"',
-  'decision = "allow"',
-  "priority = 950",
-  "",
-].join("\n");
+function policyFor(server: string): string {
+  return [
+    "[[rule]]",
+    'toolName = "*"',
+    'decision = "deny"',
+    "priority = 900",
+    "",
+    "[[rule]]",
+    `mcpName = "${server}"`,
+    'toolName = "*"',
+    'decision = "allow"',
+    "priority = 950",
+    "",
+  ].join("\n");
+}
 
 function settingsFile({ folder }: LaunchRequest): string {
   return join(folder, "gemini-settings.json");

@@ -22,6 +22,8 @@ export interface LaunchRequest {
   readonly mode: "hard" | "guarded";
   /** Class hard with the host's own tools instead of the gateway's. Only Claude Code has it. */
   readonly native?: boolean;
+  /** The name of the gateway's MCP server at the host: one that no project can know before. */
+  readonly server: string;
   /** Names of the gateway's tools. */
   readonly tools: readonly string[];
   /** The first prompt of the session, unless `args` has a prompt. */
@@ -34,7 +36,7 @@ export interface LaunchRequest {
   readonly proven?: HostClass | undefined;
   /** Folders and settings of the user that a plan refers to. */
   readonly user: UserPlaces;
-  /** Command lines of the hooks that talk to this gateway, for hosts without HTTP hooks. */
+  /** Command lines of the hooks that talk to this gateway, for all hosts but opencode. */
   readonly hookCommand?: (event: string) => string;
   /** The source of the opencode plugin that talks to this gateway. */
   readonly plugin?: string;
@@ -118,6 +120,7 @@ export interface HostArguments {
   readonly words: boolean;
 }
 
+/** How names of the gateway's MCP server begin. */
 export const SERVER_NAME = "sluice";
 export const TOKEN_VARIABLE = "SLUICE_GATEWAY_TOKEN";
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
 
 /** Milliseconds. A call may wait for a person. */
 const CALL_TIMEOUT = 3_600_000;
@@ -59,7 +59,7 @@ function gatewayTools(request: LaunchRequest): HostPlan {
   return {
     form: "gateway tools only",
     args: ["--pure"],
-    env: environment(request, { "*": "deny", [`${SERVER_NAME}_*`]: "allow" }, []),
+    env: environment(request, { "*": "deny", [`${request.server}_*`]: "allow" }, []),
     files: [userConfig(request)],
     ignores: [...IGNORED, "plugins"],
     notes: ["Commands with a shell part, and what you type after !, are run by opencode itself, as your own act."],
@@ -73,7 +73,7 @@ function hooked(request: LaunchRequest): HostPlan {
     form: "hooks",
     args: [],
     // The plugin answers each question; without it, nothing runs.
-    env: environment(request, { "*": "ask", [`${SERVER_NAME}_*`]: "allow" }, [plugin]),
+    env: environment(request, { "*": "ask", [`${request.server}_*`]: "allow" }, [plugin]),
     files: [
       userConfig(request),
       {
@@ -134,7 +134,7 @@ function environment(
       },
       ...(plugins.length === 0 ? {} : { plugin: plugins }),
       mcp: {
-        [SERVER_NAME]: {
+        [request.server]: {
           type: "remote",
           url: `${request.url}/mcp`,
           headers: { Authorization: `Bearer {env:${TOKEN_VARIABLE}}` },

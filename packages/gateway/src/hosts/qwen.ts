@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { commandHooks, gatewaySettings, IGNORED, ISOLATED } from "./gateway-settings.ts";
-import { type Host, type HostPlan, jsonFile, type LaunchRequest, SERVER_NAME, TOKEN_VARIABLE } from "./host.ts";
+import { commandHooks, gatewaySettings, IGNORED, isolated } from "./gateway-settings.ts";
+import { type Host, type HostPlan, jsonFile, type LaunchRequest, TOKEN_VARIABLE } from "./host.ts";
 
 /** Tools that are not core tools and remain without this. */
 const FURTHER_TOOLS = [
@@ -89,7 +89,7 @@ export const qwen: Host = {
 function gatewayTools(request: LaunchRequest): HostPlan {
   return {
     form: "gateway tools only",
-    args: [...ISOLATED],
+    args: isolated(request),
     env: environment(request),
     files: [
       jsonFile(
@@ -97,7 +97,7 @@ function gatewayTools(request: LaunchRequest): HostPlan {
         gatewaySettings(request, {
           tools: { core: ["none"], exclude: [...FURTHER_TOOLS] },
           disableAllHooks: true,
-          permissions: { allow: [`mcp__${SERVER_NAME}`] },
+          permissions: { allow: [`mcp__${request.server}`] },
         }),
       ),
     ],
@@ -109,7 +109,7 @@ function gatewayTools(request: LaunchRequest): HostPlan {
 function hooked(request: LaunchRequest): HostPlan {
   return {
     form: "hooks",
-    args: [...ISOLATED],
+    args: isolated(request),
     env: environment(request),
     files: [
       jsonFile(

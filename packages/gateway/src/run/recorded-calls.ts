@@ -1,7 +1,22 @@
 // Calls of an agent as the journal has them.
 import { field, type Json, type RunHost } from "@sluice/core";
 import { type TranscriptEntry, transcriptEntries } from "@sluice/stages";
-import type { EarlierCall, RecordedCallPlace } from "./exchange.ts";
+
+/** Where a run has a call. */
+export interface RecordedCallPlace {
+  readonly runId: string;
+  readonly turn: number;
+  readonly index: number;
+}
+
+/** A call that an agent made in an earlier process, which may not have read its answer. */
+export interface EarlierCall extends RecordedCallPlace {
+  readonly tool: string;
+  readonly input: Json;
+  readonly native: boolean;
+  /** Whether it had ended when the run was resumed. */
+  readonly hasEnded: boolean;
+}
 
 type Journals = Pick<RunHost, "tree" | "records" | "get">;
 

@@ -122,16 +122,19 @@ function isAgentSpec(options: unknown): options is AgentSpec {
 }
 
 function hasModelSettings(options: Readonly<Record<string, unknown>>): boolean {
-  const { model, fallbackModels = [], temperature, maxOutputTokens } = options;
+  const { model, fallbackModels = [], temperature, topP, seed, stopSequences = [], maxOutputTokens } = options;
   const { reasoning, toolChoice, providerOptions, cache } = options;
   return (
-    Array.isArray(fallbackModels) &&
-    fallbackModels.every((fallback) => typeof fallback === "string") &&
+    [fallbackModels, stopSequences].every(isTextList) &&
     [model, reasoning, toolChoice].every((text) => text === undefined || typeof text === "string") &&
-    [temperature, maxOutputTokens].every((number) => number === undefined || typeof number === "number") &&
+    [temperature, topP, seed, maxOutputTokens].every((number) => number === undefined || typeof number === "number") &&
     (providerOptions === undefined || isObject(providerOptions)) &&
     (cache === undefined || typeof cache === "boolean")
   );
+}
+
+function isTextList(texts: unknown): boolean {
+  return Array.isArray(texts) && texts.every((text) => typeof text === "string");
 }
 
 function isCompiledSchema(schema: unknown): boolean {

@@ -22,6 +22,9 @@ export interface ModelRequest {
   readonly toolChoice?: LanguageModelV4ToolChoice;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
+  readonly topP?: number;
+  readonly seed?: number;
+  readonly stopSequences?: readonly string[];
   readonly reasoning?: LanguageModelV4CallOptions["reasoning"];
   readonly providerOptions?: SharedV4ProviderOptions;
   /** Ids of the calls already in the transcript, which new calls must not reuse. */
@@ -164,7 +167,7 @@ type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
 type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
 function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> {
-  const { toolChoice, maxOutputTokens, temperature, reasoning, providerOptions } = request;
+  const { toolChoice, maxOutputTokens, temperature, topP, seed, stopSequences, reasoning, providerOptions } = request;
   const { prompt, tools } = request;
   const options: LanguageModelV4CallOptions = { prompt, abortSignal };
   if (tools.length > 0) {
@@ -173,6 +176,9 @@ function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> 
   }
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (temperature !== undefined) options.temperature = temperature;
+  if (topP !== undefined) options.topP = topP;
+  if (seed !== undefined) options.seed = seed;
+  if (stopSequences !== undefined) options.stopSequences = [...stopSequences];
   if (reasoning !== undefined) options.reasoning = reasoning;
   if (providerOptions !== undefined) options.providerOptions = providerOptions;
   return Promise.resolve(request.model.doStream(options));

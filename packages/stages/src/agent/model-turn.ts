@@ -302,7 +302,7 @@ function modelRequest(
 ): ModelRequest {
   const { agent, transcript, tools, completion } = request;
   const { model, facts } = used;
-  const { temperature, reasoning, providerOptions } = agent;
+  const { temperature, topP, seed, stopSequences, reasoning, providerOptions } = agent;
   const key = itemKeyOf(scope.ctx.runId, scope.stateId);
   const turn = scope.turnsBefore + request.turn - 1;
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.budget.capped, facts);
@@ -328,6 +328,9 @@ function modelRequest(
     onText: (delta, kind) => live.push(delta, kind),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(stopSequences === undefined ? {} : { stopSequences }),
     ...(reasoning === undefined ? {} : { reasoning }),
     ...(providerOptions === undefined ? {} : { providerOptions: { ...providerOptions } }),
   };

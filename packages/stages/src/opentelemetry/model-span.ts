@@ -12,6 +12,9 @@ export function modelSpan(call: ObservedModelCall, shared: Attributes): NewSpan 
     "gen_ai.request.model": model,
     "gen_ai.request.stream": true,
     ...(call.temperature === undefined ? {} : { "gen_ai.request.temperature": call.temperature }),
+    ...(call.topP === undefined ? {} : { "gen_ai.request.top_p": call.topP }),
+    ...(call.seed === undefined ? {} : { "gen_ai.request.seed": call.seed }),
+    ...(call.stopSequences === undefined ? {} : { "gen_ai.request.stop_sequences": [...call.stopSequences] }),
     ...(call.maxOutputTokens === undefined ? {} : { "gen_ai.request.max_tokens": call.maxOutputTokens }),
     "sluice.try": call.try,
   };

@@ -57,6 +57,9 @@ export interface ObservedModelCall extends AttemptScope {
   /** The model's id: `anthropic/claude-…`. */
   readonly model: string;
   readonly temperature?: number;
+  readonly topP?: number;
+  readonly seed?: number;
+  readonly stopSequences?: readonly string[];
   readonly maxOutputTokens?: number;
   readonly at: number;
 }

@@ -103,7 +103,7 @@ function stoppedBy(thrown: unknown): ActivityEnd {
 }
 
 function modelCall(
-  { temperature, maxOutputTokens }: Parameters<ModelCaller>[0],
+  { temperature, topP, seed, stopSequences, maxOutputTokens }: Parameters<ModelCaller>[0],
   { runId: _run, clean: _clean, ...place }: Parameters<ModelCaller>[1],
   at: number,
 ): ObservedModelCall {
@@ -111,6 +111,9 @@ function modelCall(
     ...place,
     at,
     ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(stopSequences === undefined ? {} : { stopSequences }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   };
 }

@@ -68,6 +68,9 @@ export function outputOf({ use }: KnownStep): JsonObject | undefined {
 }
 
 const MODEL_FIELDS = [
+  "top_p",
+  "seed",
+  "stop_sequences",
   "reasoning",
   "tool_choice",
   "provider_options",

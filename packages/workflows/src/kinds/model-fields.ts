@@ -11,6 +11,20 @@ const RETRY = "Retries of a model call whose provider fails.";
 
 /** How the model of an agent is called, in every format. */
 export const modelFields = {
+  top_p: z
+    .number()
+    .gt(0)
+    .max(1)
+    .describe("Nucleus sampling: the share of the probability from which tokens are drawn.")
+    .optional(),
+  seed: z
+    .int()
+    .describe("Calls with the same seed and prompt get the same reply, as far as the provider can.")
+    .optional(),
+  stop_sequences: z
+    .array(z.string().min(1))
+    .describe("Texts at which the model stops. The reply ends before them.")
+    .optional(),
   reasoning: z
     .enum(["none", "minimal", "low", "medium", "high", "xhigh"])
     .describe("The effort of a reasoning model. Default: the provider's.")
@@ -42,6 +56,9 @@ export const modelFields = {
 
 /** The same in the spelling of Markdown files, which is that of the options. */
 export const stageModelFields = {
+  topP: modelFields.top_p,
+  seed: modelFields.seed,
+  stopSequences: modelFields.stop_sequences,
   reasoning: modelFields.reasoning,
   toolChoice: modelFields.tool_choice,
   providerOptions: modelFields.provider_options,
@@ -56,6 +73,9 @@ export const stageModelFields = {
 
 /** The same as options of a stage. Absent fields stay absent. */
 export function modelSettings(fields: {
+  readonly top_p?: number | undefined;
+  readonly seed?: number | undefined;
+  readonly stop_sequences?: readonly string[] | undefined;
   readonly reasoning?: ModelSettings["reasoning"] | undefined;
   readonly tool_choice?: ModelSettings["toolChoice"] | undefined;
   readonly provider_options?: Readonly<Record<string, JsonObject>> | undefined;
@@ -63,10 +83,13 @@ export function modelSettings(fields: {
   readonly retry?: RetryFields | undefined;
   readonly on_provider_fault?: ProviderFaultOptions["onProviderFault"] | undefined;
   readonly cache?: boolean | undefined;
-}): Pick<ModelSettings, "reasoning" | "toolChoice" | "providerOptions" | "fallbackModels" | "cache"> &
-  ProviderFaultOptions {
-  const { reasoning, tool_choice, provider_options, fallback_models, retry, on_provider_fault, cache } = fields;
+}): Omit<ModelSettings, "model" | "temperature" | "maxOutputTokens"> & ProviderFaultOptions {
+  const { top_p, seed, stop_sequences, reasoning, tool_choice, provider_options, fallback_models, cache } = fields;
+  const { retry, on_provider_fault } = fields;
   return {
+    ...(top_p === undefined ? {} : { topP: top_p }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(stop_sequences === undefined ? {} : { stopSequences: stop_sequences }),
     ...(reasoning === undefined ? {} : { reasoning }),
     ...(tool_choice === undefined ? {} : { toolChoice: tool_choice }),
     ...(provider_options === undefined ? {} : { providerOptions: provider_options }),

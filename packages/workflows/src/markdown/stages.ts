@@ -62,6 +62,9 @@ function stateOf(fields: StageFields, prompt: string): AnyState {
     ...(fields.temperature === undefined ? {} : { temperature: fields.temperature }),
     ...(fields.maxOutputTokens === undefined ? {} : { maxOutputTokens: fields.maxOutputTokens }),
     ...modelSettings({
+      top_p: fields.topP,
+      seed: fields.seed,
+      stop_sequences: fields.stopSequences,
       reasoning: fields.reasoning,
       tool_choice: fields.toolChoice,
       provider_options: fields.providerOptions,

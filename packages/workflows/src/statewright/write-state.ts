@@ -53,8 +53,11 @@ export function writeState(
 }
 
 function writeModelSettings({ parts = {}, retry, onProviderFault }: StateSpec): JsonObject {
-  const { reasoning, toolChoice, providerOptions, fallbackModels, cache } = parts;
+  const { topP, seed, stopSequences, reasoning, toolChoice, providerOptions, fallbackModels, cache } = parts;
   return {
+    ...(typeof topP === "number" ? { top_p: topP } : {}),
+    ...(typeof seed === "number" ? { seed } : {}),
+    ...(typeof stopSequences === "object" && "data" in stopSequences ? { stop_sequences: stopSequences.data } : {}),
     ...(typeof reasoning === "string" ? { reasoning } : {}),
     ...(typeof toolChoice === "string" ? { tool_choice: toolChoice } : {}),
     ...(typeof providerOptions === "object" && "data" in providerOptions

@@ -13,9 +13,9 @@ import {
   nativeTools,
   newGatewayToken,
   newHookProof,
+  ownServerName,
   publishHooks,
   readVersion,
-  SERVER_NAME,
   serveStdio,
   startGatewayServer,
 } from "@sluice/gateway";
@@ -94,20 +94,22 @@ async function serveHooks(
 ): Promise<{ close(): Promise<void> }> {
   const token = newGatewayToken();
   const proof = newHookProof();
+  const state = stateFolder(env);
+  const workspace = realPath(workspaceOf(flags, here));
   const server = await startGatewayServer({
     run,
     token,
     version: ownVersion(),
     routes: hookRoutes({
       run,
-      adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+      // Hooks are installed for a folder, or for all of the user's.
+      adapters: [hookAdapter(host, { ownServers: [workspace, undefined].map((place) => ownServerName(state, place)) })],
       proof,
       patienceMs: HOOK_PATIENCE_MS,
     }),
     onError: ({ message }) => sayTo(terminal)(message),
   });
-  const workspace = realPath(workspaceOf(flags, here));
-  const end = publishHooks(hookFolder(stateFolder(env), workspace), {
+  const end = publishHooks(hookFolder(state, workspace), {
     host,
     url: server.url,
     token,
@@ -148,7 +150,7 @@ async function serveHttp(
   run: GatewayRun,
   http: true | number,
   flags: GatewayFlags,
-  { terminal }: CommandContext,
+  { terminal, env, here }: CommandContext,
 ): Promise<undefined> {
   const token = newGatewayToken();
   const server = await startGatewayServer({
@@ -158,7 +160,10 @@ async function serveHttp(
     ...(http === true ? {} : { port: http }),
     onError: ({ message }) => sayTo(terminal)(message),
   });
-  terminal.out(`MCP    ${server.url}/mcp\ntoken  ${token}\n`);
+  // The hooks of a host pass the calls of a server with this name only.
+  const name =
+    flags.hooks === undefined ? "" : `name   ${ownServerName(stateFolder(env), realPath(workspaceOf(flags, here)))}\n`;
+  terminal.out(`MCP    ${server.url}/mcp\ntoken  ${token}\n${name}`);
   try {
     await run.ended;
     return undefined;

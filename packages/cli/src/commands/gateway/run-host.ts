@@ -14,9 +14,9 @@ import {
   newGatewayToken,
   newHookProof,
   opencodePlugin,
+  ownServerName,
   privateFolder,
   readVersion,
-  SERVER_NAME,
   type StartedHost,
   startGatewayServer,
   startHost,
@@ -56,13 +56,16 @@ export async function runHost(
   const keepsTools = flags.class === "guarded" || flags.native === true;
   const proof = newHookProof();
   const launcher = join(folder.path, "hook.sh");
+  const workspace = realPath(workspaceOf(flags, context.here));
+  const ownServer = ownServerName(stateFolder(context.env), workspace);
   const requestOf = (url: string, tools: readonly string[]): LaunchRequest => ({
     url,
     token,
-    workspace: realPath(workspaceOf(flags, context.here)),
+    workspace,
     folder: folder.path,
     mode: flags.class,
     ...(flags.native === true ? { native: true } : {}),
+    server: ownServer,
     tools,
     ...(flags.task === undefined ? {} : { task: flags.task }),
     args,
@@ -89,7 +92,7 @@ export async function runHost(
       routes: keepsTools
         ? hookRoutes({
             run: open.run,
-            adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+            adapters: [hookAdapter(host, { ownServers: [ownServer] })],
             proof,
             patienceMs: PATIENCE_MS,
           })

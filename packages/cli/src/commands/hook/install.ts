@@ -7,9 +7,11 @@ import {
   HOOK_MARKER,
   HOSTS,
   type HostName,
+  type InstalledServer,
   type InstallRequest,
   type InstallScope,
   noteChange,
+  ownServerName,
   planInstall,
   planRemove,
   readVersion,
@@ -44,7 +46,9 @@ export async function install(context: CommandContext, host: HostName, flags: In
   refuseInsideRun(readSettings(context.env), "hook install");
   // The gateway that the host starts has no terminal to ask on.
   if (flags.workflow !== undefined) await requireWorkflow(flags, context);
-  const request = requestOf(context, host, flags, flags.whenIdle, serverOf(host, flags.workflow));
+  const { workflow } = flags;
+  const server = workflow === undefined ? undefined : serverOf(context, host, flags, workflow);
+  const request = requestOf(context, host, flags, flags.whenIdle, server);
   const { changes, apply } = planInstall(request);
   if (changes.length > 0 && !(await isAccepted(changes, flags, context))) return unchanged(context, flags);
   apply();
@@ -84,28 +88,43 @@ export async function remove(context: CommandContext, host: HostName, flags: Rem
 function requestOf(
   { env, here }: CommandContext,
   host: HostName,
-  { scope = host === "codex" ? "user" : "project", cwd }: RemoveFlags,
+  flags: RemoveFlags,
   whenIdle: "deny" | "allow",
-  server: readonly string[] | undefined,
+  server: InstalledServer | undefined,
 ): InstallRequest {
+  const scope = scopeOf(host, flags);
   if (host === "opencode" && scope === "user")
     throw usageError("opencode loads its plugin once for a folder; install it in each folder, without --scope user");
   return {
     host,
     scope,
-    workspace: workspaceOf({ ...(cwd === undefined ? {} : { cwd }) }, here),
+    workspace: workspaceOf(flags, here),
     user: { home: env.HOME ?? homedir(), env },
     stateFolder: stateFolder(env),
     whenIdle,
-    ...(server === undefined ? {} : { server, serverEnv: { XDG_STATE_HOME: dirname(stateFolder(env)) } }),
+    ...(server === undefined ? {} : { server }),
   };
 }
 
+function scopeOf(host: HostName, { scope = host === "codex" ? "user" : "project" }: RemoveFlags): InstallScope {
+  return scope;
+}
+
 /** The program that runs now: the agent may have another PATH. */
-function serverOf(host: HostName, workflow: string | undefined): readonly string[] | undefined {
-  if (workflow === undefined) return undefined;
+function serverOf(
+  { env, here }: CommandContext,
+  host: HostName,
+  flags: RemoveFlags,
+  workflow: string,
+): InstalledServer {
   const [, script = "sluice"] = process.argv;
-  return [process.execPath, realpathSync(script), "gateway", "--workflow", workflow, "--hooks", host];
+  const state = stateFolder(env);
+  const workspace = scopeOf(host, flags) === "user" ? undefined : workspaceOf(flags, here);
+  return {
+    name: ownServerName(state, workspace),
+    command: [process.execPath, realpathSync(script), "gateway", "--workflow", workflow, "--hooks", host],
+    env: { XDG_STATE_HOME: dirname(state) },
+  };
 }
 
 /** Shows the changes and asks, unless the flags answer. */

@@ -9,6 +9,9 @@ export const MODEL_SETTINGS = [
   "model",
   "fallbackModels",
   "temperature",
+  "topP",
+  "seed",
+  "stopSequences",
   "maxOutputTokens",
   "reasoning",
   "toolChoice",
@@ -22,18 +25,38 @@ export interface ReadSettings {
   readonly parts: Readonly<Record<string, Part>>;
 }
 
-/** Reads the model settings of a state that calls a model, and reports what is wrong with them. */
-export function readModelSettings(
+type GivenSettings = { readonly [K in keyof ModelSettings]?: ModelSettings[K] | undefined };
+
+/** Reads the model settings of a state that calls a model, and reports what is wrong with them. The rest are its other options. */
+export function readModelSettings<G extends GivenSettings>(
   report: Report,
-  given: { readonly [K in keyof ModelSettings]?: ModelSettings[K] | undefined },
-): ReadSettings {
-  const { model, fallbackModels, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache } = given;
+  given: G,
+): ReadSettings & { readonly rest: Omit<G, keyof ModelSettings> } {
+  const {
+    model,
+    fallbackModels,
+    temperature,
+    topP,
+    seed,
+    stopSequences,
+    maxOutputTokens,
+    reasoning,
+    toolChoice,
+    providerOptions,
+    cache,
+    ...rest
+  } = given;
   if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
-  if (fallbackModels !== undefined && !isModelList(fallbackModels))
+  if (fallbackModels !== undefined && !isTextList(fallbackModels))
     report.add("fallbackModels", "is a list of ids of models", '["openai/gpt-5.6"]');
-  const fallbacks = isModelList(fallbackModels) ? [...fallbackModels] : [];
+  const fallbacks = isTextList(fallbackModels) ? [...fallbackModels] : [];
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0))
     report.add("temperature", "is a number from 0");
+  if (topP !== undefined && !(Number.isFinite(topP) && topP > 0 && topP <= 1))
+    report.add("topP", "is a number above 0 and up to 1");
+  if (seed !== undefined && !Number.isSafeInteger(seed)) report.add("seed", "is a whole number");
+  if (stopSequences !== undefined && !isTextList(stopSequences))
+    report.add("stopSequences", "is a list of texts", '["END"]');
   if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
     report.add("maxOutputTokens", "is a whole number from 1");
   if (reasoning !== undefined && !REASONING_EFFORTS.includes(reasoning))
@@ -46,18 +69,23 @@ export function readModelSettings(
     ...(model === undefined ? {} : { model }),
     ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks }),
     ...(temperature === undefined ? {} : { temperature }),
+    ...(topP === undefined ? {} : { topP }),
+    ...(seed === undefined ? {} : { seed }),
+    ...(isTextList(stopSequences) && stopSequences.length > 0 ? { stopSequences: [...stopSequences] } : {}),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
     ...(reasoning === undefined ? {} : { reasoning }),
     ...(toolChoice === undefined ? {} : { toolChoice }),
     ...(provided === undefined ? {} : { providerOptions: provided }),
     ...(cache === undefined ? {} : { cache }),
   };
-  const { providerOptions: data, cache: isCached, fallbackModels: _listed, ...plain } = options;
+  const { providerOptions: data, cache: isCached, fallbackModels: _listed, stopSequences: stops, ...plain } = options;
   return {
+    rest,
     options,
     parts: {
       ...plain,
       ...(fallbacks.length === 0 ? {} : { fallbackModels: fallbacks.join(", ") }),
+      ...(stops === undefined ? {} : { stopSequences: { data: stops } }),
       ...(data === undefined ? {} : { providerOptions: { data } }),
       ...(isCached === false ? { cache: "off" } : {}),
     },
@@ -78,8 +106,8 @@ function readProviderOptions(
   return copy;
 }
 
-function isModelList(models: unknown): models is readonly string[] {
-  return Array.isArray(models) && models.every((model) => typeof model === "string" && model !== "");
+function isTextList(texts: unknown): texts is readonly string[] {
+  return Array.isArray(texts) && texts.every((text) => typeof text === "string" && text !== "");
 }
 
 function quoted(words: readonly string[]): string {

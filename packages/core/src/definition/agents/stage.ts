@@ -36,15 +36,13 @@ export function stage<const A extends Record<string, AnyState> = Record<never, n
 ): Stage<O, NoInfer<I>>;
 export function stage(given: AgentOptions): State & { readonly kind: "agent" } {
   const { prompt, visibility = "allowed", completionTool, completionSchema, turnCap, ...rest } = given;
-  const { model, fallbackModels, temperature, maxOutputTokens, ...others } = rest;
-  const { reasoning, toolChoice, providerOptions, cache, ...common } = others;
   const report = createReport();
+  const settings = readModelSettings(report, rest);
+  const common: CommonOptions = settings.rest;
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const completion = readCompletion(report, completionTool, completionSchema, common);
   if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
   if (visibility !== "allowed" && visibility !== "session") report.add("visibility", 'is "allowed" or "session"');
-  const sent = { model, fallbackModels, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache };
-  const settings = readModelSettings(report, sent);
   const facts: KindFacts = {
     options: { prompt: render, visibility, ...completion.options, turnCap, ...settings.options },
     ...completion.facts,

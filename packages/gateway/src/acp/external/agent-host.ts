@@ -71,6 +71,7 @@ export function agentStart(host: AcpHost | undefined, request: AgentStartRequest
     workspace,
     folder,
     mode: "hard",
+    server: SERVER_NAME,
     tools,
     args: [],
     user: userPlaces(env),

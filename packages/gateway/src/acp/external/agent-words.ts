@@ -1,6 +1,7 @@
 // What an external agent reads.
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { SERVER_NAME } from "../../hosts/host.ts";
+import { textOf } from "../../run/phase.ts";
 
 /** Characters of an earlier result that a new process of the agent is shown. */
 const LONGEST_RESULT = 4_000;
@@ -49,11 +50,6 @@ function lineOf(message: LanguageModelV4Message): string {
         .flatMap((part) => (part.type === "tool-result" ? [`result: ${shortened(JSON.stringify(part.output))}`] : []))
         .join("\n");
   }
-}
-
-function textOf({ role, content }: LanguageModelV4Message): string {
-  if (role === "system") return content;
-  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
 
 function shortened(text: string): string {

@@ -36,7 +36,7 @@ export interface ExternalAgent {
 /** The options of a stage, with the agent in place of a model. */
 export type ExternalAgentOptions<A extends Record<string, AnyState>, O, I> = Omit<
   StageOptions<A, O, I>,
-  "model" | "temperature" | "maxOutputTokens"
+  "model" | "temperature" | "topP" | "seed" | "stopSequences" | "maxOutputTokens"
 > & { readonly agent: ExternalAgent };
 
 const PREFIX = "acp:";

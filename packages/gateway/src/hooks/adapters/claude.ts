@@ -1,14 +1,12 @@
-import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { isJsonObject, type Json } from "@sluice/core";
 import type { AdapterOptions, HookAdapter, HookEvent, LifeEvent, MappedCall } from "../hook-adapter.ts";
 import { claudeAnswer, claudeRefusal } from "./claude-answers.ts";
 import {
-  cwdIn,
+  callIn,
   eventName,
   type Fields,
-  idIn,
-  inputIn,
   nativePath,
-  optionalId,
+  originIn,
   outputIn,
   payloadObject,
   RefusedCall,
@@ -20,6 +18,7 @@ import {
   fetched,
   glob,
   harmless,
+  type MapTool,
   mapClaudeStyle,
   type ReadTool,
   replacement,
@@ -159,7 +158,7 @@ function agentCall(fields: Fields): MappedCall {
   );
 }
 
-/** Claude Code: hooks by command or HTTP; its HTTP hooks send the same payloads. */
+/** Claude Code. Its hooks over HTTP send the same payloads as its commands; the gateway uses commands, whose answers carry a proof. */
 export function claudeAdapter(options: AdapterOptions = {}): HookAdapter {
   const map = mapClaudeStyle(TOOLS, options);
   return {
@@ -185,25 +184,12 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /** Reads the payloads that Claude Code, Codex and Qwen Code share. */
-export function readClaudeStyle(
-  event: string | undefined,
-  payload: Json,
-  map: (tool: string, input: JsonObject, cwd: string) => MappedCall,
-): HookEvent {
+export function readClaudeStyle(event: string | undefined, payload: Json, map: MapTool): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hook_event_name");
-  const agentId = optionalId(body, "agent_id");
-  const base = {
-    session: idIn(body, "session_id"),
-    cwd: cwdIn(body),
-    ...(agentId === undefined ? {} : { agent: agentId }),
-  };
-  const callOf = () => {
-    const tool = idIn(body, "tool_name");
-    const input = inputIn(body, "tool_input");
-    const callId = optionalId(body, "tool_use_id");
-    return { native: { tool, input }, call: map(tool, input, base.cwd), ...(callId === undefined ? {} : { callId }) };
-  };
+  const base = originIn(body, { session: "session_id", agent: "agent_id" });
+  const names = { tool: "tool_name", input: "tool_input", id: "tool_use_id" };
+  const callOf = () => callIn(body, names, (tool, input) => map(tool, input, base.cwd));
   switch (name) {
     case "PreToolUse":
       return { ...base, kind: "pre", ...callOf() };

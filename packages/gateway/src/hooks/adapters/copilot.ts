@@ -7,16 +7,14 @@ import type {
   HookDecision,
   HookEvent,
   LifeEvent,
-  MappedCall,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, startingIn, whyNot } from "./claude-answers.ts";
 import {
-  cwdIn,
+  callIn,
   eventName,
-  idIn,
-  inputIn,
   nativePath,
   optionalId,
+  originIn,
   outputIn,
   payloadObject,
   RefusedCall,
@@ -28,9 +26,8 @@ import {
   fetched,
   glob,
   harmless,
-  joinedNames,
-  mapCall,
-  mcpCall,
+  type MapTool,
+  mapJoined,
   patch,
   type ReadTool,
   replacement,
@@ -125,12 +122,8 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
  * Copilot CLI. Its payloads do not name their event, so the hook's address does. A reused shell starts in a folder of its own, so an
  * approved line begins by changing to the folder that it was judged for.
  */
-export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
-  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
-    const mcp = TOOLS.has(tool) ? undefined : (joinedNames(tool, "-", servers) ?? joinedNames(tool, "/", servers));
-    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
-  };
+export function copilotAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapJoined(TOOLS, ["-", "/"], options);
   /** The session that a subagent works for, by the subagent's own session. */
   const roots = new Map<string, string>();
   const rootOf = (agent: string, parent: string): string => {
@@ -157,39 +150,31 @@ export function copilotAdapter({ mcpServers = [], ownServer }: AdapterOptions = 
 
 const MOST_AGENTS = 1_000;
 
-type MapCopilot = (tool: string, input: JsonObject, cwd: string) => MappedCall;
-
 function readCopilot(
   event: string | undefined,
   payload: Json,
-  map: MapCopilot,
+  map: MapTool,
   rootOf: (agent: string, parent: string) => string,
 ): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hookName");
-  const agentId = optionalId(body, "agentId");
-  const parentId = optionalId(body, "parentAgentId");
+  const own = originIn(body, { session: "sessionId", agent: "agentId" });
+  const parent = optionalId(body, "parentAgentId");
   // A subagent has a session of its own.
-  const base = {
-    session: agentId === undefined || parentId === undefined ? idIn(body, "sessionId") : rootOf(agentId, parentId),
-    cwd: cwdIn(body),
-    ...(agentId === undefined ? {} : { agent: agentId }),
-  };
-  const callOf = (input: JsonObject) => {
-    const tool = idIn(body, "toolName");
-    return { native: { tool, input }, call: map(tool, input, base.cwd) };
-  };
+  const base = own.agent === undefined || parent === undefined ? own : { ...own, session: rootOf(own.agent, parent) };
+  const callOf = (payload: JsonObject, input: string) =>
+    callIn(payload, { tool: "toolName", input }, (tool, given) => map(tool, given, base.cwd));
   switch (name) {
     case "preToolUse":
-      return { ...base, kind: "pre", ...callOf(argumentsIn(body)) };
+      return { ...base, kind: "pre", ...callOf(withArguments(body), "toolArgs") };
     case "permissionRequest":
-      return { ...base, kind: "permission", ...permissionOf(callOf(inputIn(body, "toolInput"))) };
+      return { ...base, kind: "permission", ...permissionOf(callOf(body, "toolInput")) };
     case "postToolUse":
     case "postToolUseFailure": {
       const result = body.toolResult ?? null;
       const ok = name === "postToolUse" && !(isJsonObject(result) && result.resultType === "failure");
       const output = body.toolResult === undefined ? outputIn(body, "error") : outputIn(body, "toolResult");
-      return { ...base, kind: "post", ...callOf(argumentsIn(body)), result: { ok, output } };
+      return { ...base, kind: "post", ...callOf(withArguments(body), "toolArgs"), result: { ok, output } };
     }
     case "userPromptSubmitted":
       return { ...base, kind: "prompt", prompt: textIn(body, "prompt") };
@@ -206,11 +191,11 @@ function permissionOf(asked: Pick<CallEvent, "native" | "call">): Pick<CallEvent
   return { ...asked, call: { kind: "writes", path } };
 }
 
-/** The arguments as an object, or as the text of one. */
-function argumentsIn(body: JsonObject): JsonObject {
-  if (typeof body.toolArgs !== "string") return inputIn(body, "toolArgs");
+/** The arguments are an object, or the text of one. */
+function withArguments(body: JsonObject): JsonObject {
+  if (typeof body.toolArgs !== "string") return body;
   const parsed = parseJson(body.toolArgs);
-  return inputIn({ toolArgs: parsed.ok ? parsed.value : body.toolArgs }, "toolArgs");
+  return parsed.ok ? { ...body, toolArgs: parsed.value } : body;
 }
 
 function answer(event: HookEvent, decision: HookDecision): HookAnswer {

@@ -1,6 +1,6 @@
 import { isAbsolute, join } from "node:path";
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { invalidPayload } from "../hook-adapter.ts";
+import { type CallEvent, type EventBase, invalidPayload, type MappedCall } from "../hook-adapter.ts";
 
 /** Characters of a session id, a call id, a tool's name or a folder. */
 const LONGEST_ID = 1_024;
@@ -163,6 +163,28 @@ export function outputIn(payload: JsonObject, name: string): Json {
   if (typeof value === "string") return value.slice(0, LONGEST_OUTPUT).toWellFormed();
   const text = JSON.stringify(value);
   return text.length <= LONGEST_OUTPUT ? value : text.slice(0, LONGEST_OUTPUT).toWellFormed();
+}
+
+/** Whose event it is. `names` are the members of the session and of the subagent. Throws `hook_payload_invalid`. */
+export function originIn(payload: JsonObject, names: { readonly session: string; readonly agent?: string }): EventBase {
+  const agent = names.agent === undefined ? undefined : optionalId(payload, names.agent);
+  return {
+    session: idIn(payload, names.session),
+    cwd: cwdIn(payload),
+    ...(agent === undefined ? {} : { agent }),
+  };
+}
+
+/** The call of an event, as the host sent it and as the gate reads it. Throws `hook_payload_invalid`. */
+export function callIn(
+  payload: JsonObject,
+  names: { readonly tool: string; readonly input: string; readonly id?: string },
+  map: (tool: string, input: JsonObject) => MappedCall,
+): Pick<CallEvent, "native" | "call" | "callId"> {
+  const tool = idIn(payload, names.tool);
+  const input = inputIn(payload, names.input);
+  const callId = names.id === undefined ? undefined : optionalId(payload, names.id);
+  return { native: { tool, input }, call: map(tool, input), ...(callId === undefined ? {} : { callId }) };
 }
 
 /** The event's name from the hook's own address or from the payload, which have to agree. Throws `hook_payload_invalid`. */

@@ -9,7 +9,7 @@ import type {
   MappedCall,
 } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
-import { cwdIn, eventName, idIn, inputIn, nativePath, outputIn, payloadObject, textIn } from "./fields.ts";
+import { callIn, eventName, nativePath, originIn, outputIn, payloadObject, textIn } from "./fields.ts";
 import {
   agent,
   call,
@@ -127,14 +127,14 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /** Gemini CLI. Its payloads name neither the call nor a subagent. */
-export function geminiAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
+export function geminiAdapter({ ownServers = [] }: AdapterOptions = {}): HookAdapter {
   return {
     host: "gemini",
     rewrites: "runs",
     lineFor: (_event, approved) => approved,
     startsTogether: true,
     refusedStops: 8,
-    read: (event, payload) => readGemini(event, payload, ownServer),
+    read: (event, payload) => readGemini(event, payload, ownServers),
     answer,
     refuse: (event, reason) =>
       event === "SessionStart" || event === "SessionEnd"
@@ -143,15 +143,13 @@ export function geminiAdapter({ ownServer }: AdapterOptions = {}): HookAdapter {
   };
 }
 
-function readGemini(event: string | undefined, payload: Json, ownServer: string | undefined): HookEvent {
+function readGemini(event: string | undefined, payload: Json, ownServers: readonly string[]): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "hook_event_name");
-  const base = { session: idIn(body, "session_id"), cwd: cwdIn(body) };
-  const callOf = () => {
-    const tool = idIn(body, "tool_name");
-    const input = inputIn(body, "tool_input");
-    return { native: { tool, input }, call: mapGemini(tool, input, { body, cwd: base.cwd, ownServer }) };
-  };
+  const base = originIn(body, { session: "session_id" });
+  const names = { tool: "tool_name", input: "tool_input" };
+  const callOf = () =>
+    callIn(body, names, (tool, input) => mapGemini(tool, input, { body, cwd: base.cwd, ownServers }));
   switch (name) {
     case "BeforeTool":
       return { ...base, kind: "pre", ...callOf() };
@@ -171,7 +169,11 @@ function readGemini(event: string | undefined, payload: Json, ownServer: string 
 function mapGemini(
   tool: string,
   input: JsonObject,
-  { body, cwd, ownServer }: { readonly body: JsonObject; readonly cwd: string; readonly ownServer: string | undefined },
+  {
+    body,
+    cwd,
+    ownServers,
+  }: { readonly body: JsonObject; readonly cwd: string; readonly ownServers: readonly string[] },
 ): MappedCall {
   const context = body.mcp_context;
   if (context === undefined) return mapCall(TOOLS, tool, input, cwd, ["wait_for_previous"]);
@@ -179,7 +181,7 @@ function mapGemini(
   const { server_name: server, tool_name: name } = context;
   if (typeof server !== "string" || typeof name !== "string" || tool !== `mcp_${server}_${name}`)
     return { kind: "refused", reason: "mcp_context does not fit the tool's name" };
-  return mcpCall(server, name, input, ownServer);
+  return mcpCall(server, name, input, ownServers);
 }
 
 function answer(event: HookEvent, decision: HookDecision): HookAnswer {

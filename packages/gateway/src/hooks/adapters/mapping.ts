@@ -6,6 +6,8 @@ import { type Fields, fieldsOf, nativePath, RefusedCall, shown } from "./fields.
 /** How a host's tools map to the tools of the gate: by name, the reading of an input. */
 export type ToolTable = ReadonlyMap<string, ReadTool>;
 export type ReadTool = (fields: Fields, cwd: string) => MappedCall;
+/** Maps a call by its name at the host. */
+export type MapTool = (tool: string, input: JsonObject, cwd: string) => MappedCall;
 
 /** Maps a call, or says why it cannot be judged. `common` are members of every call that change nothing. */
 export function mapCall(
@@ -30,13 +32,25 @@ export function mapCall(
 }
 
 /** The same for hosts that name the tools of MCP servers `mcp__server__tool`. */
-export function mapClaudeStyle(
-  table: ToolTable,
-  { ownServer }: AdapterOptions,
-): (tool: string, input: JsonObject, cwd: string) => MappedCall {
+export function mapClaudeStyle(table: ToolTable, { ownServers = [] }: AdapterOptions): MapTool {
   return (tool, input, cwd) => {
     const mcp = doubleNames(tool);
-    return mcp === undefined ? mapCall(table, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
+    return mcp === undefined ? mapCall(table, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServers);
+  };
+}
+
+/** The same for hosts that join the names of a server and its tool by one of `joints`. */
+export function mapJoined(
+  table: ToolTable,
+  joints: readonly string[],
+  { mcpServers = [], ownServers = [] }: AdapterOptions,
+): MapTool {
+  const servers = [...new Set([...mcpServers, ...ownServers])];
+  return (tool, input, cwd) => {
+    const mcp = table.has(tool)
+      ? undefined
+      : joints.map((joint) => joinedNames(tool, joint, servers)).find((found) => found !== undefined);
+    return mcp === undefined ? mapCall(table, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServers);
   };
 }
 
@@ -180,13 +194,13 @@ const SERVER = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const TOOL = /^[A-Za-z0-9_.-]{1,64}$/;
 
 /** A call of an MCP server's tool. */
-export function mcpCall(server: string, tool: string, input: JsonObject, ownServer: string | undefined): MappedCall {
+export function mcpCall(server: string, tool: string, input: JsonObject, ownServers: readonly string[]): MappedCall {
   if (!SERVER.test(server) || !TOOL.test(tool) || server.includes("__"))
     return {
       kind: "refused",
       reason: `${shown(server)} and ${shown(tool)} are not the names of an MCP server and its tool`,
     };
-  if (server === ownServer) return { kind: "own" };
+  if (ownServers.includes(server)) return { kind: "own" };
   return call(`mcp__${server}__${tool}`, input);
 }
 
@@ -197,7 +211,7 @@ function doubleNames(name: string): { readonly server: string; readonly tool: st
 }
 
 /** The server and the tool in a name that joins them with `joint`, if exactly one known server fits. */
-export function joinedNames(
+function joinedNames(
   name: string,
   joint: string,
   servers: readonly string[],

@@ -1,24 +1,15 @@
-import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import type {
-  AdapterOptions,
-  HookAdapter,
-  HookAnswer,
-  HookDecision,
-  HookEvent,
-  LifeEvent,
-  MappedCall,
-} from "../hook-adapter.ts";
+import { isJsonObject, type Json } from "@sluice/core";
+import type { AdapterOptions, HookAdapter, HookAnswer, HookDecision, HookEvent, LifeEvent } from "../hook-adapter.ts";
 import { json, reasonOf, rewritten, whyNot } from "./claude-answers.ts";
-import { cwdIn, eventName, idIn, inputIn, nativePath, optionalId, outputIn, payloadObject, textIn } from "./fields.ts";
+import { callIn, eventName, nativePath, originIn, outputIn, payloadObject, textIn } from "./fields.ts";
 import {
   agent,
   call,
   fetched,
   glob,
   harmless,
-  joinedNames,
-  mapCall,
-  mcpCall,
+  type MapTool,
+  mapJoined,
   patch,
   type ReadTool,
   replacement,
@@ -96,12 +87,8 @@ const LIFE_EVENTS: ReadonlyMap<string, LifeEvent["kind"]> = new Map([
 ]);
 
 /** opencode, through the plugin that is made by `opencodePlugin`. */
-export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions = {}): HookAdapter {
-  const servers = [...new Set([...mcpServers, ...(ownServer === undefined ? [] : [ownServer])])];
-  const map = (tool: string, input: JsonObject, cwd: string): MappedCall => {
-    const mcp = TOOLS.has(tool) ? undefined : joinedNames(tool, "_", servers);
-    return mcp === undefined ? mapCall(TOOLS, tool, input, cwd) : mcpCall(mcp.server, mcp.tool, input, ownServer);
-  };
+export function opencodeAdapter(options: AdapterOptions = {}): HookAdapter {
+  const map = mapJoined(TOOLS, ["_"], options);
   return {
     host: "opencode",
     rewrites: "runs",
@@ -115,25 +102,12 @@ export function opencodeAdapter({ mcpServers = [], ownServer }: AdapterOptions =
   };
 }
 
-function readOpencode(
-  event: string | undefined,
-  payload: Json,
-  map: (tool: string, input: JsonObject, cwd: string) => MappedCall,
-): HookEvent {
+function readOpencode(event: string | undefined, payload: Json, map: MapTool): HookEvent {
   const body = payloadObject(payload);
   const name = eventName(event, body, "event");
-  const agentId = optionalId(body, "agent");
-  const base = {
-    session: idIn(body, "sessionID"),
-    cwd: cwdIn(body),
-    ...(agentId === undefined ? {} : { agent: agentId }),
-  };
-  const callOf = () => {
-    const tool = idIn(body, "tool");
-    const input = inputIn(body, "args");
-    const callId = optionalId(body, "callID");
-    return { native: { tool, input }, call: map(tool, input, base.cwd), ...(callId === undefined ? {} : { callId }) };
-  };
+  const base = originIn(body, { session: "sessionID", agent: "agent" });
+  const names = { tool: "tool", input: "args", id: "callID" };
+  const callOf = () => callIn(body, names, (tool, input) => map(tool, input, base.cwd));
   switch (name) {
     case "tool.execute.before":
       return { ...base, kind: "pre", ...callOf() };

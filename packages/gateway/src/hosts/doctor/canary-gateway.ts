@@ -5,7 +5,6 @@ import type { HostName } from "../../host-names.ts";
 import { startGatewayServer } from "../../mcp/http-server.ts";
 import { newGatewayToken } from "../../mcp/token.ts";
 import type { AgentCall, CallReply, GatewayRun, PhaseNow } from "../../run/gateway-run-types.ts";
-import { SERVER_NAME } from "../host.ts";
 
 /** A gateway whose gate decides by a function and remembers what it saw. No workflow, no journal. */
 export interface CanaryGateway {
@@ -22,14 +21,18 @@ export const CANARY_TOOL = "Read";
 export const CANARY_ANSWER = "the canary gateway answered";
 const DENIED = "The canary gateway denies this call.";
 
-export async function startCanaryGateway(host: HostName, allows: (call: AgentCall) => boolean): Promise<CanaryGateway> {
+export async function startCanaryGateway(
+  host: HostName,
+  ownServer: string,
+  allows: (call: AgentCall) => boolean,
+): Promise<CanaryGateway> {
   const seen: AgentCall[] = [];
   const run = canaryRun(allows, (call) => seen.push(call));
   const token = newGatewayToken();
   const proof = newHookProof();
   const routes = hookRoutes({
     run,
-    adapters: [hookAdapter(host, { ownServer: SERVER_NAME })],
+    adapters: [hookAdapter(host, { ownServers: [ownServer] })],
     proof,
   });
   const server = await startGatewayServer({ run, token, routes, version: "0.0.0" });

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import type { HostName } from "../../host-names.ts";
 import type { AgentCall } from "../../run/gateway-run-types.ts";
 import type { HostClass, LaunchPlan, LaunchRequest } from "../host.ts";
+import { newServerName } from "../install/own-server.ts";
 import { launchPlan } from "../launch-plan.ts";
 import { hostEnvironment, writePlan } from "../start-host.ts";
 import { userPlaces } from "../user-places.ts";
@@ -129,6 +130,7 @@ async function session(
 ): Promise<SessionResult> {
   const { host, version, mode, native = false, scratch, env, hookFiles, timeoutMs = SESSION_TIMEOUT } = options;
   const headless = HEADLESS[host];
+  const server = newServerName();
   mkdirSync(scratch, { recursive: true, mode: 0o700 });
   const root = mkdtempSync(join(scratch, "canary-"));
   const folderOf = (name: string): string => join(root, name);
@@ -141,13 +143,13 @@ async function session(
   let gateway: CanaryGateway | undefined;
   let model: ScriptedModel | undefined;
   try {
-    gateway = await startCanaryGateway(host, allows);
-    model = await startScriptedModel(scriptsOf(host, canaries));
+    gateway = await startCanaryGateway(host, server, allows);
+    model = await startScriptedModel(scriptsOf(host, server, canaries));
     const settings = headless.settings?.(model.url) ?? {};
     for (const [path, content] of Object.entries(settings)) put(join(home, path), content);
     put(join(workspace, "a.txt"), "one\n");
     if (hostile)
-      for (const [path, content] of Object.entries(headless.hostile((name) => join(marks, name))))
+      for (const [path, content] of Object.entries(headless.hostile((name) => join(marks, name), server)))
         put(join(workspace, path), content);
     const asked = { url: url ?? gateway.url, token: gateway.token, secret: gateway.secret };
     const plan = launchPlan(host, {
@@ -157,6 +159,7 @@ async function session(
       folder,
       mode,
       native,
+      server,
       tools: [CANARY_TOOL, "get_state", "transition"],
       args: [],
       version,
@@ -221,12 +224,12 @@ function canariesOf(host: HostName, workspace: string): readonly Canary[] {
   ];
 }
 
-function scriptsOf(host: HostName, canaries: readonly Canary[]): Scripts {
+function scriptsOf(host: HostName, server: string, canaries: readonly Canary[]): Scripts {
   const { calls, gatewayTool } = HEADLESS[host];
   return {
     main: [
       ...canaries.map(({ call }) => ({ calls: [call] })),
-      { calls: [{ name: gatewayTool(CANARY_TOOL), input: { path: "a.txt" } }] },
+      { calls: [{ name: gatewayTool(server, CANARY_TOOL), input: { path: "a.txt" } }] },
       { text: "done" },
     ],
     subagent: [{ calls: [calls.shell("echo x > canary-subagent")] }, { text: "done" }],

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { field, isJsonObject, type Json, parseJson } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
 import type { HostName } from "../../host-names.ts";
-import type { HostClass, LaunchRequest } from "../host.ts";
+import { type HostClass, type LaunchRequest, SERVER_NAME } from "../host.ts";
 import { launchPlan } from "../launch-plan.ts";
 import type { Examination } from "./examine-host.ts";
 
@@ -50,6 +50,7 @@ function planDigest({ host, mode, native }: ProofKey): string {
     folder: "/folder",
     mode,
     native,
+    server: SERVER_NAME,
     tools: [],
     args: [],
     version: undefined,

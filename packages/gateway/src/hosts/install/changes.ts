@@ -2,11 +2,11 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { dirname, join } from "node:path";
 import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/core";
 import { messageOf, sha256 } from "@sluice/core/runtime";
-import { SERVER_NAME } from "../host.ts";
 import type { FileEdit } from "./installation.ts";
 import { HOOK_MARKER } from "./installed-hook.ts";
 import { editJsonText, type JsonEdit, jsonValue, parseJsonText, removeFromJsonText } from "./json-text.ts";
 import { withBlock, withoutBlock } from "./marked-block.ts";
+import { OWN_SERVER } from "./own-server.ts";
 
 /** A file before and after; undefined where it does not exist. */
 export interface FileChange {
@@ -81,10 +81,11 @@ function emptyIsNone(text: string): string | undefined {
 
 function withoutOurs(text: string): string {
   return removeFromJsonText(text, (path, value) => {
-    const [section, name] = path;
-    if (path.length === 2 && (section === "mcpServers" || section === "mcp") && name === SERVER_NAME)
+    const [section, name = ""] = path;
+    if (path.length === 2 && (section === "mcpServers" || section === "mcp") && OWN_SERVER.test(name))
       return isOurServer(value);
-    if (section === "enabledMcpjsonServers") return path.length === 2 && value === SERVER_NAME;
+    if (section === "enabledMcpjsonServers")
+      return path.length === 2 && typeof value === "string" && OWN_SERVER.test(value);
     return section === "hooks" && path.length === 3 && JSON.stringify(value).includes(HOOK_MARKER);
   });
 }

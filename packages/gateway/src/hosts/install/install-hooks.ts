@@ -1,4 +1,5 @@
 import { sha256 } from "@sluice/core/runtime";
+import { SERVER_NAME } from "../host.ts";
 import {
   applyChanges,
   changesToInstall,
@@ -40,7 +41,9 @@ export function planRemove(request: InstallRequest): PlannedChange {
   const notes = installNotes(request.stateFolder);
   const key = keyOf(request);
   const known = notes.read(key);
-  const edits = installation({ ...request, server: request.server ?? ["sluice", "gateway"] });
+  // Which files an installation changes does not depend on the server's name.
+  const server = { name: SERVER_NAME, command: ["sluice", "gateway"], env: {} };
+  const edits = installation({ ...request, server });
   const changes = changesToRemove(edits, known);
   return {
     changes,

@@ -18,10 +18,18 @@ export interface InstallRequest {
   /** The user's folder for Sluice's state. */
   readonly stateFolder: string;
   readonly whenIdle: WhenIdle;
-  /** The command that serves the gateway over stdio, for a host that starts the gateway by itself. */
-  readonly server?: readonly string[];
-  /** Variables that this command needs, since some hosts pass none on. */
-  readonly serverEnv?: Readonly<Record<string, string>>;
+  /** For a host that starts the gateway by itself. */
+  readonly server?: InstalledServer;
+}
+
+/** The gateway as an MCP server of a host. */
+export interface InstalledServer {
+  /** See `ownServerName`. */
+  readonly name: string;
+  /** The command that serves the gateway over stdio. */
+  readonly command: readonly string[];
+  /** Variables that the command needs, since some hosts pass none on. */
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** A change of one file. */
@@ -36,7 +44,7 @@ const HOOK_SECONDS = 600;
 
 /** The files that an installation changes. */
 export function installation(request: InstallRequest): readonly FileEdit[] {
-  const { host, scope, workspace, user, server, serverEnv = {} } = request;
+  const { host, scope, workspace, user, server } = request;
   const config = (...path: readonly string[]): string => join(scope === "user" ? user.home : workspace, ...path);
   switch (host) {
     case "claude":
@@ -55,10 +63,10 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
             })),
             ...(server === undefined || scope === "user"
               ? []
-              : [{ path: ["enabledMcpjsonServers"], value: SERVER_NAME, append: true }]),
+              : [{ path: ["enabledMcpjsonServers"], value: server.name, append: true }]),
           ],
         },
-        ...serverEdit(scope === "user" ? undefined : server, join(workspace, ".mcp.json"), serverEnv),
+        ...serverEdit(scope === "user" ? undefined : server, join(workspace, ".mcp.json")),
       ];
     case "gemini":
     case "qwen":
@@ -73,9 +81,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
               command,
               timeout: HOOK_SECONDS * 1000,
             })),
-            ...(server === undefined
-              ? []
-              : [{ path: ["mcpServers", SERVER_NAME], value: stdioServer(server, serverEnv) }]),
+            ...(server === undefined ? [] : [{ path: ["mcpServers", server.name], value: stdioServer(server) }]),
           ],
         },
       ];
@@ -88,7 +94,7 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
           path: join(folder, "hooks.json"),
           edits: hookEdits(request, host, (command) => ({ type: "command", command, timeout: HOOK_SECONDS })),
         },
-        ...(server === undefined ? [] : [codexServer(join(folder, "config.toml"), server, serverEnv)]),
+        ...(server === undefined ? [] : [codexServer(join(folder, "config.toml"), server)]),
       ];
     }
     case "copilot": {
@@ -101,14 +107,9 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
         scope === "user" ? join(home, "hooks", "sluice.json") : join(workspace, ".github", "hooks", "sluice.json");
       return [
         { kind: "whole", path, text: `${JSON.stringify({ version: 1, hooks }, null, 2)}\n` },
-        ...serverEdit(
-          server,
-          scope === "user" ? join(home, "mcp-config.json") : join(workspace, ".mcp.json"),
-          serverEnv,
-          {
-            tools: ["*"],
-          },
-        ),
+        ...serverEdit(server, scope === "user" ? join(home, "mcp-config.json") : join(workspace, ".mcp.json"), {
+          tools: ["*"],
+        }),
       ];
     }
     case "opencode": {
@@ -128,8 +129,13 @@ export function installation(request: InstallRequest): readonly FileEdit[] {
                 path: settings,
                 edits: [
                   {
-                    path: ["mcp", SERVER_NAME],
-                    value: { type: "local", command: [...server], environment: { ...serverEnv }, enabled: true },
+                    path: ["mcp", server.name],
+                    value: {
+                      type: "local",
+                      command: [...server.command],
+                      environment: { ...server.env },
+                      enabled: true,
+                    },
                   },
                 ],
               },
@@ -162,32 +168,23 @@ function hookEdits(
   }));
 }
 
-function serverEdit(
-  server: readonly string[] | undefined,
-  path: string,
-  env: Readonly<Record<string, string>>,
-  more: JsonObject = {},
-): readonly FileEdit[] {
+function serverEdit(server: InstalledServer | undefined, path: string, more: JsonObject = {}): readonly FileEdit[] {
   if (server === undefined) return [];
-  const value = { ...stdioServer(server, env), ...more };
-  return [{ kind: "json", path, edits: [{ path: ["mcpServers", SERVER_NAME], value }] }];
+  const value = { ...stdioServer(server), ...more };
+  return [{ kind: "json", path, edits: [{ path: ["mcpServers", server.name], value }] }];
 }
 
-function stdioServer([command = "", ...args]: readonly string[], env: Readonly<Record<string, string>>): JsonObject {
+function stdioServer({ command: [command = "", ...args], env }: InstalledServer): JsonObject {
   return { command, args, env: { ...env } };
 }
 
-function codexServer(
-  path: string,
-  [command = "", ...args]: readonly string[],
-  env: Readonly<Record<string, string>>,
-): FileEdit {
+function codexServer(path: string, { name: server, command: [command = "", ...args], env }: InstalledServer): FileEdit {
   const set = Object.entries(env).map(([name, value]) => `${name} = ${JSON.stringify(value)}`);
   return {
     kind: "block",
     path,
     lines: [
-      `[mcp_servers.${SERVER_NAME}]`,
+      `[mcp_servers.${server}]`,
       `command = ${JSON.stringify(command)}`,
       `args = ${JSON.stringify(args)}`,
       `env = { ${set.join(", ")} }`,

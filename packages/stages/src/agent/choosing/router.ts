@@ -54,16 +54,15 @@ export function router<
 >(options: RouterOptions<A, T, I>): ChoosingState<T, NoInfer<I>>;
 export function router(given: ErasedOptions): ChoosingState<string, never> {
   const { targets, prompt, tries = TRIES, fallback, ...rest } = given;
-  const { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache, ...common } = rest;
   const report = createReport();
+  const settings = readModelSettings(report, rest);
+  const common: CommonOptions = settings.rest;
   const { references, render } = readPrompt(report, prompt, common.setup !== undefined);
   const isList = Array.isArray(targets) && targets.every((target) => typeof target === "string");
   if (!isList) report.add("targets", "is a list of states", '["fix", "done"]');
   if (!Number.isSafeInteger(tries) || tries < 1) report.add("tries", "is a whole number from 1");
   if (fallback !== undefined && (typeof fallback !== "object" || typeof fallback?.to !== "string"))
     report.add("fallback", 'is an object: { to: "fix", input: {} }');
-  const sent = { model, temperature, maxOutputTokens, reasoning, toolChoice, providerOptions, cache };
-  const settings = readModelSettings(report, sent);
   const chosen = isList ? [...targets] : [];
   const spec = stateSpec(
     ROUTER,

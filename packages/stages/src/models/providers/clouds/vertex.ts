@@ -17,9 +17,11 @@ import {
   missingKey,
   requireSetting,
   setting,
-  trimmedUrl,
+  versioned,
 } from "../settings.ts";
 
+const HOME = "https://aiplatform.googleapis.com";
+const KEY = "GOOGLE_VERTEX_API_KEY";
 const CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS";
 /** Members of a credentials file that are secrets. */
 const SECRET_MEMBERS = ["private_key", "refresh_token", "client_secret"];
@@ -29,62 +31,61 @@ const SECRET_MEMBERS = ["private_key", "refresh_token", "client_secret"];
  * GOOGLE_VERTEX_LOCATION and GOOGLE_APPLICATION_CREDENTIALS, whose default is the file that `gcloud` writes.
  */
 export async function resolveVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const isClaude = name.startsWith("claude-");
-  const resolved = isClaude ? await claudeOnVertex(id, name, options) : await geminiOnVertex(id, name, options);
-  const usesKey = !isClaude && setting(options.env, "GOOGLE_VERTEX_API_KEY") !== undefined;
-  const variables = { address: "GOOGLE_VERTEX_LOCATION", key: usesKey ? "GOOGLE_VERTEX_API_KEY" : CREDENTIALS };
-  const address = configuredUrl(options, "vertex")?.origin ?? "https://aiplatform.googleapis.com";
-  // Without the variable, the credentials are in the file that gcloud writes.
-  return { ...resolved, access: { ...accessOf(options, "vertex", address, variables), hasKey: true } };
+  if (name.startsWith("claude-")) return await claudeOnVertex(id, name, options);
+  const apiKey = setting(options.env, KEY);
+  return apiKey === undefined
+    ? await geminiOnVertex(id, name, options)
+    : await geminiWithKey(id, name, apiKey, options);
+}
+
+async function geminiWithKey(id: string, name: string, apiKey: string, options: ModelOptions): Promise<ResolvedModel> {
+  const url = configuredUrl(options, "vertex") ?? new URL(HOME);
+  const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", () => import("@ai-sdk/google-vertex"));
+  const baseURL = versioned(url, "/v1/publishers/google");
+  const model = createGoogleVertex({ apiKey, baseURL, fetch: fetchHere }).languageModel(name);
+  const access = accessOf(options, "vertex", url.origin, { address: "baseUrls.vertex of the config", key: KEY });
+  return immutable(id, model, { secrets: [apiKey], access });
 }
 
 async function geminiOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const load = (): Promise<typeof import("@ai-sdk/google-vertex")> => import("@ai-sdk/google-vertex");
-  const apiKey = setting(options.env, "GOOGLE_VERTEX_API_KEY");
-  const url = configuredUrl(options, "vertex");
-  if (apiKey !== undefined) {
-    const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", load);
-    const baseURL = url === undefined ? {} : { baseURL: addressOf(url, "/v1/publishers/google") };
-    return immutable(id, createGoogleVertex({ apiKey, fetch: fetchHere, ...baseURL }).languageModel(name), {
-      secrets: [apiKey],
-    });
-  }
-  const { project, location } = locationOf(id, options);
+  const { project, location, url, access } = placeOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
-  const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", load);
-  const path = `/v1beta1/projects/${project}/locations/${location}/publishers/google`;
-  const baseURL = url === undefined ? {} : { baseURL: addressOf(url, path) };
+  const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", () => import("@ai-sdk/google-vertex"));
+  const baseURL = versioned(url, `/v1beta1/projects/${project}/locations/${location}/publishers/google`);
   // A blank key, because the package would otherwise read the process's environment.
-  const settings = { apiKey: "", project, location, fetch: fetchHere, googleAuthOptions: { credentials }, ...baseURL };
-  return immutable(id, createGoogleVertex(settings).languageModel(name), { secrets });
+  const settings = { apiKey: "", project, location, baseURL, fetch: fetchHere, googleAuthOptions: { credentials } };
+  return immutable(id, createGoogleVertex(settings).languageModel(name), { secrets, access });
 }
 
 async function claudeOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const { project, location } = locationOf(id, options);
+  const { project, location, url, access } = placeOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
   const { createGoogleVertexAnthropic } = await loadProvider(
     "@ai-sdk/google-vertex",
     () => import("@ai-sdk/google-vertex/anthropic"),
   );
-  const url = configuredUrl(options, "vertex");
-  const path = `/v1/projects/${project}/locations/${location}/publishers/anthropic/models`;
-  const baseURL = url === undefined ? {} : { baseURL: addressOf(url, path) };
-  const settings = { project, location, fetch: fetchHere, googleAuthOptions: { credentials }, ...baseURL };
+  const baseURL = versioned(url, `/v1/projects/${project}/locations/${location}/publishers/anthropic/models`);
+  const settings = { project, location, baseURL, fetch: fetchHere, googleAuthOptions: { credentials } };
   const model = createGoogleVertexAnthropic(settings).languageModel(name);
-  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets });
+  return cachedModel(id, claude(model, name), ANTHROPIC_MARK, options, { secrets, access });
 }
 
-function addressOf(url: URL, path: string): string {
-  return url.pathname === "/" ? `${url.origin}${path}` : trimmedUrl(url);
-}
-
-function locationOf(id: string, options: ModelOptions) {
+/** Where a project's models are, and how that is set. */
+function placeOf(id: string, options: ModelOptions) {
   const project = requireSetting(id, options, "GOOGLE_VERTEX_PROJECT");
-  const location = requireSetting(id, options, "GOOGLE_VERTEX_LOCATION");
-  return {
-    project: encodeURIComponent(project),
-    location: hostPart(location, "GOOGLE_VERTEX_LOCATION"),
-  };
+  const location = hostPart(requireSetting(id, options, "GOOGLE_VERTEX_LOCATION"), "GOOGLE_VERTEX_LOCATION");
+  const url = configuredUrl(options, "vertex") ?? new URL(hostOf(location));
+  const variables = { address: "GOOGLE_VERTEX_LOCATION", key: CREDENTIALS };
+  // Without the variable, the credentials are in the file that gcloud writes.
+  const access = { ...accessOf(options, "vertex", url.origin, variables), hasKey: true };
+  return { project: encodeURIComponent(project), location, url, access };
+}
+
+function hostOf(location: string): string {
+  if (location === "global") return HOME;
+  // Places of several regions.
+  if (location === "eu" || location === "us") return `https://aiplatform.${location}.rep.googleapis.com`;
+  return `https://${location}-aiplatform.googleapis.com`;
 }
 
 /** The credentials and the secrets in them. Throws Session `missing_key` and `credentials_unreadable`. */

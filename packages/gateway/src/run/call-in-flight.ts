@@ -1,0 +1,104 @@
+import { randomUUID } from "node:crypto";
+import type { Json } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
+import type { AgentCall, CallReply, NativeReport, NativeVerdict, PendingCall } from "./gateway-run-types.ts";
+import type { RecordedCallPlace } from "./recorded-calls.ts";
+import type { Thread } from "./transcripts.ts";
+
+/** A call of the agent, from its arrival until a caller has its answer. */
+export interface CallInFlight {
+  readonly id: string;
+  readonly tool: string;
+  readonly input: Json;
+  readonly native?: true;
+  /** Equal for calls of one tool with the same arguments. */
+  readonly key: string;
+  readonly reported: PromiseWithResolvers<NativeReport>;
+  /** Who waits for the answer; none while a person is asked and the agent knows that. */
+  caller?: Caller;
+  progress: Progress;
+  /** Its place in the run, once the run has it. */
+  place?: RecordedCallPlace & { readonly thread?: Thread };
+  /** An earlier process took it, and the agent has not made it again, or made it again after it had ended. */
+  earlier?: "begun" | "ended";
+}
+
+/** How far a call is. Each step follows the one before; an answer may follow any of them. */
+type Progress =
+  /** It waits for a turn of the run. */
+  | { readonly kind: "queued" }
+  /** The run has it. */
+  | { readonly kind: "given" }
+  /** It was approved, and the agent's program may run it with this input. */
+  | { readonly kind: "handed"; readonly input: Json }
+  /** Its approval has been used, or is not valid any more. */
+  | { readonly kind: "over" }
+  /** While it has no caller, the answer waits for the same call made again. */
+  | { readonly kind: "answered"; readonly reply: CallReply };
+
+/** One who waits for the answer of a call. */
+export interface Caller {
+  readonly pending: PendingCall;
+  report: PendingCall["report"];
+  disarm: () => void;
+  allow(input: Json): void;
+  settle(reply: CallReply): void;
+}
+
+type CallFacts = Pick<AgentCall, "tool" | "input" | "native">;
+
+export function newCall(call: CallFacts): CallInFlight {
+  return {
+    ...call,
+    key: keyOfCall(call),
+    id: `agent_${randomUUID()}`,
+    reported: Promise.withResolvers(),
+    progress: { kind: "queued" },
+  };
+}
+
+export function keyOfCall({ tool, input, native }: CallFacts): string {
+  return JSON.stringify([tool, digestOf(input), native === true]);
+}
+
+/** The same call made from now on must not get the approval of this one. */
+export function endApproval(call: CallInFlight): void {
+  if (call.progress.kind === "handed") call.progress = { kind: "over" };
+}
+
+/** Ends a native call that no program runs. */
+export function withdraw(call: CallInFlight, report: NativeReport): void {
+  if (call.progress.kind !== "handed") return;
+  endApproval(call);
+  call.reported.resolve(report);
+}
+
+/** Lets the agent's program run a native call that was approved. */
+export function passApproval({ caller, progress }: CallInFlight): void {
+  if (caller === undefined || progress.kind !== "handed") return;
+  caller.disarm();
+  caller.allow(progress.input);
+}
+
+/** A call of an earlier process that no caller has made again. */
+export function isLeft({ earlier, caller }: CallInFlight): boolean {
+  return earlier !== undefined && caller === undefined;
+}
+
+export function newCaller(): Caller {
+  const verdict = Promise.withResolvers<NativeVerdict>();
+  const answer = Promise.withResolvers<CallReply>();
+  const caller: Caller = {
+    pending: { verdict: verdict.promise, answer: answer.promise, report: (result) => caller.report(result) },
+    report: () => undefined,
+    disarm: () => undefined,
+    allow: (input) => verdict.resolve({ kind: "allow", input }),
+    settle: (reply) => {
+      caller.disarm();
+      const { text, waiting } = reply;
+      verdict.resolve({ kind: "deny", text, ...(waiting === undefined ? {} : { waiting }) });
+      answer.resolve(reply);
+    },
+  };
+  return caller;
+}
