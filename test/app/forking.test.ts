@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { appOverRun } from "../support/app-over-run.ts";
-import { call, type Desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import { call, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import type { DeskHere } from "../support/command-here.ts";
 import { key, typed } from "../support/desk.ts";
 
 // `/fork` and `/resume` of the app do what the commands of these names do.
@@ -13,7 +14,7 @@ const CHANGED = SOURCE.replace('allowedTools: ["Read"] });', 'allowedTools: ["Re
 /** A run that another process made of `single` in a file of the folder, which is another by now. */
 const changedSince =
   (...flags: readonly string[]) =>
-  async (place: Desk): Promise<string> => {
+  async (place: DeskHere): Promise<string> => {
     const file = place.write("p.ts", SOURCE);
     const script = { work: [turn(call("Write", { file_path: "x", content: "" })), finishes("end")] };
     const run = ["run", `${file}#single`, "x", "--model", place.script(script), "--output-format", "json"];

@@ -4,8 +4,8 @@ import { FrameThrottle } from "../../packages/tui/src/app/frame-throttle.ts";
 import { Outbox } from "../../packages/tui/src/app/outbox.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
 import { appOverRun } from "../support/app-over-run.ts";
-import type { Desk } from "../support/command.ts";
 import { printed, textAt } from "../support/command.ts";
+import type { DeskHere } from "../support/command-here.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { sends } from "../support/workflow-desk.ts";
 
@@ -22,7 +22,7 @@ states:
 `;
 
 /** Starts a run that is suspended in its sleep, and returns its id. */
-async function asleep(outside: Desk): Promise<string> {
+async function asleep(outside: DeskHere): Promise<string> {
   outside.write("publish.yaml", WORKFLOW);
   const model = outside.script({ writing: [sends("WRITTEN")] });
   const args = ["run", "publish.yaml", "a task", "--model", model, "--suspend-sleeps", "--output-format", "json"];

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { at, call, type Desk, desk, printed, textAt, turn } from "../support/command.ts";
+import { at, call, printed, textAt, turn } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 
 // `sluice run auto`: a model writes a pipeline, a person in another process lets it run.
 
@@ -21,7 +22,7 @@ const turns = {
 };
 
 /** Runs it until a person has to decide. */
-async function untilAsked(here: Desk): Promise<{ readonly runId: string; readonly requestId: string }> {
+async function untilAsked(here: DeskHere): Promise<{ readonly runId: string; readonly requestId: string }> {
   const flags = ["--model", here.script(turns), "--wait=1ms", "--answers=any", ...JSON_OUT];
   const ended = await here.sluice(["run", "auto", "Write a note", ...flags]);
   const result = printed(ended);
@@ -33,7 +34,7 @@ async function untilAsked(here: Desk): Promise<{ readonly runId: string; readonl
 }
 
 test("a written pipeline runs once a person has approved it, and its run can be checked and replayed", async () => {
-  const here = desk();
+  const here = deskHere();
   const { runId, requestId } = await untilAsked(here);
   const ended = await here.sluice(["answer", runId, requestId, "--value", '"run"', "--resume", ...JSON_OUT]);
   expect([ended.code, printed(ended)]).toMatchObject([0, { status: "completed" }]);
@@ -43,14 +44,14 @@ test("a written pipeline runs once a person has approved it, and its run can be 
 });
 
 test("a rejected one does not run", async () => {
-  const here = desk();
+  const here = deskHere();
   const { runId, requestId } = await untilAsked(here);
   const ended = await here.sluice(["answer", runId, requestId, "--value", '"reject"', "--resume", ...JSON_OUT]);
   expect([ended.code, printed(ended)]).toMatchObject([1, { status: "failed" }]);
 });
 
 test("in mode yolo no one is asked", async () => {
-  const here = desk();
+  const here = deskHere();
   const flags = ["--model", here.script(turns), "--mode", "yolo", "--sandbox", "off", ...JSON_OUT];
   const ended = await here.sluice(["run", "auto", "Write a note", ...flags]);
   expect([ended.code, printed(ended)]).toMatchObject([0, { status: "completed" }]);

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { COMPATIBLE_CHAT, startChatServer } from "../support/chat-server.ts";
-import { at, call, desk, finishes, PIPELINES, printed, turn } from "../support/command.ts";
+import { at, call, finishes, PIPELINES, printed, turn } from "../support/command.ts";
+import { deskHere } from "../support/command-here.ts";
 
 const single = `${PIPELINES}#single`;
 const stages = { work: [turn(call("Read", { file_path: "there.txt" })), finishes()] };
 
 /** A project whose configuration says what the scripted model is to cost. */
 function priced(prices: object) {
-  const place = desk();
+  const place = deskHere();
   place.write("there.txt", "here");
   place.write("sluice.config.js", `export default { prices: { "scripted:*": ${JSON.stringify(prices)} } };`);
   const run = async (format: string) =>
@@ -45,7 +46,7 @@ describe("money in what the command prints", () => {
     const done = { calls: [{ id: "c1", name: "finish", input: { text: "done" } }] };
     await using server = await startChatServer(() => done, COMPATIBLE_CHAT);
     const env = { OPENAI_COMPATIBLE_BASE_URL: server.url };
-    const { sluice } = desk();
+    const { sluice } = deskHere();
     const run = ["run", single, "x", "--model", "openai-compatible/any", "--output-format"];
     const [text, json] = await Promise.all(
       ["text", "json"].map((format) => sluice([...run, format, "--store", format], { env })),

@@ -1,17 +1,14 @@
 // What the command does on real disks: the system calls it makes for what it promised to keep, calls that fail, disks that fill.
 import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { field, type Json } from "@sluice/core";
 import { readEvents, verifyJournal } from "@sluice/core/host";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createPlace, type Ended, type Place, pipelineFile, reportOf } from "../support/command-process.ts";
 import { startLoopbackModel } from "../support/loopback-model.ts";
 import { canTrace, failing, readTrace, type SystemCall, tracing } from "../support/strace.ts";
 import { tempFolder } from "../support/tools.ts";
-
-// Each test starts processes, on machines that may do much else.
-vi.setConfig({ testTimeout: 90_000 });
 
 const TOOLS = `${pipelineFile("pipelines.ts")}#tools`;
 const NO_MODEL = "http://127.0.0.1:9";
@@ -178,36 +175,52 @@ describe.skipIf(!mayMount())("on a small disk (where one may be mounted)", () =>
   });
 });
 
-/** A user nobody logs in as. */
-const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const isRoot = process.getuid?.() === 0;
+/** Starts a program as a user without rights: as this one, or as one that nobody logs in as. */
+const AS_NOBODY = isRoot ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
 /** Whether rights may be dropped here, and who has none can read the program. */
-const canDrop =
-  process.getuid?.() === 0 && spawnSync("setpriv", [...AS_NOBODY.slice(1), process.execPath, "-v"]).status === 0;
+const canDrop = !isRoot || spawnSync("setpriv", [...AS_NOBODY.slice(1), process.execPath, "-v"]).status === 0;
 
-describe.skipIf(!canDrop)("for a user who may not write the store (where rights may be dropped)", () => {
-  test("a run is shown, but neither answered nor resumed; whoever may, does both", async () => {
-    const place = createPlace(NO_MODEL);
-    const asks = { name: "AskUser", input: { question: "Which colour?" } };
-    expect(await place.run([...scripted(place, [asks, finish]), "--wait=1ms"])).toMatchObject({ code: 3 });
-    const [request] = await place.look((host) => host.requests());
-    const { runId = "", requestId = "" } = request ?? {};
-    // Entered and read by all, written by its owner alone.
-    for (const folder of [dirname(place.workspace), place.workspace, place.store]) chmodSync(folder, 0o755);
-    chmodSync(join(place.store, "journal.db"), 0o644);
-    const refused = { code: "store_not_writable", message: expect.stringContaining("--store") };
-    for (const words of [
-      ["resume", runId],
-      ["answer", runId, requestId, "--value", "blue"],
-    ]) {
-      const ended = await place.run([...words, ...JSON_OUT], { under: AS_NOBODY });
+describe.skipIf(!canDrop)(
+  "for a user who may not write the store (where that is this user, or rights may be dropped)",
+  () => {
+    test("a run is refused before it begins, and nothing is written", async () => {
+      const place = createPlace(NO_MODEL);
+      const closed = join(place.workspace, "closed");
+      mkdirSync(closed);
+      const run = [...scripted(place, [finish]), "--store", join(closed, "store")];
+      chmodSync(dirname(place.workspace), 0o755);
+      chmodSync(closed, 0o555);
+      const ended = await place.run(run, { under: AS_NOBODY });
       expect(ended, ended.stderr).toMatchObject({ code: 4 });
-      expect(reportOf(ended)).toMatchObject({ error: refused });
-    }
-    const shown = await place.run(["show", runId, ...JSON_OUT], { under: AS_NOBODY });
-    expect(reportOf(shown)).toMatchObject({ status: "suspended", requests: [{ requestId }] });
+      expect(reportOf(ended)).toMatchObject({ runId: null, status: "failed", error: { code: "store_not_writable" } });
+      expect(readdirSync(closed)).toEqual([]);
+    });
 
-    const answered = await place.run(["answer", runId, requestId, "--value", "blue", "--resume", ...JSON_OUT]);
-    expect(answered, answered.stderr).toMatchObject({ code: 0 });
-    expect(reportOf(answered)).toMatchObject({ runId, status: "completed" });
-  });
-});
+    test.skipIf(!isRoot)("a run is shown, but neither answered nor resumed; whoever may, does both", async () => {
+      const place = createPlace(NO_MODEL);
+      const asks = { name: "AskUser", input: { question: "Which colour?" } };
+      expect(await place.run([...scripted(place, [asks, finish]), "--wait=1ms"])).toMatchObject({ code: 3 });
+      const [request] = await place.look((host) => host.requests());
+      const { runId = "", requestId = "" } = request ?? {};
+      // Entered and read by all, written by its owner alone.
+      for (const folder of [dirname(place.workspace), place.workspace, place.store]) chmodSync(folder, 0o755);
+      chmodSync(join(place.store, "journal.db"), 0o644);
+      const refused = { code: "store_not_writable", message: expect.stringContaining("--store") };
+      for (const words of [
+        ["resume", runId],
+        ["answer", runId, requestId, "--value", "blue"],
+      ]) {
+        const ended = await place.run([...words, ...JSON_OUT], { under: AS_NOBODY });
+        expect(ended, ended.stderr).toMatchObject({ code: 4 });
+        expect(reportOf(ended)).toMatchObject({ error: refused });
+      }
+      const shown = await place.run(["show", runId, ...JSON_OUT], { under: AS_NOBODY });
+      expect(reportOf(shown)).toMatchObject({ status: "suspended", requests: [{ requestId }] });
+
+      const answered = await place.run(["answer", runId, requestId, "--value", "blue", "--resume", ...JSON_OUT]);
+      expect(answered, answered.stderr).toMatchObject({ code: 0 });
+      expect(reportOf(answered)).toMatchObject({ runId, status: "completed" });
+    });
+  },
+);

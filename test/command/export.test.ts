@@ -183,7 +183,7 @@ test("what a run started neither exports nor prunes", async () => {
     ["export", "--all", "-o", "copy"],
     ["prune", "--keep", "0"],
   ]) {
-    const { code, stderr } = await here.sluice(args, env);
+    const { code, stderr } = await here.sluice(args, { env });
     expect([code, stderr]).toEqual([2, expect.stringContaining("SLUICE_RUN")]);
   }
   expect((await here.sluice(["show", runId])).code).toBe(0);

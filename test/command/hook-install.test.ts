@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { field, type Json, parseJson } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { hookFolder } from "../../packages/gateway/src/hosts/install/published-hooks.ts";
-import { type Desk, desk } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 
 const WORKFLOW = JSON.stringify({
   id: "plan-first",
@@ -28,7 +28,7 @@ function filesIn(folder: string): Readonly<Record<string, string>> {
   );
 }
 
-function stateOf(here: Desk): string {
+function stateOf(here: DeskHere): string {
   return join(dirname(here.folder), "state", "sluice");
 }
 
@@ -40,7 +40,7 @@ function jsonIn(path: string): Json {
 
 describe.each(PROJECT_HOSTS)("the hooks of %s", (host) => {
   test("are added with --yes, shown as a diff, and removed without a trace", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/workflows/plan-first.json", WORKFLOW);
     const before = filesIn(dirname(here.folder));
     const installed = await here.sluice(["hook", "install", host, "--workflow", "plan-first", "--trust", "--yes"]);
@@ -58,7 +58,7 @@ describe.each(PROJECT_HOSTS)("the hooks of %s", (host) => {
   });
 
   test("are added once", async () => {
-    const here = desk();
+    const here = deskHere();
     await here.sluice(["hook", "install", host, "--yes"]);
     const once = filesIn(here.folder);
     const again = await here.sluice(["hook", "install", host, "--yes"]);
@@ -68,7 +68,7 @@ describe.each(PROJECT_HOSTS)("the hooks of %s", (host) => {
 });
 
 test("without a terminal and without --yes, the changes are shown and not made", async () => {
-  const here = desk();
+  const here = deskHere();
   const ended = await here.sluice(["hook", "install", "claude"]);
   expect(ended).toMatchObject({ code: 2 });
   expect(ended.stdout).toContain("sluice-hook");
@@ -77,7 +77,7 @@ test("without a terminal and without --yes, the changes are shown and not made",
 });
 
 test("a workflow that is not trusted or not there is not installed", async () => {
-  const here = desk();
+  const here = deskHere();
   for (const workflow of ["plan-first", "missing"]) {
     here.write(".sluice/workflows/plan-first.json", WORKFLOW);
     const ended = await here.sluice(["hook", "install", "claude", "--workflow", workflow, "--yes"]);
@@ -91,7 +91,7 @@ describe("settings that exist", () => {
     '{\n    // mine\n    "theme": "dark",\n    "hooks": { "BeforeTool": [{ "matcher": "write_file", "hooks": [] }] }\n}\n';
 
   test("keep their comments and other hooks, and come back byte for byte", async () => {
-    const here = desk();
+    const here = deskHere();
     const path = here.write(".gemini/settings.json", OWN);
     await here.sluice(["hook", "install", "gemini", "--yes"]);
     expect(readFileSync(path, "utf8")).toContain('// mine\n    "theme": "dark",');
@@ -101,7 +101,7 @@ describe("settings that exist", () => {
   });
 
   test("of Claude Code with comments are refused, because it would not load them and be unguarded", async () => {
-    const here = desk();
+    const here = deskHere();
     const path = here.write(".claude/settings.local.json", OWN);
     const ended = await here.sluice(["hook", "install", "claude", "--yes"]);
     expect(ended).toMatchObject({ code: 2 });
@@ -110,7 +110,7 @@ describe("settings that exist", () => {
   });
 
   test("that were changed since lose our entries only", async () => {
-    const here = desk();
+    const here = deskHere();
     const path = here.write(".gemini/settings.json", '{\n  "a": 1\n}\n');
     here.write(".sluice/workflows/plan-first.json", WORKFLOW);
     await here.sluice(["hook", "install", "gemini", "--workflow", "plan-first", "--trust", "--yes"]);
@@ -120,7 +120,7 @@ describe("settings that exist", () => {
   });
 
   test("that cannot be read stay as they are, with the file and the line", async () => {
-    const here = desk();
+    const here = deskHere();
     const path = here.write(".qwen/settings.json", '{\n  "a" 1\n}\n');
     const ended = await here.sluice(["hook", "install", "qwen", "--yes"]);
     expect(ended).toMatchObject({ code: 2 });
@@ -130,7 +130,7 @@ describe("settings that exist", () => {
 });
 
 describe("an installed hook, run as a host runs it", () => {
-  async function commandOf(here: Desk, event: string, ...more: readonly string[]): Promise<string> {
+  async function commandOf(here: DeskHere, event: string, ...more: readonly string[]): Promise<string> {
     await here.sluice(["hook", "install", "claude", "--yes", ...more]);
     const user = more.includes("user");
     const path = user
@@ -142,24 +142,24 @@ describe("an installed hook, run as a host runs it", () => {
     if (typeof command !== "string") throw new Error("no command");
     return command;
   }
-  function run(here: Desk, command: string, cwd = here.folder) {
+  function run(here: DeskHere, command: string, cwd = here.folder) {
     return spawnSync("sh", ["-c", command], { cwd, input: "{}", encoding: "utf8", env: { PATH: process.env.PATH } });
   }
-  function publish(here: Desk, script: string): void {
+  function publish(here: DeskHere, script: string): void {
     const folder = hookFolder(stateOf(here), here.folder);
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, "claude.sh"), script);
   }
 
   test("refuses with a reason while no gateway was started", async () => {
-    const here = desk();
+    const here = deskHere();
     const result = run(here, await commandOf(here, "PreToolUse"));
     expect(result).toMatchObject({ status: 2, stdout: "" });
     expect(result.stderr).toContain("Start one: sluice gateway");
   });
 
   test("passes then if that was chosen", async () => {
-    const here = desk();
+    const here = deskHere();
     expect(run(here, await commandOf(here, "PreToolUse", "--when-idle", "allow"))).toMatchObject({
       status: 0,
       stdout: "",
@@ -167,12 +167,12 @@ describe("an installed hook, run as a host runs it", () => {
   });
 
   test("says nothing about what is only reported", async () => {
-    const here = desk();
+    const here = deskHere();
     expect(run(here, await commandOf(here, "PostToolUse"))).toMatchObject({ status: 0, stdout: "" });
   });
 
   test("passes the gateway's answer on, with the event", async () => {
-    const here = desk();
+    const here = deskHere();
     publish(here, 'echo "answer to $1"');
     expect(run(here, await commandOf(here, "PreToolUse"))).toMatchObject({
       status: 0,
@@ -183,7 +183,7 @@ describe("an installed hook, run as a host runs it", () => {
   test.each(["exit 1", "exit 3", "kill -9 $$", "exec /no/such/program", "syntax ("])(
     "refuses if what the gateway published ends with: %s",
     async (script) => {
-      const here = desk();
+      const here = deskHere();
       publish(here, `${script}\n`);
       for (const more of [[], ["--when-idle", "allow"]]) {
         const result = run(here, await commandOf(here, "PreToolUse", ...more));
@@ -194,7 +194,7 @@ describe("an installed hook, run as a host runs it", () => {
   );
 
   test("of a user finds the gateway of the folder above", async () => {
-    const here = desk();
+    const here = deskHere();
     publish(here, "echo found");
     mkdirSync(join(here.folder, "src", "deep"), { recursive: true });
     const command = await commandOf(here, "PreToolUse", "--scope", "user");
@@ -203,14 +203,14 @@ describe("an installed hook, run as a host runs it", () => {
   });
 
   test("ignores a file that came with the repository", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/store/claude.sh", "echo hostile");
     expect(run(here, await commandOf(here, "PreToolUse"))).toMatchObject({ status: 2, stdout: "" });
   });
 });
 
 test("a run cannot install, remove or prove hooks", async () => {
-  const here = desk();
+  const here = deskHere();
   for (const command of [
     ["install", "claude", "--yes"],
     ["remove", "claude", "--yes"],

@@ -207,7 +207,7 @@ test("the printed commands work in the current folder, also for another one and 
   const here = deskHere();
   const below = join(here.folder, "a b");
   mkdirSync(below);
-  const { stdout } = await here.sluice(["init", "--cwd", "a b"], { npm_command: "exec" });
+  const { stdout } = await here.sluice(["init", "--cwd", "a b"], { env: { npm_command: "exec" } });
   expect(stdout).toContain(
     `npx sluice run first "write a note" --trust --model 'scripted:a b/.sluice/scripts/first.json' --cwd '${below}'\n`,
   );
@@ -237,6 +237,6 @@ test.each([
 
 test("a command of a run cannot write a project", async () => {
   const here = deskHere();
-  const { code } = await here.sluice(["init"], { SLUICE_RUN: "r1" });
+  const { code } = await here.sluice(["init"], { env: { SLUICE_RUN: "r1" } });
   expect([code, filesBelow(here.folder)]).toEqual([2, []]);
 });

@@ -2,7 +2,8 @@ import { cpSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
 import { expect, test } from "vitest";
-import { at, call, type Desk, desk, type Ended, lines, printed, textAt, turn } from "../support/command.ts";
+import { at, call, type Ended, lines, printed, textAt, turn } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 
 // The workflow that stud-cli's documentation traces, as a folder of Markdown stages, from the command line to its end.
 
@@ -28,21 +29,21 @@ const TRACE: Turns = {
 };
 
 /** A project whose own codeReview is the folder of stages. */
-function project(): Desk {
-  const here = desk();
+function project(): DeskHere {
+  const here = deskHere();
   cpSync(REVIEW, join(here.folder, ".sluice/workflows/codeReview"), { recursive: true });
   here.write("src/auth.ts", AUTH);
   here.write("AGENTS.md", "Use early returns.\n");
   return here;
 }
-const start = (here: Desk, turns: Turns, ...flags: readonly string[]): Promise<Ended> =>
+const start = (here: DeskHere, turns: Turns, ...flags: readonly string[]): Promise<Ended> =>
   here.sluice(["run", "codeReview", "refactor auth module", "--trust", "--model", here.script(turns), ...flags]);
-async function requestOf(here: Desk, runId: string): Promise<JsonObject> {
+async function requestOf(here: DeskHere, runId: string): Promise<JsonObject> {
   const shown = at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "requests", 0);
   if (typeof shown !== "object" || shown === null || Array.isArray(shown)) throw new Error("nothing is asked");
   return Object.fromEntries(Object.entries(shown));
 }
-const auth = (here: Desk): string => readFileSync(join(here.folder, "src/auth.ts"), "utf8");
+const auth = (here: DeskHere): string => readFileSync(join(here.folder, "src/auth.ts"), "utf8");
 const EDITED = "export const auth = (user) => { return Boolean(user); };\n";
 
 test("an Edit in the plan is asked about, the person denies it, and the run goes through its stages to the end", async () => {
@@ -103,7 +104,7 @@ const stage = (prompt: string): string =>
 const submits = turn(call("submit", { ok: true }));
 
 test("stages side by side end in their join, which reads their outputs; one that fails fails the run", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write(
     "flow/pipeline.yaml",
     "id: flow\ninitial: plan\ntransitions:\n  - { from: plan, to: { parallel: [test, lint], join: review } }\n  - { from: review, to: done }\n",

@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { DEFAULT_MODELS } from "@sluice/stages/runtime";
 import { expect, onTestFinished, test } from "vitest";
-import { at, desk, finishes, printed } from "../support/command.ts";
+import { at, finishes, printed } from "../support/command.ts";
+import { deskHere } from "../support/command-here.ts";
 
 interface Refusing {
   readonly url: string;
@@ -51,7 +52,7 @@ test.each(DEFAULT_MODELS.map((model, index) => ({ ...model, index })))(
   "$variable decides when no key before it is set: $id is asked, and it is said why",
   async ({ variable, id, index }) => {
     const server = await refusing();
-    const ended = await desk().sluice(RUN, { env: { ...addresses(server.url), ...keysFrom(index) } });
+    const ended = await deskHere().sluice(RUN, { env: { ...addresses(server.url), ...keysFrom(index) } });
     const why = `${variable} is set`;
     expect(ended.stderr).toContain(`sluice: model ${id} (${why})\n`);
     const suspended = { reason: "provider", code: "unauthorized" };
@@ -66,7 +67,7 @@ test.each(DEFAULT_MODELS.map((model, index) => ({ ...model, index })))(
 // It has 290 ms to answer, and a machine that is busy with other tests may need more.
 test("an Ollama that answers decides when no key is set", { retry: 3 }, async () => {
   const server = await refusing();
-  const ended = await desk().sluice(RUN, { env: { OLLAMA_HOST: server.url } });
+  const ended = await deskHere().sluice(RUN, { env: { OLLAMA_HOST: server.url } });
   const why = `the first model of Ollama at ${server.url}`;
   expect(ended.stderr).toContain(`sluice: model ollama/llama3:8b (${why})\n`);
   expect(printed(ended)).toMatchObject({ status: "suspended", model: { id: "ollama/llama3:8b", why } });
@@ -76,11 +77,11 @@ test("an Ollama that answers decides when no key is set", { retry: 3 }, async ()
 test("SLUICE_MODEL comes before every key, --model before SLUICE_MODEL, and what was named is not explained", async () => {
   const server = await refusing();
   const env = { ...addresses(server.url), ...keysFrom(0), SLUICE_MODEL: "ollama/named" };
-  const said = await desk().sluice(RUN, { env });
+  const said = await deskHere().sluice(RUN, { env });
   expect(said.stderr).toContain("sluice: model ollama/named (SLUICE_MODEL)\n");
   expect(at(printed(said), "model")).toEqual({ id: "ollama/named", why: "SLUICE_MODEL" });
 
-  const here = desk();
+  const here = deskHere();
   const script = here.script({ plan: [finishes()] });
   const named = await here.sluice([...RUN, "--model", script], { env });
   expect(named.stderr).not.toContain("sluice: model");
@@ -89,7 +90,7 @@ test("SLUICE_MODEL comes before every key, --model before SLUICE_MODEL, and what
 });
 
 test("nothing set and no one there: exit 4 with the variables of all providers, and no store", async () => {
-  const ended = await desk().sluice(RUN);
+  const ended = await deskHere().sluice(RUN);
   expect(ended.code).toBe(4);
   const error = at(printed(ended), "error");
   expect(error).toMatchObject({ code: "no_model" });
@@ -100,7 +101,7 @@ test("nothing set and no one there: exit 4 with the variables of all providers, 
 test("the demo stays scripted, whatever keys there are", async () => {
   const server = await refusing();
   const env = { ...addresses(server.url), ...keysFrom(0), SLUICE_MODEL: "ollama/named" };
-  const ended = await desk().sluice(["demo", "--output-format", "json"], { env });
+  const ended = await deskHere().sluice(["demo", "--output-format", "json"], { env });
   expect(ended.code).toBe(0);
   expect(ended.stderr).not.toContain("sluice: model");
   expect(server.asked).toEqual([]);

@@ -159,7 +159,7 @@ test("no secret of a run is in what it leaves: events, export, report, output, e
   // What only reads is the same in this process.
   const inside = sluiceHere(here.folder);
 
-  const look = async (...args: readonly string[]): Promise<Ended> => sink(args.join(" "), await inside(args, env));
+  const look = async (...args: readonly string[]): Promise<Ended> => sink(args.join(" "), await inside(args, { env }));
   await look("show", runId);
   await look("show", runId, ...json);
   await look("runs");
@@ -262,10 +262,10 @@ test("no secret is in what runs leave that fail, are cancelled, or cannot begin"
   sink("cancel", await here.sluice(["cancel", runId, "--reason", reason], { env }));
   const inside = sluiceHere(here.folder);
   for (const run of [...runs, runId]) {
-    sink(`show ${run}`, await inside(["show", run], env));
-    sink(`audit ${run}`, await inside(["audit", run, "--verify"], env));
+    sink(`show ${run}`, await inside(["show", run], { env }));
+    sink(`audit ${run}`, await inside(["audit", run, "--verify"], { env }));
   }
-  sink("doctor", await inside(["doctor", ...json], env));
+  sink("doctor", await inside(["doctor", ...json], { env }));
 
   const code = `throw new Error(${JSON.stringify(`cannot read ${planted.at("config-throws")}`)})`;
   here.write("sluice.config.ts", `${code};\nexport default {};\n`);

@@ -26,7 +26,7 @@ async function world(answer: (key: string) => ServerReply, fields = "turn_cap: 9
   onTestFinished(() => server.close());
   const env = { ANTHROPIC_API_KEY: KEY, ANTHROPIC_BASE_URL: server.url };
   const run = async (...more: readonly string[]): Promise<Ended> =>
-    await here.sluice(["run", "publish.yaml", "a task", "--model", "anthropic/claude-sonnet-4-5", ...more], env);
+    await here.sluice(["run", "publish.yaml", "a task", "--model", "anthropic/claude-sonnet-4-5", ...more], { env });
   return { here, server, env, run };
 }
 const refused: ServerReply = { status: 401, error: { type: "authentication_error", message: "invalid x-api-key" } };
@@ -54,7 +54,7 @@ test("a refused key suspends the run with exit code 3, and resume continues it w
   expect(shown.stdout).toMatch(/^the provider failed in writing#1: HTTP 401/m);
 
   const other = { ...env, ANTHROPIC_API_KEY: "sk-ant-another-one-0123456789" };
-  const done = await here.sluice(["resume", runId, ...JSON_OUT], other);
+  const done = await here.sluice(["resume", runId, ...JSON_OUT], { env: other });
   expect([done.code, textAt(printed(done), "status")]).toEqual([0, "completed"]);
   for (const look of [
     ["audit", runId, "--verify"],
@@ -111,10 +111,10 @@ test("a quota that ends at a time makes the run due then: wake continues it", as
   expect(Number(retryAt) - Date.now()).toBeGreaterThan(3 * 3_600_000);
   expect(at(printed(ended), "suspended", "wakeAt")).toBe(retryAt);
   expect(ended.stderr).toMatch(/sluice serve, or sluice wake, does so at \d{4}-.*Z \(in 3h1[12]m\)/);
-  const idle = await here.sluice(["wake"], env);
+  const idle = await here.sluice(["wake"], { env });
   expect(idle.stdout).toBe("no run is due\n");
   isOut = false;
-  const done = await here.sluice(["resume", runId], env);
+  const done = await here.sluice(["resume", runId], { env });
   expect(done.code).toBe(0);
 });
 
@@ -143,7 +143,7 @@ test("a key that is missing at the resume is an error that names the variable, a
   const { here, env, run } = await world(() => refused);
   const runId = textAt(printed(await run(...JSON_OUT)), "runId");
   const { ANTHROPIC_API_KEY: _lost, ...without } = env;
-  const ended = await here.sluice(["resume", runId], without);
+  const ended = await here.sluice(["resume", runId], { env: without });
   expect([ended.code, ended.stderr]).toEqual([4, expect.stringContaining("ANTHROPIC_API_KEY")]);
   const shown = await here.sluice(["show", runId, ...JSON_OUT]);
   expect(printed(shown)).toMatchObject({ status: "suspended", suspended: "provider" });

@@ -2,14 +2,15 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { startAnthropicServer } from "../support/anthropic-server.ts";
-import { type Desk, desk, finishes, PIPELINES, printed } from "../support/command.ts";
+import { finishes, PIPELINES, printed } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 import { TEST_KEY } from "../support/providers.ts";
 
 const json = ["--output-format", "json", "--headless"];
 const single = (task: string, ...flags: readonly string[]) => ["run", `${PIPELINES}#single`, task, ...flags, ...json];
 
 /** One run over the wire, recorded; the server is closed afterwards. */
-async function recorded(at: Desk, file = "cassettes/calls.jsonl") {
+async function recorded(at: DeskHere, file = "cassettes/calls.jsonl") {
   const finish = { calls: [{ name: "finish", input: { text: "done" } }] };
   const server = await startAnthropicServer([{ text: `my key is ${TEST_KEY}` }, finish]);
   onTestFinished(() => server.close());
@@ -21,7 +22,7 @@ async function recorded(at: Desk, file = "cassettes/calls.jsonl") {
 }
 
 test("--record writes what a run's model was asked and answered, and --model cassette: plays it without key and server", async () => {
-  const at = desk();
+  const at = deskHere();
   const { ended, file } = await recorded(at);
   expect(ended.code).toBe(0);
   expect(ended.stderr).toContain(`recorded in ${file}\n`);
@@ -35,7 +36,7 @@ test("--record writes what a run's model was asked and answered, and --model cas
 });
 
 test("a recording in the workspace, where tools find it, is told; one beside it is not", async () => {
-  const at = desk();
+  const at = deskHere();
   const { ended } = await recorded(at);
   expect(ended.stderr).toContain("this file is in the workspace: move it elsewhere before playback");
   const beside = await recorded(at, "../calls.jsonl");
@@ -44,7 +45,7 @@ test("a recording in the workspace, where tools find it, is told; one beside it 
 });
 
 test("a replay that does not fit fails the run, and says in lines what differs", async () => {
-  const at = desk();
+  const at = deskHere();
   const { file } = await recorded(at);
   const ended = await at.sluice(single("say more", "--model", `cassette:${file}`));
   expect(ended.code).toBe(1);
@@ -54,7 +55,7 @@ test("a replay that does not fit fails the run, and says in lines what differs",
 });
 
 test("a file that is there is not recorded over, and what cannot be replayed is exit 2", async () => {
-  const at = desk();
+  const at = deskHere();
   const { file } = await recorded(at);
   const before = readFileSync(file, "utf8");
   const script = at.script({ work: [finishes()] });
@@ -73,7 +74,7 @@ test("a file that is there is not recorded over, and what cannot be replayed is 
 });
 
 test("a run that is suspended and resumed continues in its cassette, which replays it whole", async () => {
-  const at = desk();
+  const at = deskHere();
   const ask = { calls: [{ tool: "AskUser", input: { question: "Which?" } }] };
   const script = at.script({ asker: [ask, finishes("blue")] });
   const asking = ["run", `${PIPELINES}#asking`, "ask", "--record", "calls.jsonl", ...json];

@@ -197,7 +197,7 @@ describe("an export with values", () => {
     expect([bare.code, bare.stderr]).toEqual([2, expect.stringContaining("sluice export --values")]);
     expect((await here.sluice(["replay", "rnone"])).code).toBe(4);
     expect((await here.sluice(["replay", `${runId}/fan-1/left`])).code).toBe(4);
-    expect((await here.sluice(["replay", runId], { SLUICE_RUN: runId })).code).toBe(2);
+    expect((await here.sluice(["replay", runId], { env: { SLUICE_RUN: runId } })).code).toBe(2);
   });
 });
 

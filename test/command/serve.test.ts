@@ -5,21 +5,20 @@ import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
 import { verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
-import { at, type Desk, type Ended, printed, type Running, textAt } from "../support/command.ts";
-import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
+import { at, type Ended, printed, type Running, textAt } from "../support/command.ts";
+import { NAPS, SLEEPING, type SleepingDesk, sleepingDesk, untilDue } from "../support/sleeping-desk.ts";
 
 const WAKING = join(import.meta.dirname, "../fixtures/command/waking.ts");
 const JSON_OUT = ["--output-format", "json"];
 const NO_PORT = ["--no-metrics", "--json"];
 
-async function started(here: Desk, pipeline: string, input: Readonly<Record<string, number>>): Promise<string> {
+async function started(here: SleepingDesk, pipeline: string, input: Readonly<Record<string, number>>): Promise<string> {
   const words = Object.entries(input).flatMap(([key, value]) => ["--input", `${key}:=${value}`]);
-  const ended = await here.sluice([
-    ...["run", `${SLEEPING}#${pipeline}`, ...words, "--trust", "--suspend-sleeps", ...JSON_OUT],
-  ]);
-  return textAt(printed(ended), "runId");
+  const run = ["run", `${SLEEPING}#${pipeline}`, ...words, "--trust", "--suspend-sleeps", ...JSON_OUT];
+  const { ended } = here.start(run);
+  return textAt(printed(await ended), "runId");
 }
-async function serving(here: Desk, ...more: readonly string[]): Promise<Running> {
+async function serving(here: SleepingDesk, ...more: readonly string[]): Promise<Running> {
   const running = here.start(["serve", ...(more.length === 0 ? NO_PORT : more)]);
   await running.said("stdout", /started|serves/);
   return running;
@@ -35,10 +34,10 @@ function eventsOf({ stdout }: Ended): readonly JsonObject[] {
     return json.ok && isJsonObject(json.value) ? [json.value] : [];
   });
 }
-async function statusOf(here: Desk, runId: string): Promise<unknown> {
+async function statusOf(here: SleepingDesk, runId: string): Promise<unknown> {
   return at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "status");
 }
-async function eventTypes(here: Desk, runId: string): Promise<readonly string[]> {
+async function eventTypes(here: SleepingDesk, runId: string): Promise<readonly string[]> {
   const events = at(printed(await here.sluice(["audit", runId, "--json"])), "events");
   return Array.isArray(events) ? events.map((event) => textAt(event, "type")) : [];
 }
@@ -95,7 +94,7 @@ test("a poll, a timer and a question continue under one worker: at their times, 
   const here = sleepingDesk();
   const left = async (name: string): Promise<string> => {
     const run = ["run", `${WAKING}#${name}`, "--trust", "--suspend-sleeps", "--wait", ...JSON_OUT];
-    return textAt(printed(await here.sluice(run)), "runId");
+    return textAt(printed(await here.start(run).ended), "runId");
   };
   const worker = await serving(here);
   const deployed = await left("deployed");
@@ -139,10 +138,10 @@ export default { executors: [{ kind: "nap", act: async (_input, scope) => {
 `;
 
 describe("a run that was woken and works", () => {
-  const isWorking = async (here: Desk, { child }: Running): Promise<void> => {
+  const isWorking = async (here: SleepingDesk, { child }: Running): Promise<void> => {
     await expect.poll(() => existsSync(join(here.folder, `working-${child.pid}`)), { timeout: 60_000 }).toBe(true);
   };
-  const wholeAfter = async (here: Desk, runId: string): Promise<void> => {
+  const wholeAfter = async (here: SleepingDesk, runId: string): Promise<void> => {
     const host = sqliteHost(here.store, { readOnly: true });
     const verified = verifyJournal(await host.journal(runId));
     const steps = (await host.records(runId)).filter(({ phase }) => phase === "done").map(({ stepId }) => stepId);
@@ -189,18 +188,13 @@ describe("a run that was woken and works", () => {
   test("is suspended by sluice wake on SIGINT with exit code 130, and due for the next one", async () => {
     const here = sleepingDesk(WORKING);
     const runId = await started(here, "napping", { ms: 2_000 });
-    /** One that finds the run due, and is stopped while that works. */
-    const stoppedWake = async (): Promise<Ended> => {
-      const waking = here.start(["wake", ...JSON_OUT]);
-      const mark = join(here.folder, `working-${waking.child.pid}`);
-      await expect.poll(() => existsSync(mark) || waking.child.exitCode !== null, { timeout: 60_000 }).toBe(true);
-      const ended = await stopped(waking, "SIGINT");
-      return ended.stdout.includes('"runs": []') ? await stoppedWake() : ended;
-    };
-    const ended = await stoppedWake();
+    await untilDue(here.store);
+    const waking = here.start(["wake", ...JSON_OUT]);
+    await isWorking(here, waking);
+    const ended = await stopped(waking, "SIGINT");
     expect([ended.code, at(printed(ended), "runs")]).toEqual([130, [{ runId, outcome: "interrupted" }]]);
     here.write("done", "");
-    const next = await here.sluice(["wake"]);
+    const next = await here.start(["wake"]).ended;
     expect([next.code, next.stdout]).toEqual([0, `${runId}  completed\n`]);
     await wholeAfter(here, runId);
   });
@@ -256,7 +250,7 @@ describe("health and metrics", () => {
       });
       request.on("error", reject).end();
     });
-  const open = async (here: Desk): Promise<{ worker: Running; url: string }> => {
+  const open = async (here: SleepingDesk): Promise<{ worker: Running; url: string }> => {
     const worker = here.start(["serve", "--metrics", "127.0.0.1:0", "--json"]);
     const [, url = ""] = await worker.said("stdout", /"metrics":"(http:[^"]*)"/);
     return { worker, url };

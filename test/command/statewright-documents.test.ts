@@ -2,7 +2,8 @@ import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JsonObject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { at, call, type Desk, desk, type Ended, lines, printed, textAt, turn } from "../support/command.ts";
+import { at, call, type Ended, lines, printed, textAt, turn } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 import { sends } from "../support/workflow-desk.ts";
 
 // The complete documents of the Statewright reference, unchanged, from the first state to every end that their rules allow.
@@ -10,8 +11,8 @@ import { sends } from "../support/workflow-desk.ts";
 const JSON_OUT = ["--output-format", "json"];
 const DOCUMENTS = join(import.meta.dirname, "../fixtures/workflows/statewright");
 
-function deskWith(document: string): Desk {
-  const here = desk();
+function deskWith(document: string): DeskHere {
+  const here = deskHere();
   copyFileSync(join(DOCUMENTS, document), join(here.folder, document));
   return here;
 }
@@ -24,7 +25,7 @@ interface Ran {
   readonly walked: readonly string[];
   readonly runId: string;
 }
-async function run(here: Desk, document: string, turns: Turns, ...flags: readonly string[]): Promise<Ran> {
+async function run(here: DeskHere, document: string, turns: Turns, ...flags: readonly string[]): Promise<Ran> {
   const model = here.script(turns);
   const args = ["run", document, "Ship it.", "--model", model, "--output-format", "stream-json", ...flags];
   return ranOf(await here.sluice(args));

@@ -3,13 +3,13 @@ import { DatabaseSync } from "node:sqlite";
 import type { Json } from "@sluice/core";
 import { sqliteHost } from "@sluice/sqlite";
 import { expect, test } from "vitest";
-import { at, type Desk, type Ended, lines, printed, textAt } from "../support/command.ts";
-import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
+import { at, type Ended, lines, printed, textAt } from "../support/command.ts";
+import { NAPS, SLEEPING, type SleepingDesk, sleepingDesk, untilDue } from "../support/sleeping-desk.ts";
 
 const JSON_OUT = ["--output-format", "json"];
 const HOUR = 3_600_000;
 
-async function started(here: Desk, pipeline: string, ms: number, ...more: readonly string[]): Promise<Ended> {
+async function started(here: SleepingDesk, pipeline: string, ms: number, ...more: readonly string[]): Promise<Ended> {
   return await here.sluice([
     "run",
     `${SLEEPING}#${pipeline}`,
@@ -20,15 +20,13 @@ async function started(here: Desk, pipeline: string, ms: number, ...more: readon
     ...more,
   ]);
 }
-async function sleeper(here: Desk, pipeline: string, ms: number): Promise<string> {
+async function sleeper(here: SleepingDesk, pipeline: string, ms: number): Promise<string> {
   return textAt(printed(await started(here, pipeline, ms, ...JSON_OUT)), "runId");
 }
-/** Wakes until something was due. */
-async function woken(here: Desk, ...more: readonly string[]): Promise<Ended> {
-  for (;;) {
-    const ended = await here.sluice(["wake", ...JSON_OUT, ...more]);
-    if (runsOf(ended).length > 0) return ended;
-  }
+/** Wakes what is due, as soon as something is. */
+async function woken(here: SleepingDesk): Promise<Ended> {
+  await untilDue(here.store);
+  return await here.sluice(["wake", ...JSON_OUT]);
 }
 function runsOf(ended: Ended): readonly Json[] {
   const runs = at(printed(ended), "runs");
@@ -115,16 +113,12 @@ test("a run that cannot be continued is reported with its reason, and stops no o
   const good = textAt(printed(await started(here, "napping", 2_000, ...inOther)), "runId");
   // Changed since it was trusted.
   here.write("sluice.config.js", "export default { executors: [] };\n");
-  const outcomes = new Map<string, Json>();
-  let code: number | null = null;
-  while (!outcomes.has(good)) {
-    const ended = await woken(here, "--store", here.store);
-    ({ code } = ended);
-    for (const one of runsOf(ended)) outcomes.set(textAt(one, "runId"), one);
-  }
+  await untilDue(here.store, 2);
+  const ended = await here.sluice(["wake", "--store", here.store, ...JSON_OUT]);
+  const outcomes = new Map(runsOf(ended).map((one) => [textAt(one, "runId"), one]));
   expect(outcomes.get(good)).toMatchObject({ outcome: "ended", status: "completed" });
   expect(outcomes.get(bad)).toMatchObject({ outcome: "refused", code: "folder_untrusted" });
-  expect(code).toBe(4);
+  expect(ended.code).toBe(4);
   expect(at(printed(await here.sluice(["show", bad, ...JSON_OUT])), "status")).toBe("suspended");
 });
 
@@ -171,8 +165,8 @@ test("a run whose code fails each time is left alone after five resumes without 
 test("stream-json prints one line a run as it comes, then the result", async () => {
   const here = sleepingDesk();
   const runId = await sleeper(here, "napping", 2_000);
-  let out = await here.sluice(["wake", "--output-format", "stream-json"]);
-  while (lines(out).length < 2) out = await here.sluice(["wake", "--output-format", "stream-json"]);
+  await untilDue(here.store);
+  const out = await here.sluice(["wake", "--output-format", "stream-json"]);
   expect(lines(out)).toMatchObject([
     { runId, outcome: "ended", status: "completed" },
     { type: "result", woken: 1 },

@@ -1,7 +1,8 @@
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { at, call, desk, finishes, lines, printed, textAt, turn } from "../support/command.ts";
+import { at, call, finishes, lines, printed, textAt, turn } from "../support/command.ts";
+import { deskHere } from "../support/command-here.ts";
 import { asksFirst, NOTE, runNamed, sends } from "../support/workflow-desk.ts";
 
 const JSON_OUT = ["--output-format", "json"];
@@ -23,7 +24,7 @@ const error = (ended: { readonly stdout: string; readonly code: number | null; r
 
 describe("sluice run takes a workflow by its path", () => {
   test("as YAML, and ends by the event that the agent sends", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("flows/note.yaml", NOTE);
     const writes = turn(call("Write", { file_path: "notes/a.md", content: "a note\n" }));
     const ended = await runNamed(here, "flows/note.yaml", [writes, sends("WRITTEN", { rationale: "done" })]);
@@ -35,13 +36,13 @@ describe("sluice run takes a workflow by its path", () => {
   });
 
   test("as JSON, without a slash in its name", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("note.json", NOTE_JSON);
     expect((await runNamed(here, "note.json", [sends("WRITTEN")])).code).toBe(0);
   });
 
   test("as a folder of Markdown stages", async () => {
-    const here = desk();
+    const here = deskHere();
     cpSync(join(FIXTURES, "markdown-stages/code-review"), join(here.folder, "code-review"), { recursive: true });
     const refuses = turn(call("submit_plan", { summary: "s" }));
     const model = here.script({ plan: [refuses] });
@@ -50,14 +51,14 @@ describe("sluice run takes a workflow by its path", () => {
   });
 
   test("with an outcome of its final state: a failed one is exit code 1", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("note.yaml", NOTE);
     const ended = await runNamed(here, "note.yaml", [sends("GIVE_UP")]);
     expect([ended.code, printed(ended)]).toMatchObject([1, { status: "failed" }]);
   });
 
   test("and says of each mistake where it is, before anything is stored", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("note.yaml", NOTE.replace("target: complete", "target: complet"));
     const ended = await runNamed(here, "note.yaml", []);
     expect(error(ended)).toEqual([2, "workflow_invalid"]);
@@ -67,7 +68,7 @@ describe("sluice run takes a workflow by its path", () => {
   });
 
   test("and shows warnings once", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(
       "note.yaml",
       NOTE.replace("  complete: { type: final, outcome: completed }", "  complete: { type: final }"),
@@ -77,14 +78,14 @@ describe("sluice run takes a workflow by its path", () => {
   });
 
   test("a tool that does not exist is a mistake of the file", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("note.yaml", NOTE.replace("[Read,", "[Raed,"));
     const ended = await runNamed(here, "note.yaml", []);
     expect([...error(ended), ended.stderr]).toMatchObject([2, "workflow_invalid", expect.stringContaining("6:21")]);
   });
 
   test("that is not there is not found", async () => {
-    const here = desk();
+    const here = deskHere();
     expect(error(await runNamed(here, "flows/none.yaml", []))).toEqual([2, "workflow_not_found"]);
     here.write("folder/readme.md", "");
     expect(error(await runNamed(here, "./folder", []))).toEqual([2, "pipeline_not_found"]);
@@ -93,7 +94,7 @@ describe("sluice run takes a workflow by its path", () => {
 
 describe("workflows of a project", () => {
   test("are found by name when the folder is trusted, which is remembered until one of its files changes", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/workflows/note.yaml", NOTE);
     const before = await runNamed(here, "note", [sends("WRITTEN")]);
     expect(error(before)).toEqual([2, "folder_untrusted"]);
@@ -105,7 +106,7 @@ describe("workflows of a project", () => {
   });
 
   test("may be folders, also with a dot in their names", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(
       ".sluice/workflows/note.v2/pipeline.yaml",
       "id: note\ninitial: writing\ntransitions:\n  - { from: writing, to: done }\n",
@@ -119,7 +120,7 @@ describe("workflows of a project", () => {
   });
 
   test("of one name are an error that lists all, pipelines and those of the config included", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/workflows/note.yaml", NOTE);
     here.write(".sluice/workflows/note.json", NOTE_JSON);
     here.write(".sluice/pipelines/note.ts", "");
@@ -130,7 +131,7 @@ describe("workflows of a project", () => {
   });
 
   test("win over a bundled pipeline, which is said, and are suggested by name", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/workflows/codeReview.yaml", NOTE);
     const ours = await runNamed(here, "codeReview", [sends("WRITTEN")], "--trust");
     expect([ours.code, ours.stderr]).toEqual([0, expect.stringContaining("not the bundled one")]);
@@ -138,14 +139,14 @@ describe("workflows of a project", () => {
   });
 
   test("can be the default pipeline of the config", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/workflows/note.yaml", NOTE);
     here.write("sluice.config.mjs", 'export default { defaultPipeline: "note" };\n');
     expect(printed(await runNamed(here, "write a note", [sends("WRITTEN")], "--trust")).status).toBe("completed");
   });
 
   test("invoke each other by name, and by a relative path", async () => {
-    const here = desk();
+    const here = deskHere();
     const invoking = (name: string): string => `id: outer
 initial: start
 states:
@@ -164,7 +165,7 @@ states:
   });
 
   test("are listed by sluice doctor, with their mistakes", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write(".sluice/workflows/note.yaml", NOTE);
     here.write(".sluice/workflows/broken.yaml", NOTE.replace("initial: writing", "initial: writting"));
     const untrusted = await here.sluice(["doctor"]);
@@ -178,7 +179,7 @@ states:
 
 describe("a run of a workflow file", () => {
   const suspended = async (file: string) => {
-    const here = desk();
+    const here = deskHere();
     here.write(file, NOTE);
     const runId = textAt(printed(await runNamed(here, file, asksFirst, "--wait=1ms")), "runId");
     const resumed = async (...flags: readonly string[]) =>
@@ -221,7 +222,7 @@ describe("a run of a workflow file", () => {
   });
 
   test("replays: the same file matches, a changed guard is the first difference", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("note.yaml", NOTE);
     const runId = textAt(printed(await runNamed(here, "note.yaml", [sends("WRITTEN")])), "runId");
     const same = await here.sluice(["replay", runId, ...JSON_OUT]);
@@ -234,7 +235,7 @@ describe("a run of a workflow file", () => {
   });
 
   test("forks from an earlier execution, and is shown, audited and reported like any other", async () => {
-    const here = desk();
+    const here = deskHere();
     here.write("note.yaml", NOTE);
     const runId = textAt(printed(await runNamed(here, "note.yaml", [sends("GIVE_UP")])), "runId");
     const model = here.script({ writing: [sends("WRITTEN")] });

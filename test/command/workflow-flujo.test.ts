@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { field, type Json, type JsonObject } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { readSource } from "../../packages/workflows/src/read/source.ts";
-import { at, call, type Desk, desk, type Ended, lines, printed, textAt, turn } from "../support/command.ts";
+import { at, call, type Ended, lines, printed, textAt, turn } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 
 // The state machine of Flujo's specification in the command: it asks, and each answer comes from another process.
 
@@ -20,14 +21,14 @@ const SCRIPT = {
 const BAD = [submits({ wrong: 1 })];
 
 interface Waiting {
-  readonly here: Desk;
+  readonly here: DeskHere;
   readonly runId: string;
   readonly requestId: string;
 }
 
 /** Runs the machine until it asks. */
 async function untilAsked(script: Readonly<Record<string, readonly JsonObject[]>> = {}): Promise<Waiting> {
-  const here = desk();
+  const here = deskHere();
   cpSync(FIXTURES, here.folder, { recursive: true });
   const model = here.script({ ...SCRIPT, ...script });
   const flags = ["--model", model, "--wait=1ms", "--answers=any", ...JSON_OUT];
@@ -117,7 +118,7 @@ describe("the machine of the specification", () => {
 });
 
 test("a row for the pause leads to another state with the answer of another process, and finished work is not repeated", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write(
     "m.yaml",
     `kind: StateMachine
@@ -171,7 +172,7 @@ transitions:
 });
 
 test("a run with a pause is replayed as it was, and forked from its second visit with what the first one finished", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write(
     "m.yaml",
     `kind: StateMachine

@@ -9,16 +9,18 @@ import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { createScreenModel } from "../../packages/tui/src/screen/screen-model.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "./app-options.ts";
-import { type Desk, desk } from "./command.ts";
-import { type DeskHere, forkedRun, sluiceHere } from "./command-here.ts";
+import { surroundingsOf } from "./command.ts";
+import { type DeskHere, deskHere, forkedRun } from "./command-here.ts";
 import { key } from "./desk.ts";
 import { skewedClock } from "./skewed-clock.ts";
 
 /** The app in a folder whose store holds one run, finished unless `begin` makes another, with what it says and the keys it gets. */
-export async function appOverRun(begin?: (outside: Desk) => Promise<string>, flags: Partial<AppFlags & RunFlags> = {}) {
-  const outside = desk();
-  const place: DeskHere = { ...outside, sluice: sluiceHere(outside.folder) };
-  const runId = begin === undefined ? await forkedRun(place) : await begin(outside);
+export async function appOverRun(
+  begin: (place: DeskHere) => Promise<string> = forkedRun,
+  flags: Partial<AppFlags & RunFlags> = {},
+) {
+  const place = deskHere();
+  const runId = await begin(place);
   const said: string[] = [];
   const clock = skewedClock();
   const app = new App({
@@ -61,7 +63,6 @@ export async function appOverRun(begin?: (outside: Desk) => Promise<string>, fla
 }
 
 function contextAt(folder: string) {
-  const home = join(folder, "..", "home");
   const terminal = {
     out: () => undefined,
     err: () => undefined,
@@ -74,6 +75,5 @@ function contextAt(folder: string) {
     facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 200, rows: 24, colourBits: 8 }),
     flush: async () => undefined,
   };
-  const env = { HOME: home, XDG_STATE_HOME: join(home, "state"), PATH: "", OLLAMA_HOST: "http://127.0.0.1:9" };
-  return { env, here: folder, terminal };
+  return { env: { ...surroundingsOf(folder), PATH: "" }, here: folder, terminal };
 }

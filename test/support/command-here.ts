@@ -1,12 +1,21 @@
-import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import type { Terminal } from "../../packages/cli/src/output/terminal.ts";
 import { runCommand } from "../../packages/cli/src/program.ts";
-import { type Desk, desk, type Ended, finishes, PIPELINES, printed, textAt } from "./command.ts";
+import {
+  type Desk,
+  desk,
+  type Ended,
+  finishes,
+  PIPELINES,
+  printed,
+  type SluiceOptions,
+  surroundingsOf,
+  textAt,
+} from "./command.ts";
 
 /** What a command does is run in this process, where starting another one would prove nothing. */
 export interface DeskHere extends Omit<Desk, "sluice" | "start"> {
-  sluice(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ended>;
+  sluice(args: readonly string[], options?: Pick<SluiceOptions, "env" | "cwd">): Promise<Ended>;
 }
 
 export function deskHere(): DeskHere {
@@ -16,9 +25,8 @@ export function deskHere(): DeskHere {
 
 /** The command in a folder of a desk, in this process. */
 export function sluiceHere(folder: string): DeskHere["sluice"] {
-  const home = join(folder, "..", "home");
-  const surroundings = { HOME: home, XDG_STATE_HOME: join(home, "state"), OLLAMA_HOST: "http://127.0.0.1:9" };
-  return async (args, env = {}) => {
+  const surroundings = surroundingsOf(folder);
+  return async (args, { env = {}, cwd = folder } = {}) => {
     const said = { stdout: "", stderr: "" };
     const terminal: Terminal = {
       out: (text) => {
@@ -42,7 +50,7 @@ export function sluiceHere(folder: string): DeskHere["sluice"] {
       }),
       flush: async () => undefined,
     };
-    const code = await runCommand(args, { env: { ...surroundings, ...env }, here: folder, terminal });
+    const code = await runCommand(args, { env: { ...surroundings, ...env }, here: cwd, terminal });
     return { code, ...said };
   };
 }

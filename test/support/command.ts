@@ -43,19 +43,24 @@ export interface Running {
   said(stream: "stdout" | "stderr", pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-export function desk(): Desk {
-  const base = realpathSync(mkdtempSync(join(tmpdir(), "sluice-command-")));
-  const folder = join(base, "work");
-  mkdirSync(folder);
-  const surroundings = {
+/** The environment of the command in a folder: its user's home and state are beside that. */
+export function surroundingsOf(folder: string): Readonly<Record<string, string>> {
+  const base = dirname(folder);
+  return {
     PATH: process.env.PATH ?? "",
     HOME: join(base, "home"),
     XDG_STATE_HOME: join(base, "state"),
     // Not the Ollama that may run on this machine: nobody listens here.
     OLLAMA_HOST: "http://127.0.0.1:9",
-    // Dozens of processes load the same modules.
-    NODE_COMPILE_CACHE: COMPILED,
   };
+}
+
+export function desk(): Desk {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), "sluice-command-")));
+  const folder = join(base, "work");
+  mkdirSync(folder);
+  // Dozens of processes load the same modules.
+  const surroundings = { ...surroundingsOf(folder), NODE_COMPILE_CACHE: COMPILED };
   const children = new Set<ChildProcess>();
   onTestFinished(async () => {
     for (const child of children) {

@@ -1,5 +1,6 @@
 import type { JsonObject } from "@sluice/core";
-import { call, type Desk, type Ended, turn } from "./command.ts";
+import { call, type Ended, turn } from "./command.ts";
+import type { DeskHere } from "./command-here.ts";
 
 /** A workflow of one working state, which writes notes. */
 export const NOTE = `id: note
@@ -33,7 +34,7 @@ export const asksFirst: readonly JsonObject[] = [
 
 /** Runs a pipeline of the desk to its end, with JSON output. */
 export async function runNamed(
-  here: Desk,
+  here: Pick<DeskHere, "script" | "sluice">,
   name: string,
   turns: readonly JsonObject[],
   ...flags: readonly string[]

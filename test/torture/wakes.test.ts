@@ -2,7 +2,7 @@ import { verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import { expect, test } from "vitest";
 import { at, printed, textAt } from "../support/command.ts";
-import { SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
+import { SLEEPING, sleepingDesk, untilDue } from "../support/sleeping-desk.ts";
 import { numbersFrom } from "./random.ts";
 
 const RUNS = 4;
@@ -15,9 +15,10 @@ test("twenty sleeps of runs that only short-lived processes wake, some of them k
   const run = ["run", `${SLEEPING}#napping`, "--input", "ms:=1500", "--input", `times:=${SLEEPS}`];
   const runs: string[] = [];
   for (let n = 0; n < RUNS; n += 1)
-    runs.push(textAt(printed(await here.sluice([...run, "--trust", "--suspend-sleeps", ...JSON_OUT])), "runId"));
+    runs.push(textAt(printed(await here.start([...run, "--trust", "--suspend-sleeps", ...JSON_OUT]).ended), "runId"));
   let processes = 0;
   for (let open = RUNS; open > 0; ) {
+    await untilDue(here.store);
     const waking = here.start(["wake", ...JSON_OUT]);
     processes += 1;
     const kill = processes % 2 === 0 ? setTimeout(() => waking.child.kill("SIGKILL"), 200 + random(1_500)) : undefined;
@@ -34,7 +35,7 @@ test("twenty sleeps of runs that only short-lived processes wake, some of them k
     const sleeps = steps.filter((step) => /sleep\/\d+$/.test(step));
     expect([sleeps.length, new Set(sleeps).size]).toEqual([2 * SLEEPS, 2 * SLEEPS]);
     expect(at((await host.get(runId))?.end?.value, "output")).toHaveLength(SLEEPS);
-    expect((await here.sluice(["replay", runId])).code).toBe(0);
+    expect((await here.start(["replay", runId]).ended).code).toBe(0);
   }
   await host.close();
   expect(processes).toBeGreaterThan(SLEEPS);

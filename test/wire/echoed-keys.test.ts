@@ -138,7 +138,7 @@ describe.each(PROVIDERS)("a key that %s repeats is in no byte of what is kept or
     const sluice = sluiceHere(folder);
     const sinks: [string, string][] = [];
     const look = async (...args: readonly string[]) => {
-      const ended = await sluice(args, env);
+      const ended = await sluice(args, { env });
       sinks.push([`stdout of ${args.join(" ")}`, ended.stdout], [`stderr of ${args.join(" ")}`, ended.stderr]);
       return ended.stdout;
     };

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
-import { call, desk, lines, printed, textAt, turn } from "../../support/command.ts";
+import { call, lines, printed, textAt, turn } from "../../support/command.ts";
+import { deskHere } from "../../support/command-here.ts";
 import { differs, fact, machine, ROWS } from "../../support/flujo.ts";
 
 // What users see of a machine in the command, each time in another process.
@@ -8,7 +9,7 @@ const JSON_OUT = ["--output-format", "json"];
 const submits = (result: string) => turn(call("submit", { result }));
 
 fact(44, "an end that no row leads to is a warning with a stable id, and the exit code is 0", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write("m.yaml", machine(ROWS).replace("[done, failed]", "[done, failed, cancelled]"));
   const ended = await here.sluice(["check", "m.yaml"]);
   expect(ended.code).toBe(0);
@@ -17,7 +18,7 @@ fact(44, "an end that no row leads to is a warning with a stable id, and the exi
 });
 
 differs(45, "a mistake says how to fix it without a flag, and an error is exit code 1", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write("m.yaml", machine(ROWS.replace("on: failure", "on: fails").replace("to: done", "to: dnoe")));
   const ended = await here.sluice(["check", "m.yaml"]);
   expect(ended.code).toBe(1);
@@ -30,7 +31,7 @@ differs(45, "a mistake says how to fix it without a flag, and an error is exit c
 });
 
 fact(66, "a run that waits is listed, shown, and resumed with the answer, each by another process", async () => {
-  const here = desk();
+  const here = deskHere();
   const states = `  a:
     - { name: work, prompt: "Work on {{ ctx.task }}.", tools: [] }
     - { kind: hitl, name: ask, message: "Is {{ previous_step.result }} right?", input_schema: { type: boolean }, sink_to: scratchpad.ok }

@@ -41,9 +41,10 @@ describe.each(PAGES)("$name", ({ file, digest }) => {
     expect(digestOf(blocks)).toBe(digest);
   });
 
-  test.skipIf(given === undefined)("has the blocks of the page in the folder STATEWRIGHT_PAGES", () => {
-    expect(blocksOf(readFileSync(`${given}/statewright-${file}.txt`, "utf8"))).toEqual(blocks);
-  });
+  if (given !== undefined)
+    test("has the blocks of the page in the folder STATEWRIGHT_PAGES", () => {
+      expect(blocksOf(readFileSync(`${given}/statewright-${file}.txt`, "utf8"))).toEqual(blocks);
+    });
 
   for (const { line, block } of blocks) {
     const fields = isJsonObject(block) ? block : {};
