@@ -12,13 +12,21 @@ import { NO_USAGE } from "../limits/limits.ts";
 type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
 
 /** Checks an executor's output against the state's schema, in a step, because a schema may be user code. */
-export async function checkedOutput(
+export function checkedOutput(
   journal: AttemptJournal,
   { kind, output: schema, checksOutput }: Pick<StateSpec, "kind" | "output" | "checksOutput">,
   acted: ActOutcome,
-): Promise<ActOutcome> {
+): Promise<ActOutcome> | ActOutcome {
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || checksOutput === true || outcome.status !== "completed") return outcome;
+  return checkedBy(journal, schema, outcome);
+}
+
+async function checkedBy(
+  journal: AttemptJournal,
+  schema: CompiledSchema<unknown>,
+  outcome: Extract<ActOutcome, { readonly status: "completed" }>,
+): Promise<ActOutcome> {
   const { output } = outcome;
   const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
   if (checked.ok) return { ...outcome, output: checked.output };
