@@ -47,9 +47,7 @@ function outcomeFault(acted: unknown): string | undefined {
   const { status, turns, usage, code, message, reason, refused = [] } = acted;
   if (!isAmount(turns)) return "turns must be a number from 0";
   if (!isObject(usage)) return "usage must be an object";
-  const { inputTokens, outputTokens, ...others } = usage;
-  const counts = [inputTokens, outputTokens, ...Object.values(others).filter((count) => count !== undefined)];
-  if (!counts.every(isAmount)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
+  if (!isUsage(usage)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
   const isRefused = (one: unknown): boolean =>
     isObject(one) && typeof one.to === "string" && typeof one.why === "string";
   if (!Array.isArray(refused) || !refused.every(isRefused)) return "refused must be a list of { to, why }";
@@ -65,6 +63,11 @@ function outcomeFault(acted: unknown): string | undefined {
     default:
       return "status must be completed, failed, cancelled or paused";
   }
+}
+
+function isUsage(usage: Readonly<Record<string, unknown>>): boolean {
+  if (!isAmount(usage.inputTokens) || !isAmount(usage.outputTokens)) return false;
+  return Object.values(usage).every((count) => count === undefined || isAmount(count));
 }
 
 /** What is added becomes part of the run's context and outputs, so it is judged as what a route adds. */

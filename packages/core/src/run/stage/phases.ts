@@ -54,7 +54,9 @@ export interface Phases {
 export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
   const { signal } = execution.detours;
   const workspace = execution.deps.workspace.root;
-  const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
+  // Each access makes a function.
+  const { event } = call;
+  const note = (type: EventType, data: JsonObject): void => event(journal.event(type, data));
   return {
     note,
     through: <T>(type: PhaseEvent, hook: PhaseHook<T>) => {
@@ -151,17 +153,22 @@ export const ENTERED = sharedData({ phase: "entered" });
 export const LEFT = sharedData({ phase: "left" });
 
 /** Phase events take few values, so each is redacted only once. */
-const shared = new Map<string, JsonObject>();
+const shared = {
+  answer: new Map<string, JsonObject>(),
+  outcome: new Map<string, JsonObject>(),
+  choice: new Map<string, JsonObject>(),
+  finished: new Map<string, JsonObject>(),
+} as const;
 
-function sharedOnce(key: string, data: JsonObject): JsonObject {
-  const known = shared.get(key) ?? sharedData(data);
-  shared.set(key, known);
-  return known;
+function share(field: keyof typeof shared, value: string, data: JsonObject): JsonObject {
+  const made = sharedData(data);
+  shared[field].set(value, made);
+  return made;
 }
 
 /** Data of the event after a phase. */
 export function left(field: "answer" | "outcome" | "choice", value: string): JsonObject {
-  return sharedOnce(`${field} ${value}`, { phase: "left", [field]: value });
+  return shared[field].get(value) ?? share(field, value, { phase: "left", [field]: value });
 }
 
 export function leftPrecondition(answer: PreconditionAnswer): JsonObject {
@@ -174,5 +181,5 @@ export function leftAssert(answer: AssertAnswer): JsonObject {
 
 /** For an attempt that ended as its stage did. */
 export function finishedAs(outcome: StageResult<unknown>["status"]): JsonObject {
-  return sharedOnce(`finished ${outcome}`, { outcome });
+  return shared.finished.get(outcome) ?? share("finished", outcome, { outcome });
 }
