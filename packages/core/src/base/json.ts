@@ -11,6 +11,11 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null;
 }
 
+/** Whether an unknown value, such as the answer of a hook, has to be awaited. An await of any other value is not free. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
 /** An own member of a JSON object; undefined if the value is not an object or has no such member. */
 export function field(value: Json | undefined, key: string): Json | undefined {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;

@@ -1,12 +1,12 @@
 import { messageOf } from "../base/errors.ts";
-import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, isJson, isThenable, type Json, type JsonObject } from "../base/json.ts";
 import { thrownAt } from "../base/source-place.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf, routesPause } from "../definition/graph.ts";
 import type { Completed, StageContext, StageResult } from "../definition/result.ts";
 import type { GuardScope, GuardVerdict, PipelineSpec, RowSpec, RowTrigger, StateRoutes } from "../definition/spec.ts";
 import { type Choosing, type ConsideredTarget, consideredBy, endedState, readChosenRoute } from "./chosen-route.ts";
-import { type LedBy, type ResolvedChoice, resolveChoice } from "./resolve-choice.ts";
+import { type LedBy, type ResolvedChoice, type ResolvedChoiceResult, resolveChoice } from "./resolve-choice.ts";
 
 /** What comes next and what decided it. JSON, because it is recorded. */
 export type NextDecision = {
@@ -60,27 +60,31 @@ const TRIGGERS = { completed: "success", failed: "failure", skipped: "skipped", 
  * Decides what follows a state from its result and the context. The only side effects are those of user code (routes, `when`);
  * whatever that code does, the result is a valid choice. `mayReturn`: an execution is suspended.
  */
-export async function decideNext(
+export function decideNext(
   spec: PipelineSpec,
   state: string,
   result: StageResult<unknown>,
   ctx: StageContext,
   mayReturn: boolean,
   choosing?: Choosing,
-): Promise<NextDecision> {
+): Promise<NextDecision> | NextDecision {
   if (result.status === "cancelled") return byDefault({ kind: "cancel", reason: result.reason });
-  const { routes, orchestrator } = spec;
   const question: Question = { spec, state, result, mayReturn, workspace: ctx.workspace };
-  const chosen = choosing === undefined ? undefined : await byItself(question, choosing);
-  if (chosen !== undefined) return chosen;
+  if (choosing === undefined) return byRoutes(question, ctx);
+  return byItself(question, choosing).then((chosen) => chosen ?? byRoutes(question, ctx));
+}
+
+function byRoutes(question: Question, ctx: StageContext): Promise<NextDecision> | NextDecision {
+  const { spec, state, result } = question;
+  const { routes, orchestrator } = spec;
   if (orchestrator !== undefined && state !== orchestrator)
     return byDefault({ kind: "to", state: orchestrator, input: endedState(state, result) });
   if (result.status === "paused" && !routesPause(spec, state))
     return byDefault(failure(`${state} paused, and a pause has no route`));
-  if (routes.kind === "table") return await byTable(routes.rows, question, ctx);
+  if (routes.kind === "table") return byTable(routes.rows, question, ctx);
   const route = result.status === "paused" ? undefined : routeFor(routes.next.get(state), result, ctx);
   if (route === undefined) return byDefault(unhandled(state, result));
-  return await decisionOf(question, { by: "function" }, route);
+  return decisionOf(question, { by: "function" }, route);
 }
 
 type Routable = Exclude<StageResult<unknown>, { readonly status: "cancelled" }>;
@@ -313,7 +317,7 @@ function whyFailed(thrown: unknown, workspace: string): Refusal {
 type Trace = Omit<NextDecision, "choice">;
 
 /** The choice of a row that fires. It waits for an approval if the row asks for one. */
-function byRow(
+async function byRow(
   question: Question,
   by: Trace,
   { rule, row }: { readonly rule: RowSpec; readonly row: number },
@@ -322,33 +326,51 @@ function byRow(
   const { to, approval } = rule;
   const { result } = question;
   const ask = (): unknown => (rule.input === undefined ? to : { ...to, input: rule.input(result, ctx) });
-  const deciding = decisionOf(question, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
-  if (approval === undefined) return deciding;
+  const decision = await decisionOf(question, { ...by, row }, { name: `row ${row}`, targets: undefined, ask });
   // A choice that cannot be followed fails the run, which needs no approval.
-  return deciding.then((decision) =>
-    decision.rejected === undefined ? { ...decision, approval: { ...approval, row } } : decision,
-  );
+  if (approval === undefined || decision.rejected !== undefined) return decision;
+  return { ...decision, approval: { ...approval, row } };
 }
 
-/** Asks a route and validates its choice. */
-async function decisionOf(question: Question, by: Trace, { name, targets, ask }: Route): Promise<NextDecision> {
-  const { spec, state, result, mayReturn, workspace } = question;
-  const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
+/** Asks a route and validates its choice. A promise only where the route or a schema is asynchronous. */
+function decisionOf(question: Question, by: Trace, route: Route): Promise<NextDecision> | NextDecision {
+  const { state, workspace } = question;
+  const answered = (value: unknown): Promise<NextDecision> | NextDecision => validated(question, by, route, value);
+  const threw = (thrown: unknown): NextDecision => ({
+    ...rejectedBy(by, `${route.name} of ${state} threw: ${messageOf(thrown)}`),
+    ...thrownAt(thrown, workspace),
+  });
   let value: unknown;
   try {
-    value = await ask();
+    value = route.ask();
+    if (isThenable(value)) return Promise.resolve(value).then(answered, threw);
   } catch (thrown) {
-    return { ...rejected(`${name} of ${state} threw: ${messageOf(thrown)}`), ...thrownAt(thrown, workspace) };
+    return threw(thrown);
   }
+  return answered(value);
+}
+
+function validated(
+  { spec, state, result, mayReturn, ...ledBy }: Question,
+  by: Trace,
+  { name, targets }: Route,
+  value: unknown,
+): Promise<NextDecision> | NextDecision {
+  const decided = (reading: ResolvedChoiceResult): NextDecision => {
+    if (!reading.ok) return rejectedBy(by, `${name} of ${state} cannot be followed: ${reading.reason}`);
+    if (reading.choice.kind === "return" && !mayReturn) return rejectedBy(by, NOTHING_SUSPENDED);
+    const undeclared = targets && statesOf(reading.choice).find((target) => !targets.includes(target));
+    if (undeclared === undefined) return { ...by, choice: reading.choice };
+    const declared = targets?.join(", ") || "no state";
+    return rejectedBy(by, `${name} of ${state} went to ${undeclared}, but was declared for ${declared}`);
+  };
   const output: unknown = result.status === "completed" ? result.output : null;
-  const reading = await resolveChoice(value, spec, isJson(output) ? output : null, question);
-  if (!reading.ok) return rejected(`${name} of ${state} cannot be followed: ${reading.reason}`);
-  if (reading.choice.kind === "return" && !mayReturn) return rejected(NOTHING_SUSPENDED);
-  const undeclared = targets && statesOf(reading.choice).find((target) => !targets.includes(target));
-  if (undeclared === undefined) return { ...by, choice: reading.choice };
-  return rejected(
-    `${name} of ${state} went to ${undeclared}, but was declared for ${targets?.join(", ") || "no state"}`,
-  );
+  const reading = resolveChoice(value, spec, isJson(output) ? output : null, ledBy);
+  return reading instanceof Promise ? reading.then(decided) : decided(reading);
+}
+
+function rejectedBy(by: Trace, reason: string): NextDecision {
+  return { ...by, rejected: reason, choice: failure(reason) };
 }
 
 function statesOf(choice: ResolvedChoice): readonly string[] {

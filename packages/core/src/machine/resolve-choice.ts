@@ -1,7 +1,7 @@
 import { isJsonObject, isObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
-import { invokeKey, parseChoice, type SiblingShape } from "../definition/choice.ts";
+import { type ChoiceShape, invokeKey, parseChoice, type SiblingShape } from "../definition/choice.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { Issue } from "../schema/schema.ts";
+import type { Issue, SchemaVerdict } from "../schema/schema.ts";
 
 /** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
 export type ResolvedChoice =
@@ -62,69 +62,102 @@ export interface LedBy {
   readonly request?: Json;
 }
 
-/** Validates a route's return value. `output` is the run's output if the value is an empty `stages` list. */
-export async function resolveChoice(
+/**
+ * Validates a route's return value. `output` is the run's output if the value is an empty `stages` list. A promise only where
+ * several inputs, or one with an asynchronous schema, are checked.
+ */
+export function resolveChoice(
   value: unknown,
   spec: PipelineSpec,
   output: Json,
   ledBy: LedBy = {},
-): Promise<ResolvedChoiceResult> {
+): Promise<ResolvedChoiceResult> | ResolvedChoiceResult {
   const reading = parseChoice(value, spec.states, output, spec.limits.maxItems);
   if (!reading.ok) return { ok: false, reason: reading.reason };
-  const { shape } = reading;
   try {
-    switch (shape.kind) {
-      case "to": {
-        const input = await inputFor(spec, { ...shape, input: withAnswer(shape.input, ledBy.request) });
-        const patch = shape.context === undefined ? {} : { context: shape.context };
-        return { ok: true, choice: { kind: "to", state: shape.state, input, ...patch } };
-      }
-      case "fanOut": {
-        const siblings: ResolvedSibling[] = [];
-        for (const sibling of shape.siblings) {
-          const { state, key } = sibling;
-          siblings.push({ state, input: await inputFor(spec, sibling), ...(key === undefined ? {} : { key }) });
-        }
-        const { join, onFailure, list, maxParallel } = shape;
-        const input = await inputFor(spec, { state: join, input: shape.input });
-        const fanOut = { kind: "fanOut", siblings, join, input, onFailure } as const;
-        const ofList = {
-          ...(list === undefined ? {} : { list }),
-          ...(maxParallel === undefined ? {} : { maxParallel }),
-        };
-        return { ok: true, choice: { ...fanOut, ...ofList } };
-      }
-      case "fork": {
-        const siblings: ResolvedSibling[] = [];
-        for (const { key, initial: state, terminal, input } of shape.branches) {
-          const own = await inputFor(spec, { state, input, key });
-          siblings.push({ kind: "branch", key, state, terminal, input: own });
-        }
-        const onFailure = shape.join === "any" ? "any" : "cancel";
-        return { ok: true, choice: await continuing(spec, { ...shape, onFailure, siblings }) };
-      }
-      case "invoke": {
-        const { pipeline, key = invokeKey(ledBy.event, pipeline), input } = shape;
-        if (!spec.pipelines.has(pipeline))
-          throw new Refusal(`invoke(): there is no pipeline ${JSON.stringify(pipeline)}`);
-        const siblings = [{ kind: "invoke", key, pipeline, input }] as const;
-        return {
-          ok: true,
-          choice: await continuing(spec, { ...shape, onFailure: "cancel", siblings, input: undefined }),
-        };
-      }
-      case "return":
-        return { ok: true, choice: { kind: "return" } };
-      case "done":
-        return { ok: true, choice: { kind: "done", output: jsonOrRefuse(shape.output, "the output") } };
-      case "fail":
-      case "cancel":
-        return { ok: true, choice: { kind: shape.kind, reason: shape.reason } };
-    }
+    const choice = choiceOf(reading.shape, spec, ledBy);
+    return choice instanceof Promise ? choice.then(accepted).catch(refused) : accepted(choice);
   } catch (thrown) {
-    if (thrown instanceof Refusal) return { ok: false, reason: thrown.message };
-    throw thrown;
+    return refused(thrown);
   }
+}
+
+function accepted(choice: ResolvedChoice): ResolvedChoiceResult {
+  return { ok: true, choice };
+}
+
+function refused(thrown: unknown): ResolvedChoiceResult {
+  if (thrown instanceof Refusal) return { ok: false, reason: thrown.message };
+  throw thrown;
+}
+
+function choiceOf(
+  shape: ChoiceShape,
+  spec: PipelineSpec,
+  { event, request }: LedBy,
+): Promise<ResolvedChoice> | ResolvedChoice {
+  switch (shape.kind) {
+    case "to": {
+      const { state, context } = shape;
+      const patch = context === undefined ? {} : { context };
+      const entering = (input: Json): ResolvedChoice => ({ kind: "to", state, input, ...patch });
+      const input = inputFor(spec, { state, input: withAnswer(shape.input, request) });
+      return input instanceof Promise ? input.then(entering) : entering(input);
+    }
+    case "fanOut":
+      return fanningOut(spec, shape);
+    case "fork":
+      return forking(spec, shape);
+    case "invoke": {
+      const { pipeline, key = invokeKey(event, pipeline), input } = shape;
+      if (!spec.pipelines.has(pipeline))
+        throw new Refusal(`invoke(): there is no pipeline ${JSON.stringify(pipeline)}`);
+      const siblings = [{ kind: "invoke", key, pipeline, input }] as const;
+      return continuing(spec, { ...shape, onFailure: "cancel", siblings, input: undefined });
+    }
+    case "return":
+      return { kind: "return" };
+    case "done":
+      return { kind: "done", output: jsonOrRefuse(shape.output, "the output") };
+    case "fail":
+    case "cancel":
+      return { kind: shape.kind, reason: shape.reason };
+  }
+}
+
+async function fanningOut(
+  spec: PipelineSpec,
+  shape: Extract<ChoiceShape, { readonly kind: "fanOut" }>,
+): Promise<FanOutChoice> {
+  const siblings: ResolvedSibling[] = [];
+  for (const sibling of shape.siblings) {
+    const { state, key } = sibling;
+    siblings.push({ state, input: await inputFor(spec, sibling), ...(key === undefined ? {} : { key }) });
+  }
+  const { join, onFailure, list, maxParallel } = shape;
+  const input = await inputFor(spec, { state: join, input: shape.input });
+  return {
+    kind: "fanOut",
+    siblings,
+    join,
+    input,
+    onFailure,
+    ...(list === undefined ? {} : { list }),
+    ...(maxParallel === undefined ? {} : { maxParallel }),
+  };
+}
+
+async function forking(
+  spec: PipelineSpec,
+  shape: Extract<ChoiceShape, { readonly kind: "fork" }>,
+): Promise<FanOutChoice> {
+  const siblings: ResolvedSibling[] = [];
+  for (const { key, initial: state, terminal, input } of shape.branches) {
+    const own = await inputFor(spec, { state, input, key });
+    siblings.push({ kind: "branch", key, state, terminal, input: own });
+  }
+  const onFailure = shape.join === "any" ? "any" : "cancel";
+  return await continuing(spec, { ...shape, onFailure, siblings });
 }
 
 /** The fan-out of a fork or of another pipeline. */
@@ -156,13 +189,16 @@ function withAnswer(input: unknown, request: Json | undefined): unknown {
 /** Why a payload is invalid; caught in this file. */
 class Refusal extends Error {}
 
-async function inputFor(spec: PipelineSpec, { state, input, key }: SiblingShape): Promise<Json> {
+function inputFor(spec: PipelineSpec, { state, input, key }: SiblingShape): Promise<Json> | Json {
   const schema = spec.states.get(state)?.inputSchema;
   const name = `the input of ${state}${key === undefined ? "" : ` for item ${JSON.stringify(key)}`}`;
   if (schema === undefined) return jsonOrRefuse(input, name);
-  const verdict = await schema.check(input);
-  if (!verdict.ok) throw new Refusal(`${name} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
-  return jsonOrRefuse(verdict.value, name);
+  const checked = (verdict: SchemaVerdict<unknown>): Json => {
+    if (!verdict.ok) throw new Refusal(`${name} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
+    return jsonOrRefuse(verdict.value, name);
+  };
+  const verdict = schema.check(input);
+  return verdict instanceof Promise ? verdict.then(checked) : checked(verdict);
 }
 
 function jsonOrRefuse(value: unknown, what: string): Json {

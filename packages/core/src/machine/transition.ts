@@ -55,12 +55,19 @@ export async function transition(spec: PipelineSpec, view: MachineView, input: M
   return follow(spec, view, input, await decide(spec, view, input));
 }
 
-/** Asks the pipeline what comes next. A journal records the answer, since the code that gave it may change or differ. */
-export async function decide(spec: PipelineSpec, view: MachineView, input: MachineInput): Promise<NextDecision> {
+/**
+ * Asks the pipeline what comes next. A journal records the answer, since the code that gave it may change or differ. A promise only
+ * where there is something to wait for, since most routes are not asynchronous.
+ */
+export function decide(
+  spec: PipelineSpec,
+  view: MachineView,
+  input: MachineInput,
+): Promise<NextDecision> | NextDecision {
   const mayReturn = view.suspended.length > 0;
   switch (input.kind) {
     case "start":
-      return await decideStart(spec, view.run.input, input.at);
+      return decideStart(spec, view.run.input, input.at);
     case "cancelled":
       return byDefault(withoutDecision(view, input));
     case "interrupted":
@@ -68,25 +75,26 @@ export async function decide(spec: PipelineSpec, view: MachineView, input: Machi
     case "result": {
       const { result, ctx = contextOf(view) } = input;
       const { state } = enteredOf(view);
-      return await decideNext(spec, state, deepFreeze(result), ctx, mayReturn, choosingOf(spec, view, state, input));
+      return decideNext(spec, state, deepFreeze(result), ctx, mayReturn, choosingOf(spec, view, state, input));
     }
     case "event": {
       const { ctx = contextOf(view) } = input;
-      return await decideEvent(spec, enteredOf(view).state, input, ctx, mayReturn);
+      return decideEvent(spec, enteredOf(view).state, input, ctx, mayReturn);
     }
     case "children": {
       const { choice } = pendingOf(view);
       const failure = fanOutFailure(view, input.ended);
       if (failure === undefined) return byDefault({ kind: "to", state: choice.join, input: choice.input });
-      if (choice.onFail !== undefined) return await decideEntry(spec, choice.onFail, undefined);
+      if (choice.onFail !== undefined) return decideEntry(spec, choice.onFail, undefined);
       const { attempts: attempt } = failure;
       const ctx = contextOf(view, { attempt }, joinedAs(choice, input.ended));
-      return await decideNext(spec, enteredOf(view).state, failure, ctx, mayReturn);
+      return decideNext(spec, enteredOf(view).state, failure, ctx, mayReturn);
     }
     case "interrupt": {
       const { name, path, files = [path] } = input;
       const { target } = interruptOf(spec, name);
-      return { ...(await decideEntry(spec, target, { interrupt: name, files: [...files] })), by: "interrupt" };
+      const entering = decideEntry(spec, target, { interrupt: name, files: [...files] });
+      return entering.then((decision) => ({ ...decision, by: "interrupt" }));
     }
     case "message": {
       const { orchestrator: state } = spec;

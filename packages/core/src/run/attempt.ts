@@ -215,7 +215,8 @@ export class AttemptJournal implements ScopedSteps {
 /** A function of its own, so that a step with an open record, which holds the events, does not keep them while it runs. */
 function withEvents<T>(events: readonly EventDraft[], fn: (call: StepCall) => Promise<T> | T): typeof fn {
   return (call) => {
-    for (const event of events) call.event(event);
+    const { event } = call;
+    for (const draft of events) event(draft);
     return fn(call);
   };
 }

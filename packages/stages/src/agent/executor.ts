@@ -154,7 +154,9 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: 
   try {
     outcome = await turns(state, prepared, calls);
   } finally {
-    for (const { model } of models.all) await model.ended?.({ stage: scope.stateId, runId: scope.ctx.runId });
+    for (const { model } of models.all) {
+      if (model.ended !== undefined) await model.ended({ stage: scope.stateId, runId: scope.ctx.runId });
+    }
   }
   return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
 }

@@ -33,6 +33,7 @@ export type Message = {
 };
 
 export const NO_MESSAGES: readonly Message[] = [];
+const NO_SIGNALS: readonly ReceivedSignal[] = [];
 
 /** Lets a model step consume messages, which its record lists. */
 const TAKES: SignalsTaken = {
@@ -84,13 +85,23 @@ export async function sendMessage(
 }
 
 /** What a model step consumes, follow-ups last. Signals are untrusted: secrets are masked and long texts are cut. */
-export async function readMessages(
+export function readMessages(
   call: Pick<StepCall, "signals">,
   taken: readonly SignalsTaken[],
   secrets: SecretFilter,
-): Promise<readonly Message[]> {
-  const steering = await call.signals();
-  const followUps = taken.includes(TAKES_FOLLOW_UPS) ? await call.signals(SIGNALS.followUp) : [];
+): Promise<readonly Message[]> | readonly Message[] {
+  const steering = call.signals();
+  const followUps = taken.includes(TAKES_FOLLOW_UPS) ? call.signals(SIGNALS.followUp) : NO_SIGNALS;
+  if (steering instanceof Promise || followUps instanceof Promise)
+    return Promise.all([steering, followUps]).then(([first, last]) => messagesOf(first, last, secrets));
+  return messagesOf(steering, followUps, secrets);
+}
+
+function messagesOf(
+  steering: readonly ReceivedSignal[],
+  followUps: readonly ReceivedSignal[],
+  secrets: SecretFilter,
+): readonly Message[] {
   if (steering.length === 0 && followUps.length === 0) return NO_MESSAGES;
   const read = ({ payload, by, at }: ReceivedSignal): Message => {
     const text = field(payload, "text");
@@ -104,8 +115,11 @@ export async function readMessages(
   return said.slice(0, MAX_AT_ONCE);
 }
 
+const NO_TEXTS: readonly string[] = [];
+
 /** The texts of the user messages for the transcript. */
 export function messagesAsPrompt(messages: readonly Message[]): readonly string[] {
+  if (messages.length === 0) return NO_TEXTS;
   return messages.flatMap(({ text }) =>
     text === "" ? [] : [`Message from a user who is watching this run:\n${text}`],
   );

@@ -197,9 +197,7 @@ function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promis
 }
 
 /** Adds the messages received since the previous call, which need a larger reservation. */
-async function withMessages(scope: ActScope, trial: ModelAttempt, call: StepCall): Promise<ModelAttempt> {
-  const taken = takesMessages(scope.ctx.attempt, trial.request.turn);
-  const messages = await readMessages(call, taken, scope.secrets);
+function withMessages(scope: ActScope, trial: ModelAttempt, messages: readonly Message[]): ModelAttempt {
   if (messages.length === 0) return trial;
   return { ...trial, messages, reserve: reservationOf(scope, trial.request, trial.used, messagesAsPrompt(messages)) };
 }
@@ -211,7 +209,9 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   if (begun.request.once === true && wasBegun(scope, call)) return { kind: "lost" };
   const late = deadline.exceeded();
   if (late !== undefined) return limitRecord(scope, call, late);
-  const trial = await withMessages(scope, begun, call);
+  const reading = readMessages(call, takesMessages(scope.ctx.attempt, begun.request.turn), scope.secrets);
+  // Few stores are asynchronous, and few turns have messages.
+  const trial = withMessages(scope, begun, reading instanceof Promise ? await reading : reading);
   const hit = trial.reserve === undefined ? undefined : budget.reserve(trial.reserve);
   // Without a call no messages are consumed.
   if (hit !== undefined) return limitRecord(scope, call, hit);

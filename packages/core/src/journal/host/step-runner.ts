@@ -109,8 +109,8 @@ export class ProgramRunner implements StepRunner {
     options: StepOptions<T> = {},
   ): Promise<T> {
     const { graceMs = 0, takes = NO_SIGNALS, open, cost } = options;
-    const signals: StepCall["signals"] = async (name = takes[0]?.name) =>
-      name !== undefined && takes.some((each) => each.name === name) ? await this.#untaken(name) : [];
+    const signals: StepCall["signals"] = (name = takes[0]?.name) =>
+      name !== undefined && takes.some((each) => each.name === name) ? this.#untaken(name) : [];
     const hand = (value: T): T => {
       for (const { name, count } of takes) this.#take(name, count(value));
       return value;
@@ -388,8 +388,9 @@ export class ProgramRunner implements StepRunner {
       if (this.#run.tree.interruptions.pending || this.#interruption !== undefined) this.#interruptNow();
       const openRecord = known?.open;
       const opened =
-        openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);
-      const made = await step.make(opened, openRecord === undefined);
+        openRecord === undefined ? step.open && this.#commitOpen(ordinal, step) : readOpenRecord(openRecord);
+      // Awaited even if it is no promise, so that steps overlap whatever their functions return.
+      const made = await step.make(isPromiseLike(opened) ? await opened : opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
       const own = step.events?.(value) ?? NO_EVENTS;
@@ -436,8 +437,8 @@ export class ProgramRunner implements StepRunner {
     return { ordinal, known: recorded.left ? recorded.take(ordinal, stepId) : undefined };
   }
 
-  /** Commits a step's open record. Rejects if the run has to stop between the record and the effect. */
-  async #commitOpen(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
+  /** Commits a step's open record. Fails if the run has to stop between the record and the effect. */
+  #commitOpen(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> | StepCall["opened"] {
     const { control, at, tree } = this.#run;
     const { stepId, open } = step;
     if (open === undefined) return undefined;
@@ -446,10 +447,13 @@ export class ProgramRunner implements StepRunner {
     step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
     const wakeAt = step.until === undefined ? undefined : Math.min(step.until, tree.wakeAt() ?? step.until);
-    await this.#append({ ordinal, stepId, phase: "open", value, events, cost, wakeAt });
-    if (control.stopped !== undefined) throw control.stopped;
-    const { incarnation } = at;
-    return { incarnation, ...(intent === undefined ? {} : { intent }), ...(cost === undefined ? {} : { cost }) };
+    const opened = (): StepCall["opened"] => {
+      if (control.stopped !== undefined) throw control.stopped;
+      const { incarnation } = at;
+      return { incarnation, ...(intent === undefined ? {} : { intent }), ...(cost === undefined ? {} : { cost }) };
+    };
+    const appending = this.#append({ ordinal, stepId, phase: "open", value, events, cost, wakeAt });
+    return appending instanceof Promise ? appending.then(opened) : opened();
   }
 
   #append(record: RecordDraft): Promise<void> | void {
@@ -468,8 +472,10 @@ export class ProgramRunner implements StepRunner {
     this.#fault ??= { thrown: this.#cancelledEarly ?? thrown };
   }
 
-  async #untaken(name: string): Promise<readonly ReceivedSignal[]> {
-    return (await this.#run.store.signals(this.runId, name)).slice(this.#takenSoFar(name));
+  #untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
+    const received = this.#run.store.signals(this.runId, name);
+    const taken = this.#takenSoFar(name);
+    return isPromiseLike(received) ? received.then((all) => all.slice(taken)) : received.slice(taken);
   }
 
   #take(name: string, count: number): void {

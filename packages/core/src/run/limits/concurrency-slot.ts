@@ -13,11 +13,18 @@ export class ConcurrencySlot {
     this.#signal = signal;
   }
 
-  async acquire(): Promise<void> {
+  /** A promise only if no slot is free. */
+  acquire(): Promise<void> | void {
     if (this.#release !== undefined) return;
-    this.#release = await this.#slots.acquire(this.#signal);
-    // A cancelled execution gets no slot and needs none to finish.
-    if (this.#release === undefined) return;
+    const acquiring = this.#slots.acquire(this.#signal);
+    if (acquiring instanceof Promise) return acquiring.then((release) => this.#hold(release));
+    this.#hold(acquiring);
+  }
+
+  /** A cancelled execution gets no slot and needs none to finish. */
+  #hold(release: (() => void) | undefined): void {
+    this.#release = release;
+    if (release === undefined) return;
     for (const watch of this.#watches) watch.start();
   }
 
@@ -52,8 +59,10 @@ export class ConcurrencySlot {
 /** A session's limit on stages that run at the same time, over all its runs. First come, first served. */
 export interface ConcurrencySlots {
   readonly size: number;
-  /** Waits for a slot. Returns its release function, to be called once, or undefined if the signal aborts first. */
-  acquire(signal: AbortSignal): Promise<(() => void) | undefined>;
+  /**
+   * Waits for a slot if none is free. Returns its release function, to be called once, or undefined if the signal aborts first.
+   */
+  acquire(signal: AbortSignal): Promise<(() => void) | undefined> | (() => void) | undefined;
 }
 
 // Not p-queue: a stage holds its slot across awaits and releases it while it waits, which a queue of functions cannot express.
@@ -86,9 +95,9 @@ export function createConcurrencySlots(size: number): ConcurrencySlots {
 
   return {
     size,
-    acquire: async (signal) => {
+    acquire: (signal) => {
       if (signal.aborted) return undefined;
-      return held < size && waiting.size === 0 ? hold() : await wait(signal);
+      return held < size && waiting.size === 0 ? hold() : wait(signal);
     },
   };
 }

@@ -163,6 +163,7 @@ export class ExecutionLimits implements Budget, Deadline {
   }
 
   timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (this.#timeCaps.length === 0) return work(signal);
     const [cap] = this.#timeCaps.toSorted((a, b) => a.left() - b.left());
     return cap === undefined ? work(signal) : this.#within(cap, signal, work);
   }
@@ -294,20 +295,30 @@ function timeCap(owner: Owner, ms: number | undefined, elapsed: () => number): r
 export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0 });
 
 export function addUsage(a: Usage, b: Usage): Usage {
-  const costUsd = sum(a.costUsd, b.costUsd, (x, y) => usdOf(nanoUsd(x) + nanoUsd(y)));
-  const unpricedCalls = sum(a.unpricedCalls, b.unpricedCalls, (x, y) => x + y);
-  const unmeteredCalls = sum(a.unmeteredCalls, b.unmeteredCalls, (x, y) => x + y);
-  return {
+  const sum: { -readonly [K in keyof Usage]: Usage[K] } = {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
-    ...(costUsd === undefined ? {} : { costUsd }),
-    ...(unpricedCalls === undefined ? {} : { unpricedCalls }),
-    ...(unmeteredCalls === undefined ? {} : { unmeteredCalls }),
   };
+  const costUsd = sumOf(a.costUsd, b.costUsd, plusUsd);
+  if (costUsd !== undefined) sum.costUsd = costUsd;
+  const unpricedCalls = sumOf(a.unpricedCalls, b.unpricedCalls, plus);
+  if (unpricedCalls !== undefined) sum.unpricedCalls = unpricedCalls;
+  const unmeteredCalls = sumOf(a.unmeteredCalls, b.unmeteredCalls, plus);
+  if (unmeteredCalls !== undefined) sum.unmeteredCalls = unmeteredCalls;
+  return sum;
 }
 
-function sum(a: number | undefined, b: number | undefined, add: (a: number, b: number) => number): number | undefined {
+function sumOf(a: number | undefined, b: number | undefined, add: typeof plus): number | undefined {
   return a === undefined ? b : b === undefined ? a : add(a, b);
+}
+
+function plus(a: number, b: number): number {
+  return a + b;
+}
+
+/** In billionths of a dollar, whose sums are exact. */
+function plusUsd(a: number, b: number): number {
+  return usdOf(nanoUsd(a) + nanoUsd(b));
 }
 
 /** Counts time while it is started more often than stopped: a run's stopwatch stops when all its states wait. */

@@ -187,8 +187,6 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     ctx: entry,
     turnsBefore,
     kept,
-    ...(closing === undefined ? {} : { closing }),
-    ...(returns === undefined ? {} : { returns }),
     offer,
     env,
     startsUnwalled: deps.answers.startsUnwalled,
@@ -249,6 +247,9 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
       const { type, data } = eventOfKind(draft);
       journal.note(type, data);
     },
+    // Last, since a member that follows these would cost more memory.
+    ...(closing === undefined ? {} : { closing }),
+    ...(returns === undefined ? {} : { returns }),
   };
   return {
     scope,

@@ -12,13 +12,21 @@ import { NO_USAGE } from "../limits/limits.ts";
 type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
 
 /** Checks an executor's output against the state's schema, in a step, because a schema may be user code. */
-export async function checkedOutput(
+export function checkedOutput(
   journal: AttemptJournal,
   { kind, output: schema, checksOutput }: Pick<StateSpec, "kind" | "output" | "checksOutput">,
   acted: ActOutcome,
-): Promise<ActOutcome> {
+): Promise<ActOutcome> | ActOutcome {
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || checksOutput === true || outcome.status !== "completed") return outcome;
+  return checkedBy(journal, schema, outcome);
+}
+
+async function checkedBy(
+  journal: AttemptJournal,
+  schema: CompiledSchema<unknown>,
+  outcome: Extract<ActOutcome, { readonly status: "completed" }>,
+): Promise<ActOutcome> {
   const { output } = outcome;
   const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
   if (checked.ok) return { ...outcome, output: checked.output };
@@ -39,9 +47,7 @@ function outcomeFault(acted: unknown): string | undefined {
   const { status, turns, usage, code, message, reason, refused = [] } = acted;
   if (!isAmount(turns)) return "turns must be a number from 0";
   if (!isObject(usage)) return "usage must be an object";
-  const { inputTokens, outputTokens, ...others } = usage;
-  const counts = [inputTokens, outputTokens, ...Object.values(others).filter((count) => count !== undefined)];
-  if (!counts.every(isAmount)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
+  if (!isUsage(usage)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
   const isRefused = (one: unknown): boolean =>
     isObject(one) && typeof one.to === "string" && typeof one.why === "string";
   if (!Array.isArray(refused) || !refused.every(isRefused)) return "refused must be a list of { to, why }";
@@ -57,6 +63,11 @@ function outcomeFault(acted: unknown): string | undefined {
     default:
       return "status must be completed, failed, cancelled or paused";
   }
+}
+
+function isUsage(usage: Readonly<Record<string, unknown>>): boolean {
+  if (!isAmount(usage.inputTokens) || !isAmount(usage.outputTokens)) return false;
+  return Object.values(usage).every((count) => count === undefined || isAmount(count));
 }
 
 /** What is added becomes part of the run's context and outputs, so it is judged as what a route adds. */

@@ -14,13 +14,15 @@ import { ENTERED, left } from "./phases.ts";
 
 /** What the machine decides, without known secrets. A cancelled run does not wait for the pipeline's code. */
 export async function decideInRun(
-  { spec, view, steps, deps }: Pick<Execution, "spec" | "view" | "steps" | "deps">,
+  { spec, view, steps: { signal }, deps }: Pick<Execution, "spec" | "view" | "steps" | "deps">,
   input: MachineInput,
 ): Promise<NextDecision> {
-  const decided =
-    cancelReason(steps.signal) === undefined ? await raceAbort(steps.signal, decide(spec, view, input)) : undefined;
-  if (decided !== undefined) return masked(decided.value, deps.secrets);
-  return { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } };
+  const deciding = signal.aborted ? undefined : decide(spec, view, input);
+  const decided = deciding instanceof Promise ? (await raceAbort(signal, deciding))?.value : deciding;
+  // What a cancel overtook does not count.
+  const reason = cancelReason(signal);
+  if (decided !== undefined && reason === undefined) return masked(decided, deps.secrets);
+  return { by: "default", choice: { kind: "cancel", reason: reason ?? "cancelled" } };
 }
 
 /** The phase Next: asks the machine what comes next. */

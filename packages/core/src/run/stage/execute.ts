@@ -1,7 +1,7 @@
 import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { type Attempt, firstAttempt } from "../attempt.ts";
-import type { Execution, ExecutionEnd } from "../execution.ts";
+import type { Execution, ExecutionEnd, MatchedInterrupt } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import { addUsage, cancelReason, NO_USAGE } from "../limits/limits.ts";
 import { handleInterrupt } from "../tool-calls/interrupts.ts";
@@ -19,7 +19,8 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
   let totals: AttemptTotals | undefined;
   try {
     for (;;) {
-      await slot.acquire();
+      const acquiring = slot.acquire();
+      if (acquiring instanceof Promise) await acquiring;
       const current = attempt;
       detours.watch((data) => current.journal.event("execution.interrupted", data));
       const entered = await enter(attempt);
@@ -51,9 +52,8 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
 }
 
 /** Runs the handlers of what the calls of the execution before this one started, which a person interrupted. */
-async function handleMissed(attempt: Attempt): Promise<void> {
-  const { view, detours, interrupts } = attempt.execution;
-  const { missed = [] } = view.at ?? {};
+async function handleMissed(attempt: Attempt, missed: readonly MatchedInterrupt[]): Promise<void> {
+  const { detours, interrupts } = attempt.execution;
   for (const one of missed) {
     // The pipeline may have changed since.
     if (!interrupts.some(({ name }) => name === one.interrupt)) continue;
@@ -75,12 +75,13 @@ async function beforeAct(
   { readonly kind: "act"; readonly init: Json } | { readonly kind: "over"; readonly outcome: ActOutcome | "skipped" }
 > {
   if (entered.kind === "ended") return { kind: "over", outcome: endedBeforeAct(entered.why) };
-  const answer = await awaitPrecondition(attempt, entered.precondition, ctx);
-  const { detours } = attempt.execution;
+  const { precondition } = entered;
+  const answer = precondition === "proceed" ? precondition : await awaitPrecondition(attempt, precondition, ctx);
+  const { detours, view } = attempt.execution;
   const { interrupted, signal } = detours;
   if (answer !== "proceed" && !(answer === "skipped" && interrupted !== undefined))
     return { kind: "over", outcome: answer };
-  if (attempt.number === 1) await handleMissed(attempt);
+  if (attempt.number === 1 && view.at?.missed !== undefined) await handleMissed(attempt, view.at.missed);
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "over", outcome: endedBeforeAct({ kind: "cancelled", reason }) };
   return { kind: "act", init: entered.init };

@@ -13,7 +13,16 @@ import type { ActOutcome } from "../executor.ts";
 import type { ExecutionLimits } from "../limits/limits.ts";
 import { capOf } from "../run-result.ts";
 import { decideRoute, followRoute } from "./decide-route.ts";
-import { createPhases, ENTERED, finishedAs, left, leftAssert, type Phases, readAssertAnswer } from "./phases.ts";
+import {
+  createPhases,
+  ENTERED,
+  finishedAs,
+  type HookAnswer,
+  left,
+  leftAssert,
+  type Phases,
+  readAssertAnswer,
+} from "./phases.ts";
 import { type ExitFault, LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
 /** Sums over the attempts of an execution. */
@@ -55,14 +64,16 @@ export function leave(
     const phases = createPhases(attempt, call);
     const ctx = attempt.contextNow(entry);
     const leaving: Leaving = { execution, limits, ctx, phases, before, base };
-    const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
+    const asserting = assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
+    const asserted = asserting instanceof Promise ? await asserting : asserting;
     if ("retry" in asserted) {
       const feedback = deps.secrets.text(asserted.retry);
       phases.note("attempt.finished", { outcome: "retry", feedback });
       expireApproval(attempt, phases);
       return { kind: "retry", feedback };
     }
-    const result = await exitWith(leaving, leftForGood(leaving, asserted));
+    const exiting = exitWith(leaving, leftForGood(leaving, asserted));
+    const result = exiting instanceof Promise ? await exiting : exiting;
     if (result.status !== "completed") expireApproval(attempt, phases);
     attempt.isLeftHere = true;
     const left = { kind: "left", result, next: null, ...endedEarly(attempt, result) } as const;
@@ -150,20 +161,31 @@ function withinCaps({ limits, base, phases, before }: Leaving, result: StageResu
   return { ...base, status: "failed", code, message, detail: { limit, ...detail } };
 }
 
-/** The result after assert, or the feedback for another attempt. `ok` cannot turn a failure into a success. */
-async function assertOn(
-  { execution, ctx, phases, base }: Leaving,
-  result: StageResult<Json>,
-  attemptsLeft: boolean,
-): Promise<StageResult<Json> | { readonly retry: string }> {
+type Asserted = StageResult<Json> | { readonly retry: string };
+
+/** The result after assert, or the feedback for another attempt. */
+function assertOn(leaving: Leaving, result: StageResult<Json>, attemptsLeft: boolean): Promise<Asserted> | Asserted {
   if (result.status !== "completed" && result.status !== "failed") return result;
-  const { state, deps } = execution;
-  const asserted = await phases.through<AssertAnswer>("stage.assert", {
+  const { phases, execution, ctx } = leaving;
+  const { state } = execution;
+  const asserting = phases.through<AssertAnswer>("stage.assert", {
     ask: state.assert && (() => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
     read: readAssertAnswer,
     otherwise: "ok",
     say: leftAssert,
   });
+  const asserted = (answer: HookAnswer<AssertAnswer>): Asserted => assertedBy(leaving, answer, result, attemptsLeft);
+  return asserting instanceof Promise ? asserting.then(asserted) : asserted(asserting);
+}
+
+/** `ok` cannot turn a failure into a success. */
+function assertedBy(
+  { execution, base }: Leaving,
+  asserted: HookAnswer<AssertAnswer>,
+  result: Completed<Json> | Failed,
+  attemptsLeft: boolean,
+): Asserted {
+  const { deps } = execution;
   if (asserted.kind === "cancelled") return { ...base, status: "cancelled", reason: asserted.reason };
   // Keeps the original failure beside that of assert.
   const first =
@@ -181,9 +203,9 @@ async function assertOn(
   return { ...base, status: "failed", code: "assert", message: deps.secrets.text(message), ...first };
 }
 
-/** Runs the exit hook. Its failure fails a result that was completed or skipped. */
-async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<StageResult<Json>> {
-  const { phases, base } = leaving;
+/** Runs the exit hook, if there is one. Its failure fails a result that was completed or skipped. */
+function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<StageResult<Json>> | StageResult<Json> {
+  const { phases } = leaving;
   const outcome = finishedAs(result.status);
   phases.note(
     "attempt.finished",
@@ -193,8 +215,15 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
   );
   phases.note("stage.exit", ENTERED);
   deepFreeze(result);
-  const { exit } = leaving.execution.state;
-  const failed = exit === undefined ? undefined : await runExit(leaving, result);
+  if (leaving.execution.state.exit === undefined) return exited(leaving, result, undefined);
+  return runExit(leaving, result).then((failed) => exited(leaving, result, failed));
+}
+
+function exited(
+  { phases, base }: Leaving,
+  result: StageResult<Json>,
+  failed: ExitFault | undefined,
+): StageResult<Json> {
   const ended: StageResult<Json> =
     failed !== undefined && (result.status === "completed" || result.status === "skipped")
       ? { ...base, status: "failed", code: "hook", ...failed }

@@ -1,5 +1,5 @@
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import type { JsonObject } from "../../base/json.ts";
+import { isThenable, type JsonObject } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { FailureCode, StageResult } from "../../definition/result.ts";
 import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-rules.ts";
@@ -47,61 +47,85 @@ export interface PhaseHook<T> {
 /** Runs phases inside one step, with an event before and after each, whatever its hook does. */
 export interface Phases {
   note(type: EventType, data: JsonObject): void;
-  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Promise<HookAnswer<T>>;
+  /** A promise only if the hook returned one. */
+  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Promise<HookAnswer<T>> | HookAnswer<T>;
 }
 
 export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
   const { signal } = execution.detours;
   const workspace = execution.deps.workspace.root;
-  const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
+  // Each access makes a function.
+  const { event } = call;
+  const note = (type: EventType, data: JsonObject): void => event(journal.event(type, data));
   return {
     note,
-    through: async (type, hook) => {
+    through: <T>(type: PhaseEvent, hook: PhaseHook<T>) => {
       note(type, ENTERED);
-      const answer = await answerOf(hook, { name: CODE_OF[type] ?? type, workspace }, signal, limits);
-      note(type, answer.kind === "answered" ? hook.say(answer.value) : left("outcome", answer.kind));
-      if (answer.kind === "failed" && answer.limit !== undefined) {
-        note("limit.reached", { limit: answer.limit, message: answer.message });
-      }
-      return answer;
+      const answered = (answer: HookAnswer<T>): HookAnswer<T> => {
+        note(type, answer.kind === "answered" ? hook.say(answer.value) : left("outcome", answer.kind));
+        if (answer.kind === "failed" && answer.limit !== undefined) {
+          note("limit.reached", { limit: answer.limit, message: answer.message });
+        }
+        return answer;
+      };
+      const answer = answerOf(hook, { name: CODE_OF[type] ?? type, workspace, signal, limits });
+      return answer instanceof Promise ? answer.then(answered) : answered(answer);
     },
   };
 }
 
+/** How a hook is called: by which name, for whom to say where it threw, and within which limits. */
+interface HookCall {
+  readonly name: string;
+  readonly workspace: string;
+  readonly signal: AbortSignal;
+  readonly limits: Deadline;
+}
+
 /** Calls a hook inside a step. A throw, a time cap that passes and a cancel of the run become values, which call the hook `name`. */
-async function answerOf<T>(
-  { ask, read, otherwise }: PhaseHook<T>,
-  { name, workspace }: { readonly name: string; readonly workspace: string },
-  signal: AbortSignal,
-  deadline: Deadline,
-): Promise<HookAnswer<T>> {
-  const cancelled = cancelReason(signal);
+function answerOf<T>(hook: PhaseHook<T>, call: HookCall): Promise<HookAnswer<T>> | HookAnswer<T> {
+  const cancelled = cancelReason(call.signal);
   if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
-  if (ask === undefined) return { kind: "answered", value: otherwise };
+  if (hook.ask === undefined) return { kind: "answered", value: hook.otherwise };
+  let value: unknown;
+  try {
+    value = hook.ask();
+    if (isThenable(value)) return awaitedAnswer(hook, call, value);
+  } catch (thrown) {
+    return failedHook(thrown, call);
+  }
+  return readAnswer(hook, value);
+}
+
+async function awaitedAnswer<T>(
+  hook: PhaseHook<T>,
+  call: HookCall,
+  answering: PromiseLike<unknown>,
+): Promise<HookAnswer<T>> {
+  const { name, signal, limits } = call;
   let ended: { readonly value: unknown } | undefined;
   try {
-    const value = ask();
-    ended = isThenable(value)
-      ? await deadline.timed(signal, (timed) => raceAbort(timed, Promise.resolve(value)))
-      : { value };
+    ended = await limits.timed(signal, (timed) => raceAbort(timed, Promise.resolve(answering)));
   } catch (thrown) {
-    const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
-    return { kind: "failed", code: "hook", message, ...thrownAt(thrown, workspace) };
+    return failedHook(thrown, call);
   }
-  if (ended !== undefined) {
-    const reading = read(ended.value);
-    if (reading.ok) return { kind: "answered", value: reading.value };
-    return { kind: "failed", code: "hook", message: reading.fault };
-  }
+  if (ended !== undefined) return readAnswer(hook, ended.value);
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "cancelled", reason };
-  const hit = deadline.exceeded();
+  const hit = limits.exceeded();
   const message = `${hit?.message ?? "a time limit was passed"}; ${name} was still running`;
   return { kind: "failed", code: "timeout", message, ...(hit === undefined ? {} : { limit: hit.limit }) };
 }
 
-function isThenable(value: unknown): boolean {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+function failedHook(thrown: unknown, { name, workspace }: HookCall): MissingAnswer {
+  const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
+  return { kind: "failed", code: "hook", message, ...thrownAt(thrown, workspace) };
+}
+
+function readAnswer<T>({ read }: PhaseHook<T>, value: unknown): HookAnswer<T> {
+  const reading = read(value);
+  if (reading.ok) return { kind: "answered", value: reading.value };
+  return { kind: "failed", code: "hook", message: reading.fault };
 }
 
 export function readPreconditionAnswer(value: unknown): PhaseAnswer<PreconditionAnswer> {
@@ -129,17 +153,22 @@ export const ENTERED = sharedData({ phase: "entered" });
 export const LEFT = sharedData({ phase: "left" });
 
 /** Phase events take few values, so each is redacted only once. */
-const shared = new Map<string, JsonObject>();
+const shared = {
+  answer: new Map<string, JsonObject>(),
+  outcome: new Map<string, JsonObject>(),
+  choice: new Map<string, JsonObject>(),
+  finished: new Map<string, JsonObject>(),
+} as const;
 
-function sharedOnce(key: string, data: JsonObject): JsonObject {
-  const known = shared.get(key) ?? sharedData(data);
-  shared.set(key, known);
-  return known;
+function share(field: keyof typeof shared, value: string, data: JsonObject): JsonObject {
+  const made = sharedData(data);
+  shared[field].set(value, made);
+  return made;
 }
 
 /** Data of the event after a phase. */
 export function left(field: "answer" | "outcome" | "choice", value: string): JsonObject {
-  return sharedOnce(`${field} ${value}`, { phase: "left", [field]: value });
+  return shared[field].get(value) ?? share(field, value, { phase: "left", [field]: value });
 }
 
 export function leftPrecondition(answer: PreconditionAnswer): JsonObject {
@@ -152,5 +181,5 @@ export function leftAssert(answer: AssertAnswer): JsonObject {
 
 /** For an attempt that ended as its stage did. */
 export function finishedAs(outcome: StageResult<unknown>["status"]): JsonObject {
-  return sharedOnce(`finished ${outcome}`, { outcome });
+  return shared.finished.get(outcome) ?? share("finished", outcome, { outcome });
 }

@@ -142,29 +142,37 @@ export function executionOf(walk: Walk, routed: boolean, detours: Detours): Exec
     const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  const { root: workspace } = deps.workspace;
-  const own = { runId: steps.runId, workspace, stateId, visit, turnsBefore: countOf(view, stateId).turns, routed };
-  const runChildren: Execution["runChildren"] = (stepId, children) => runPipelines(walk, stepId, stateId, children);
-  const env = environmentOf(deps.env, prepared.state.env);
-  const targets = prepared.state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId);
-  const facts = {
-    ...prepared,
-    ...own,
+  const { state, envelope, offer, events, pauses, leftSetup } = prepared;
+  const execution: Execution = {
+    state,
+    envelope,
+    offer,
+    events,
+    pauses,
+    leftSetup,
+    runId: steps.runId,
+    workspace: deps.workspace.root,
+    stateId,
+    visit,
+    turnsBefore: countOf(view, stateId).turns,
+    routed,
     spec,
     executor,
     view,
-    targets,
+    targets: state.chooses === undefined ? NO_TARGETS : routeTargets(spec, view, stateId),
     steps,
     deps,
-    env,
+    env: environmentOf(deps.env, state.env),
     meter,
     providerFaults,
     interrupts,
     kept,
+    detours,
+    runChildren: (stepId, children) => runPipelines(walk, stepId, stateId, children),
   };
   // Only a message makes an orchestrator run while another execution waits.
   const isDetour = stateId === spec.orchestrator && view.suspended.length > 0;
-  return { ...facts, detours, runChildren, ...(isDetour ? { returns: true } : {}) };
+  return isDetour ? { ...execution, returns: true } : execution;
 }
 
 /** The session's variables without those that the state blocks, and with those that it sets. */

@@ -101,14 +101,15 @@ export function completionByTool({ completionTool, completionSchema }: TypedAgen
       const checks: CompletionCheck[] = [];
       for (const call of calls) {
         if (call.tool !== completionTool) continue;
-        const check = call.input === undefined ? unreadable(call) : await completionSchema.check(call.input);
-        checks.push({
-          index: call.index,
-          ...(check.ok
-            ? { ok: true, output: check.value }
-            : { ok: false, issues: check.issues.map((issue) => inWorkspace(issue, workspace)) }),
-        });
-        if (check.ok) break;
+        const checking = call.input === undefined ? unreadable(call) : completionSchema.check(call.input);
+        // Few schemas are asynchronous.
+        const check = checking instanceof Promise ? await checking : checking;
+        const { index } = call;
+        if (check.ok) {
+          checks.push({ index, ok: true, output: check.value });
+          break;
+        }
+        checks.push({ index, ok: false, issues: check.issues.map((issue) => inWorkspace(issue, workspace)) });
       }
       return checks;
     },
