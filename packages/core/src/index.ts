@@ -93,7 +93,6 @@ export type {
   PreconditionAnswer,
   ProviderFaultOptions,
   ProviderFaultPolicy,
-  ProviderFaultPolicy,
   ProviderRetry,
   RetryPolicy,
   RunLimits,
