@@ -2,8 +2,8 @@ import { PassThrough } from "node:stream";
 import type { Clock, Json } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
-import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
+import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { type Attack, attack, bash, type Call, eventData, raw, scene, write } from "../support/attack.ts";
 import { tool } from "../support/run-kit.ts";
 

@@ -2,8 +2,8 @@ import { PassThrough } from "node:stream";
 import type { Answer, JsonObject, PersonRequest } from "@sluice/core";
 import { visible } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
-import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
+import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { handClock } from "../support/hand-clock.ts";
 
 /** Longer than a person needs to see a question. */

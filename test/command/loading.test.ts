@@ -72,3 +72,17 @@ test("the demo loads neither a schema library nor the AI SDK", () => {
   expect(libraries).toContain("diff");
   expect(libraries.filter((name) => /^(?:zod|ajv|ai|@ai-sdk)/.test(name))).toEqual([]);
 });
+
+test("only lines of text need libraries for letters, changes and Markdown; a view and words do without", () => {
+  const librariesFor = (entry: string): readonly string[] => {
+    const file = new URL(`../../packages/view/dist/${entry}.js`, import.meta.url).href;
+    const loaded = loadedWith("--input-type=module", "--eval", `import ${JSON.stringify(file)};`);
+    expect(loaded).toContain(file);
+    return ["diff", "marked", "string-width"].filter((name) =>
+      loaded.some((url) => url.includes(`/node_modules/${name}/`)),
+    );
+  };
+  expect(librariesFor("text")).toEqual(["diff", "marked", "string-width"]);
+  expect(librariesFor("index")).toEqual([]);
+  expect(librariesFor("words")).toEqual([]);
+});

@@ -75,6 +75,12 @@ describe.each(packages)("the bundles of $name", ({ dist, files }) => {
     expect(files.flatMap((file) => circle(file, []) ?? [])).toEqual([]);
   });
 
+  test("are ASCII and have no documentation", () => {
+    const texts = files.map((file) => [file, readFileSync(join(dist, file), "utf8")] as const);
+    expect(texts.filter(([, text]) => /[^\0-\x7f]/.test(text)).map(([file]) => file)).toEqual([]);
+    expect(texts.filter(([, text]) => /^\s*\/\*\*/m.test(text)).map(([file]) => file)).toEqual([]);
+  });
+
   test("have maps that lead to sources of the package", () => {
     const sources = files
       .filter((file) => /sourceMappingURL=/.test(readFileSync(join(dist, file), "utf8")))

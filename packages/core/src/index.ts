@@ -92,6 +92,7 @@ export type {
   GuardHook,
   PreconditionAnswer,
   ProviderFaultOptions,
+  ProviderFaultPolicy,
   ProviderRetry,
   RetryPolicy,
   RunLimits,
@@ -216,6 +217,5 @@ export type {
   StateExecutor,
   StatePlace,
 } from "./run/executor.ts";
-export type { ProviderFaultPolicy } from "./run/limits/provider-faults.ts";
 export { withJsonSchema } from "./schema/compile-schema.ts";
 export type { CompiledSchema, Issue, JsonSchema, Schema, SchemaVerdict, StandardSchema } from "./schema/schema.ts";

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Additions, FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
+import type { ProviderFaultPolicy } from "../definition/state-rules.ts";
 import type { CallRequest } from "../gate/authorize-call.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { ResultFile, ToolEffect } from "../gate/subjects.ts";
@@ -11,7 +12,6 @@ import type { RunFault, StepCall, StepOptions } from "../journal/seam.ts";
 import type { LegalEvent } from "../machine/legal-events.ts";
 import type { RefusedTarget, RouteTarget } from "../machine/route-targets.ts";
 import type { Budget, Deadline } from "./limits/limits.ts";
-import type { ProviderFaultPolicy } from "./limits/provider-faults.ts";
 
 /** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
 export interface StateExecutor {

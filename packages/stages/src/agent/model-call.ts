@@ -197,7 +197,7 @@ function ignore(): void {
 export const LONGEST_SILENCE_MS = 10 * 60_000;
 
 /** Measures how long a model has made no progress. Calls `onLate` once, with ProviderTransient `timeout`, if that is too long. */
-export class SilenceLimit {
+class SilenceLimit {
   readonly #clock: Clock;
   readonly #onLate: (error: SluiceError) => void;
   #since: number;

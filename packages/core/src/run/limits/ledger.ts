@@ -33,7 +33,7 @@ export function spend({ tokens, money }: Ledger, cost: StepCost): void {
 }
 
 /** Adds what was spent in another ledger. */
-export function addLedger(to: Ledger, { tokens, money }: Ledger): void {
+function addLedger(to: Ledger, { tokens, money }: Ledger): void {
   for (const [own, other] of [
     [to.tokens, tokens],
     [to.money, money],
@@ -44,7 +44,7 @@ export function addLedger(to: Ledger, { tokens, money }: Ledger): void {
 }
 
 /** Whether any of it has no known price. */
-export function isUnpriced({ inputTokens = 0, outputTokens = 0, costUsd, unpricedCalls = 0 }: StepCost): boolean {
+function isUnpriced({ inputTokens = 0, outputTokens = 0, costUsd, unpricedCalls = 0 }: StepCost): boolean {
   if (unpricedCalls !== 0) return true;
   return costUsd === undefined ? inputTokens !== 0 || outputTokens !== 0 : !isAmount(costUsd);
 }

@@ -2,6 +2,7 @@
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
+import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
@@ -10,7 +11,6 @@ import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
-import { providerFaultPolicy } from "../limits/provider-faults.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
 import type { AnswerRule } from "../requests/answer.ts";
 import { askPerson } from "../requests/ask-person.ts";
