@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { ActiveTree } from "../../packages/core/src/journal/host/active-run.ts";
 import { Cancellation, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/active-run.ts";
 import { Interruptions } from "../../packages/core/src/journal/host/interruptions.ts";
-import { FunctionStep } from "../../packages/core/src/journal/host/step-runner.ts";
+import { RunningCall } from "../../packages/core/src/journal/host/step-runner.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 
@@ -65,12 +65,10 @@ function callStep<T extends Json>(
   graceMs: number,
   opened: StepCall["opened"],
 ): Promise<{ value: T; events: readonly EventDraft[] }> | { value: T; events: readonly EventDraft[] } {
-  const signals = async () => [];
-  const hand = (value: T) => value;
-  const step = new FunctionStep(run, { stepId: "s", fn, open: undefined, cost: undefined, graceMs, signals, hand });
-  const made = step.make(opened);
-  const ended = (value: T) => ({ value, events: step.events() });
-  return made instanceof Promise ? made.then(ended).finally(() => step.close()) : ended(made);
+  const call = new RunningCall(run, { opened, graceMs, signals: async () => [] });
+  const made = call.resultOf(fn);
+  const ended = (value: T) => ({ value, events: call.events });
+  return made instanceof Promise ? made.then(ended).finally(() => call.close()) : ended(made);
 }
 
 describe("whether a run may continue", () => {

@@ -82,10 +82,13 @@ export function appendRecord(
 ): Promise<void> | void {
   const commit = draftCommit(at, draft, clock);
   const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
-  const next = { seq: at.seq + 1, head: commit.record.hash };
+  const onWritten = (): void => {
+    at.seq += 1;
+    at.head = commit.record.hash;
+  };
   // A synchronous store needs no await: the position never lags behind what is written.
-  if (written === undefined) Object.assign(at, next);
-  else return written.then(() => void Object.assign(at, next));
+  if (written === undefined) onWritten();
+  else return written.then(onWritten);
 }
 
 /** Makes globally unique names, one each time this process starts or resumes a run. */

@@ -19,7 +19,6 @@ import type {
   ReceivedSignal,
   RunChildrenOptions,
   SiblingEnd,
-  SignalsTaken,
   SleepEnd,
   SleepOptions,
   StepCall,
@@ -41,7 +40,6 @@ import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
 import { checkChildren, runChildren } from "./run-children.ts";
 
 const NO_EVENTS: readonly EventDraft[] = [];
-const NO_SIGNALS: readonly SignalsTaken[] = [];
 
 /** A kind of step. */
 interface Step<V, T> {
@@ -108,14 +106,25 @@ export class ProgramRunner implements StepRunner {
     fn: (call: StepCall) => Promise<T> | T,
     options: StepOptions<T> = {},
   ): Promise<T> {
-    const { graceMs = 0, takes = NO_SIGNALS, open, cost } = options;
+    const { graceMs = 0, takes = [] } = options;
     const signals: StepCall["signals"] = (name = takes[0]?.name) =>
       name !== undefined && takes.some((each) => each.name === name) ? this.#untaken(name) : [];
-    const hand = (value: T): T => {
-      for (const { name, count } of takes) this.#take(name, count(value));
-      return value;
-    };
-    return this.#step(new FunctionStep<T>(this.#run, { stepId, fn, open, cost, graceMs, signals, hand }));
+    let call: RunningCall | undefined;
+    return this.#step<T, T>({
+      stepId,
+      open: options.open,
+      make: (opened) => {
+        call = new RunningCall(this.#run, { opened, graceMs, signals });
+        return call.resultOf(fn);
+      },
+      close: () => call?.close(),
+      events: () => call?.events ?? NO_EVENTS,
+      cost: options.cost,
+      hand: (value) => {
+        for (const { name, count } of takes) this.#take(name, count(value));
+        return value;
+      },
+    });
   }
 
   now(stepId: string): Promise<number> {
@@ -502,27 +511,17 @@ function untilOf(opened: StepCall["opened"]): number | undefined {
   return typeof until === "number" ? until : undefined;
 }
 
-/** What a step that runs a function is made of. */
-interface FunctionStepOptions<T extends Json> extends Pick<Step<T, T>, "stepId" | "open" | "cost" | "hand"> {
-  readonly fn: (call: StepCall) => Promise<T> | T;
+/** What a call is for its step. */
+interface CallOptions {
+  readonly opened: StepCall["opened"];
   readonly graceMs: number;
   readonly signals: StepCall["signals"];
 }
 
-/**
- * A step that runs a function, and the argument of that function. When the run has to stop, its signal aborts after the grace period
- * and it is abandoned.
- */
-export class FunctionStep<T extends Json> implements Step<T, T>, StepCall, CancellationListener {
-  readonly stepId: string;
-  open: StepOptions["open"];
-  readonly cost: Step<T, T>["cost"];
-  readonly hand: (value: T) => T;
-  opened?: NonNullable<StepCall["opened"]>;
+/** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
+export class RunningCall implements StepCall, CancellationListener {
+  readonly opened?: NonNullable<StepCall["opened"]>;
   readonly signals: StepCall["signals"];
-  /** A function of its own, since it is passed on without the call; so is `hold`, which few calls use. */
-  readonly event: StepCall["event"];
-  readonly #fn: (call: StepCall) => Promise<T> | T;
   readonly #around: StepContext;
   readonly #graceMs: number;
   #events: EventDraft[] | undefined;
@@ -532,26 +531,28 @@ export class FunctionStep<T extends Json> implements Step<T, T>, StepCall, Cance
   #reject: ((reason: unknown) => void) | undefined;
   #disarm: (() => void) | undefined;
 
-  constructor(around: StepContext, { stepId, fn, open, cost, graceMs, signals, hand }: FunctionStepOptions<T>) {
-    this.stepId = stepId;
-    this.open = open;
-    this.cost = cost;
-    this.hand = hand;
+  constructor(around: StepContext, { opened, graceMs, signals }: CallOptions) {
+    if (opened !== undefined) this.opened = opened;
     this.signals = signals;
-    this.event = (draft) => {
+    this.#around = around;
+    this.#graceMs = graceMs;
+    const { control } = around;
+    this.#aborted = control.cancelled ?? control.interrupted;
+  }
+
+  // Functions of their own, since they are passed on without the call; made on access, since a waiting call has few of them.
+  get event(): StepCall["event"] {
+    return (draft) => {
       this.#events ??= [];
       this.#events.push(draft);
     };
-    this.#fn = fn;
-    this.#around = around;
-    this.#graceMs = graceMs;
   }
 
   get hold(): StepCall["hold"] {
     return (work) => this.#around.tree.hold(work);
   }
 
-  events(): readonly EventDraft[] {
+  get events(): readonly EventDraft[] {
     return this.#events ?? NO_EVENTS;
   }
 
@@ -564,12 +565,10 @@ export class FunctionStep<T extends Json> implements Step<T, T>, StepCall, Cance
     return this.#controller.signal;
   }
 
-  /** What the function returns. Rejects if the run has to stop first. */
-  make(opened: StepCall["opened"]): Promise<T> | T {
-    if (opened !== undefined) this.opened = opened;
+  /** What the step's function returns. Rejects if the run has to stop first. */
+  resultOf<T>(fn: (call: StepCall) => Promise<T> | T): Promise<T> | T {
     const { control } = this.#around;
-    this.#aborted = control.cancelled ?? control.interrupted;
-    const work = this.#fn(this);
+    const work = fn(this);
     if (!isPromiseLike(work)) return work;
     const working = Promise.resolve(work);
     this.#work = working;
