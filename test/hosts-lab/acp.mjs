@@ -28,7 +28,11 @@ export async function overAcp(host, bin) {
   mkdirSync(work);
   writeFileSync(join(work, "a.txt"), "one\n");
   const headless = HEADLESS[host];
-  const ours = (tool, input) => ({ calls: [{ name: headless.gatewayTool("sluice", tool), input }] });
+  // The name of the server is random, so the tool is found among those that the model is offered.
+  const ours = (tool, input) => (request) => {
+    const name = request.tools.find((one) => one.includes("sluice") && one.endsWith(tool));
+    return { calls: [{ name: name ?? tool, input }] };
+  };
   const model = await startScriptedModel({
     main: [
       { calls: [headless.calls.shell(`echo x > ${join(work, "native.txt")}`)] },
