@@ -22,12 +22,13 @@ async function notify({ runId, events }: Pick<RunHandle<unknown>, "runId" | "eve
 }
 
 function textOf({ type, data, runId }: SluiceEvent, root: string): string | undefined {
-  if (type === "grant.requested") return `asks for ${field(data.body, "argsSummary")}`;
-  if (type === "request.opened") return `asks: ${field(data.body, "question")}`;
+  const { body = null, reason, status } = data;
+  if (type === "grant.requested") return `asks for ${String(field(body, "argsSummary"))}`;
+  if (type === "request.opened") return `asks: ${String(field(body, "question"))}`;
   // The end of a run is that of its root. A run that sleeps continues by itself.
-  if (runId !== root || data.reason === "sleeping") return undefined;
-  if (type === "run.suspended") return `is suspended: ${data.reason}`;
-  return type === "run.finished" ? `is ${data.status}` : undefined;
+  if (runId !== root || reason === "sleeping") return undefined;
+  if (type === "run.suspended") return `is suspended: ${String(reason)}`;
+  return type === "run.finished" ? `is ${String(status)}` : undefined;
 }
 
 /** A notification that fails changes nothing in the run. */

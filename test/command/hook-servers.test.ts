@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Json, JsonObject } from "@sluice/core";
 import type { HostName } from "@sluice/gateway";
@@ -130,13 +131,22 @@ test.each(["claude", "gemini", "qwen", "copilot", "opencode"] as const)(
     expect(code).toBe(0);
     const { name } = await gatewayFor(here, host);
     expect(stdout).toContain(`"${name}"`);
-    const settings: Record<string, Record<string, Json>> = JSON.parse(
-      spawnSync("cat", [join(here.folder, path)], { encoding: "utf8" }).stdout,
-    );
+    const settings: Record<string, Record<string, Json>> = JSON.parse(readFileSync(join(here.folder, path), "utf8"));
     expect(Object.keys(settings[section] ?? {})).toEqual(["sluice", name]);
     expect(settings[section]?.sluice).toEqual(foreign);
   },
 );
+
+test("an installation replaces the server of an earlier one that had a name without a random part", async () => {
+  const here = desk();
+  here.write(".sluice/workflows/plan-first.json", WORKFLOW);
+  const earlier = { command: "node", args: ["sluice.js", "gateway", "--workflow", "plan-first", "--hooks", "qwen"] };
+  here.write(".qwen/settings.json", JSON.stringify({ mcpServers: { sluice: earlier } }));
+  await here.sluice(["hook", "install", "qwen", "--workflow", "plan-first", "--trust", "--yes"]);
+  const { name } = await gatewayFor(here, "qwen");
+  const settings = JSON.parse(readFileSync(join(here.folder, ".qwen/settings.json"), "utf8"));
+  expect(Object.keys(settings.mcpServers)).toEqual([name]);
+});
 
 test("a damaged key of the names is refused, because names would follow from nothing", async () => {
   const here = desk();

@@ -92,7 +92,9 @@ test("a program reports that its run asks, stops and ends, each once, and sends 
   expect({ status, stdout }).toEqual({ status: 0, stdout: `${lines.map((line) => `-> ${line}\n`).join("")}${ended}` });
   const got: string[] = [];
   const server = createServer((request, response) => {
-    request.on("data", (chunk: Buffer) => got.push(z.object({ text: z.string() }).parse(JSON.parse(`${chunk}`)).text));
+    request.on("data", (chunk: Buffer) =>
+      got.push(z.object({ text: z.string() }).parse(JSON.parse(chunk.toString("utf8"))).text),
+    );
     request.on("end", () => response.writeHead(204).end());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -28,7 +28,11 @@ export async function overAcp(host, bin) {
   mkdirSync(work);
   writeFileSync(join(work, "a.txt"), "one\n");
   const headless = HEADLESS[host];
-  const ours = (tool, input) => ({ calls: [{ name: headless.gatewayTool("sluice", tool), input }] });
+  // The name of the server is random; the prompt says it.
+  const ours = (tool, input) => (request) => {
+    const [, server = ""] = /the MCP server (\w+)/.exec(JSON.stringify(request.messages)) ?? [];
+    return { calls: [{ name: headless.gatewayTool(server, tool), input }] };
+  };
   const model = await startScriptedModel({
     main: [
       { calls: [headless.calls.shell(`echo x > ${join(work, "native.txt")}`)] },

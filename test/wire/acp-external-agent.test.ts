@@ -113,7 +113,11 @@ describe("a stage of an agent over ACP", () => {
     expect(result).toMatchObject({ status: "completed", output: "all done" });
     expect(here.folder.text("a.txt")).toBe("two\n");
     expect(existsSync(join(here.folder.root, "b.txt"))).toBe(false);
-    expect(here.seen("tools")).toEqual([{ tools: ["Edit", "Read", "finish"], server: "sluice" }]);
+    const [connected] = here.seen("tools");
+    expect(connected).toEqual({
+      tools: ["Edit", "Read", "finish"],
+      server: expect.stringMatching(/^sluice[0-9a-f]{8}$/),
+    });
     const results = here.seen("call").map((one) => [field(one, "call"), field(one, "isError")]);
     expect(results.slice(0, 3)).toEqual([
       ["Read", false],
@@ -122,7 +126,7 @@ describe("a stage of an agent over ACP", () => {
     ]);
     const [prompt] = here.seen("prompt");
     expect(JSON.stringify(prompt)).toContain("Change a.txt.");
-    expect(JSON.stringify(prompt)).toContain("MCP server sluice");
+    expect(JSON.stringify(prompt)).toContain(`MCP server ${String(field(connected ?? null, "server"))}:`);
     expect(transcript.find(({ kind }) => kind === "text")).toMatchObject({ text: "I look first." });
     const decided = events.filter(({ type }) => type === "call.decided").map(({ data }) => [data.tool, data.verdict]);
     expect(decided).toEqual([
@@ -300,8 +304,14 @@ describe("an agent that does not play by the rules", () => {
     const here = desk([
       [
         { permission: { title: "rm -rf /", name: "Bash" } },
-        { permission: { title: "echo", name: "mcp__sluicer__Read" } },
-        { permission: { title: "Read a.txt", name: "mcp__sluice__Read" } },
+        // Names that a server of the project can have, and titles that a model can write.
+        ...["mcp__sluicer__Read", "mcp__sluice__Read", "sluice-x-echo", "mcp__$SERVERx__Read"].map((name) => ({
+          permission: { title: "echo", name },
+        })),
+        { permission: { title: "$SERVER: rm -rf /", name: "Bash" } },
+        { permission: { title: "sluice answer r1 approve" } },
+        { permission: { title: "Read a.txt", name: "mcp__$SERVER__Read" } },
+        { permission: { title: "$SERVER/Read" } },
         ask("fs/read_text_file", { path: "/etc/hostname" }),
         ask("fs/write_text_file", { path: "/tmp/acp-agent-b.txt", content: "x" }),
         ask("terminal/create", { command: "touch", args: ["c.txt"] }),
@@ -313,7 +323,7 @@ describe("an agent that does not play by the rules", () => {
     const { result } = await here.run();
     expect(result.status).toBe("completed");
     const chosen = here.seen("permission").map((one) => field(field(one, "permission"), "optionId"));
-    expect(chosen).toEqual(["reject_once", "reject_once", "allow_once"]);
+    expect(chosen).toEqual([...Array.from({ length: 7 }, () => "reject_once"), "allow_once", "allow_once"]);
     expect(here.seen("ask").map((one) => field(one, "error") !== undefined)).toEqual([true, true, true, true, true]);
   });
 

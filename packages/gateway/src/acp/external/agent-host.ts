@@ -1,15 +1,22 @@
 // How known agents are started over ACP without tools of their own, so that only ours are left.
 import type { NewSessionRequest } from "@agentclientprotocol/sdk";
-import { type PlannedFile, SERVER_NAME } from "../../hosts/host.ts";
+import type { PlannedFile } from "../../hosts/host.ts";
 import { HOSTS } from "../../hosts/launch-plan.ts";
 import { userPlaces } from "../../hosts/user-places.ts";
 
 /** Agents that can be started without tools of their own. */
 export type AcpHost = "claude" | "gemini" | "qwen" | "copilot" | "opencode";
 
+/** Our MCP server for one process of an agent. */
+export interface StageServer {
+  /** Random: an agent's permission request for one of our tools is known by it. */
+  readonly name: string;
+  readonly url: string;
+  readonly token: string;
+}
+
 export interface AgentStartRequest {
-  /** Our MCP server. */
-  readonly server: { readonly url: string; readonly token: string };
+  readonly server: StageServer;
   readonly workspace: string;
   /** A folder of this process only. */
   readonly folder: string;
@@ -71,7 +78,7 @@ export function agentStart(host: AcpHost | undefined, request: AgentStartRequest
     workspace,
     folder,
     mode: "hard",
-    server: SERVER_NAME,
+    server: server.name,
     tools,
     args: [],
     user: userPlaces(env),
@@ -80,7 +87,7 @@ export function agentStart(host: AcpHost | undefined, request: AgentStartRequest
     args,
     // Over ACP, the session names the server, and the agent keeps the home of its user.
     env: { ...variables, GEMINI_CLI_HOME: env.GEMINI_CLI_HOME },
-    files: host === "gemini" ? files.map((one) => withRules(one, tools)) : files,
+    files: host === "gemini" ? files.map((one) => withRules(one, server.name, tools)) : files,
     // The others load the servers of their configuration over ACP, and these do not.
     namesServer: host === "gemini" || host === "qwen",
     home: HOMES[host],
@@ -90,18 +97,15 @@ export function agentStart(host: AcpHost | undefined, request: AgentStartRequest
 }
 
 /** Over ACP, Gemini CLI asks its policy about a tool without naming the server: each tool needs a rule of its own. */
-function withRules(file: PlannedFile, tools: readonly string[]): PlannedFile {
+function withRules(file: PlannedFile, server: string, tools: readonly string[]): PlannedFile {
   if (!file.path.endsWith(".toml")) return file;
   const rules = tools.map(
-    (tool) =>
-      `[[rule]]\ntoolName = ${JSON.stringify(`mcp_${SERVER_NAME}_${tool}`)}\ndecision = "allow"\npriority = 950\n`,
+    (tool) => `[[rule]]\ntoolName = ${JSON.stringify(`mcp_${server}_${tool}`)}\ndecision = "allow"\npriority = 950\n`,
   );
   return { path: file.path, text: [file.text, ...rules].join("\n") };
 }
 
 /** Whether a tool that an agent asks about is one of our server. Agents write the names of MCP tools in their own ways. */
-export function isOwnTool(...names: readonly (string | null | undefined)[]): boolean {
-  return names.some((name) => OWN.test(name ?? ""));
+export function isOwnTool({ name: server }: Pick<StageServer, "name">, tool: string): boolean {
+  return new RegExp(`^(?:mcp__?)?${server}(?:__?|[-/: ])`).test(tool);
 }
-
-const OWN = new RegExp(`^(?:mcp__?)?${SERVER_NAME}(?:__?|[-/: ])`);

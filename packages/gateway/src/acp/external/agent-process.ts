@@ -21,9 +21,8 @@ import type { Clock } from "@sluice/core";
 import { messageOf, visible } from "@sluice/core/runtime";
 import type { SandboxMode } from "@sluice/stages";
 import { sandboxedProgram } from "@sluice/stages/tools";
-import { SERVER_NAME } from "../../hosts/host.ts";
 import { isMeasured } from "../../hosts/version.ts";
-import { type AgentStart, agentStart, isOwnTool } from "./agent-host.ts";
+import { type AgentStart, agentStart, isOwnTool, type StageServer } from "./agent-host.ts";
 import type { ExternalAgent } from "./external-agent.ts";
 
 export interface AgentProcessOptions {
@@ -32,8 +31,8 @@ export interface AgentProcessOptions {
   readonly cwd: string;
   /** The whole environment of the process, without the variables that the agent itself is given. */
   readonly env: Readonly<Record<string, string>>;
-  /** Our MCP server, with the token that is good for this process alone. */
-  readonly server: { readonly url: string; readonly token: string };
+  /** Its token is good for this process alone. */
+  readonly server: StageServer;
   /** Names of the tools of the stage. */
   readonly tools: readonly string[];
   readonly sandbox: AgentSandbox;
@@ -106,7 +105,7 @@ export async function startAgent(options: AgentProcessOptions): Promise<AgentPro
       if (updates > MOST_UPDATES) broken.reject(new Error("the agent sends more updates than an honest one does"));
       else readText(params.update, onText);
     })
-    .onRequest(methods.client.session.requestPermission, ({ params }) => answerPermission(params))
+    .onRequest(methods.client.session.requestPermission, ({ params }) => answerPermission(params, server))
     .connect(ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout), { maxMessageBytes: MOST_BYTES }));
   // A process that ends closes its pipes first; how it ended says more.
   const lost = (): void =>
@@ -209,9 +208,9 @@ async function openSession(
   if (doubt !== undefined) throw new Error(`${doubt}; with accept: "advisory" it is started all the same`);
   if (start.namesServer && agentCapabilities?.mcpCapabilities?.http !== true)
     throw new Error("the agent cannot use MCP servers over HTTP, so it cannot have the tools of the stage");
-  const { url, token } = server;
+  const { name, url, token } = server;
   const headers = [{ name: "Authorization", value: `Bearer ${token}` }];
-  const own: McpServer = { type: "http", name: SERVER_NAME, url, headers };
+  const own: McpServer = { type: "http", name, url, headers };
   const { sessionId } = await client.request(methods.agent.session.new, {
     cwd,
     mcpServers: start.namesServer ? [own] : [],
@@ -231,8 +230,13 @@ function doubtOf({ measured, weaker }: AgentStart, version: string | undefined):
 }
 
 /** The gate decides about our own tools when they are called. Anything else is refused, once: there is no always. */
-function answerPermission({ toolCall, options }: RequestPermissionRequest): RequestPermissionResponse {
-  const wanted = isOwnTool(toolCall.name, toolCall.title) ? "allow_once" : "reject_once";
+function answerPermission(
+  { toolCall, options }: RequestPermissionRequest,
+  server: StageServer,
+): RequestPermissionResponse {
+  // A title may have words of the model, so it counts only for agents that name no tool.
+  const tool = toolCall.name ?? toolCall.title ?? "";
+  const wanted = isOwnTool(server, tool) ? "allow_once" : "reject_once";
   const option = options.find(({ kind }) => kind === wanted);
   if (option === undefined) return { outcome: { outcome: "cancelled" } };
   return { outcome: { outcome: "selected", optionId: option.optionId } };

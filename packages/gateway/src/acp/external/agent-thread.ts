@@ -2,6 +2,7 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { type Clock, isJson, isJsonObject, type Json } from "@sluice/core";
 import { digestOf, messageOf } from "@sluice/core/runtime";
+import { newServerName } from "../../hosts/install/own-server.ts";
 import { startGatewayServer } from "../../mcp/http-server.ts";
 import { newGatewayToken } from "../../mcp/token.ts";
 import type { AgentReply } from "../../run/agent-model.ts";
@@ -50,6 +51,7 @@ const MOST_TEXT = 200_000;
 
 export function createAgentThread(options: ThreadOptions): AgentThread {
   const { agent, clock, onFault } = options;
+  const serverName = newServerName();
   let process: AgentProcess | undefined;
   let server: { close(): Promise<void> } | undefined;
   let starting: Promise<AgentProcess> | undefined;
@@ -146,7 +148,7 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
       agent,
       cwd: options.cwd,
       env: options.env,
-      server: { url: `${opened.url}/mcp`, token },
+      server: { name: serverName, url: `${opened.url}/mcp`, token },
       tools: offered.map(({ name }) => name),
       sandbox: options.sandbox,
       version: options.version,
@@ -179,7 +181,7 @@ export function createAgentThread(options: ThreadOptions): AgentThread {
     const isFirst = read === 0;
     read = messages.length;
     if (isFirst) {
-      prompt(firstPrompt(messages, transcriptText(messages)));
+      prompt(firstPrompt(serverName, messages, transcriptText(messages)));
       return;
     }
     notices.push(...news.flatMap(userText));

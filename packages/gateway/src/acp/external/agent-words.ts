@@ -1,17 +1,16 @@
 // What an external agent reads.
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { SERVER_NAME } from "../../hosts/host.ts";
 import { textOf } from "../../run/phase.ts";
 
 /** Characters of an earlier result that a new process of the agent is shown. */
 const LONGEST_RESULT = 4_000;
 
 /** The beginning of a transcript: the contract of the stage and what it is about. */
-export function firstPrompt(messages: LanguageModelV4Prompt, earlier: string): string {
+export function firstPrompt(server: string, messages: LanguageModelV4Prompt, earlier: string): string {
   const [system, first] = messages;
   const texts = [system, first].flatMap((message) => (message === undefined ? [] : [textOf(message)]));
   return [
-    `You work on one stage of a pipeline. Use only the tools of the MCP server ${SERVER_NAME}: other tools are not available here. Where these instructions name a tool, they mean a tool of that server. The stage ends only when you call the tool that ends it.`,
+    `You work on one stage of a pipeline. Use only the tools of the MCP server ${server}: other tools are not available here. Where these instructions name a tool, they mean a tool of that server. The stage ends only when you call the tool that ends it.`,
     ...texts,
     ...(earlier === "" ? [] : [`What you did in this stage so far, in an earlier process:\n${earlier}`]),
   ].join("\n\n");

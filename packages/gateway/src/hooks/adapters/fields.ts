@@ -118,7 +118,7 @@ export function payloadObject(payload: Json): JsonObject {
 }
 
 /** An id: opaque text. Throws `hook_payload_invalid`. */
-export function idIn(payload: JsonObject, name: string): string {
+function idIn(payload: JsonObject, name: string): string {
   const id = optionalId(payload, name);
   if (id === undefined) throw invalidPayload(`${name} is missing`);
   return id;
@@ -133,7 +133,7 @@ export function optionalId(payload: JsonObject, name: string): string | undefine
 }
 
 /** The folder of the agent. Throws `hook_payload_invalid`. */
-export function cwdIn(payload: JsonObject): string {
+function cwdIn(payload: JsonObject): string {
   const cwd = idIn(payload, "cwd");
   if (!isAbsolute(cwd) || cwd.includes("\0")) throw invalidPayload("cwd is not an absolute path");
   return cwd;
@@ -147,7 +147,7 @@ export function textIn(payload: JsonObject, name: string): string {
 }
 
 /** A tool's input. Throws `hook_payload_invalid`. */
-export function inputIn(payload: JsonObject, name: string): JsonObject {
+function inputIn(payload: JsonObject, name: string): JsonObject {
   const given = Object.hasOwn(payload, name) ? payload[name] : undefined;
   if (given === undefined || given === null) return {};
   if (!isJsonObject(given)) throw invalidPayload(`${name} is not an object`);

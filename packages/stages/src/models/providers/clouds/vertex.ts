@@ -48,7 +48,7 @@ async function geminiWithKey(id: string, name: string, apiKey: string, options: 
 }
 
 async function geminiOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const { project, location, url, access } = placeOf(id, options);
+  const { project, location, url, access } = locationOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
   const { createGoogleVertex } = await loadProvider("@ai-sdk/google-vertex", () => import("@ai-sdk/google-vertex"));
   const baseURL = versioned(url, `/v1beta1/projects/${project}/locations/${location}/publishers/google`);
@@ -58,7 +58,7 @@ async function geminiOnVertex(id: string, name: string, options: ModelOptions): 
 }
 
 async function claudeOnVertex(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const { project, location, url, access } = placeOf(id, options);
+  const { project, location, url, access } = locationOf(id, options);
   const { credentials, secrets } = await credentialsOf(id, options);
   const { createGoogleVertexAnthropic } = await loadProvider(
     "@ai-sdk/google-vertex",
@@ -71,7 +71,7 @@ async function claudeOnVertex(id: string, name: string, options: ModelOptions): 
 }
 
 /** Where a project's models are, and how that is set. */
-function placeOf(id: string, options: ModelOptions) {
+function locationOf(id: string, options: ModelOptions) {
   const project = requireSetting(id, options, "GOOGLE_VERTEX_PROJECT");
   const location = hostPart(requireSetting(id, options, "GOOGLE_VERTEX_LOCATION"), "GOOGLE_VERTEX_LOCATION");
   const url = configuredUrl(options, "vertex") ?? new URL(hostOf(location));
