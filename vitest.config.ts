@@ -12,7 +12,7 @@ const folders = readdirSync(new URL("test", import.meta.url), { withFileTypes: t
 const conditions = ["@sluice/source", "node", "import", "default"];
 
 /** The folders whose files share what they have loaded. */
-const shared = new Set(["attack", "unit", "wire", "conformance", "property", "app", "facts"]);
+const shared = new Set(["attack", "command", "docs", "unit", "wire", "conformance", "property", "app", "facts"]);
 
 /** The folders that hold property tests. */
 const withProperties = new Set(["app", "conformance", "house", "property", "terminal", "unit"]);
