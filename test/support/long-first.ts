@@ -7,6 +7,7 @@ const LONG = [
   "attack/shell-ordinary.test.ts",
   "attack/shell-corpus.test.ts",
   "command/serve.test.ts",
+  "command/action.test.ts",
   "attack/answers-behind-the-wall.test.ts",
   "torture/torture.test.ts",
   "attack/shell-writes.test.ts",
