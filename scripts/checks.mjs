@@ -1,6 +1,6 @@
 // Runs all checks, with one line each and the log of each failed one. Ends with `N passed, N failed`.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, relative, sep } from "node:path";
 import { setup } from "../test/support/own-home.ts";
@@ -9,23 +9,7 @@ import { root, secondsSince, tool } from "./setup.mjs";
 
 const reports = join(root, ".reports");
 /** The time limit of a check: far above what a busy machine needs, since each test has a limit of its own. */
-const checkTimeoutMs = 30 * 60_000;
-
-/**
- * The test folders, fast ones first. The folders of a group run together, to keep all workers busy; `attack` shares its modules
- * between files. Other folders are in the last group.
- */
-const groups = [
-  { name: "rules", folders: ["house", "types", "unit", "property", "conformance", "wire", "golden"] },
-  { name: "attack", folders: ["attack"] },
-  {
-    name: "command",
-    folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages", "walks"],
-    onBuild: true,
-    // These tests mostly wait for processes and for simulated typing.
-    workers: 3,
-  },
-];
+const checkTimeoutMs = 60 * 60_000;
 
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
@@ -33,11 +17,7 @@ const checks = [
   { name: "format", run: () => runTool("@biomejs/biome/bin/biome", ["check", "--error-on-warnings"]) },
   { name: "lint", run: () => runTool("oxlint/bin/oxlint", ["--type-aware", "--deny-warnings", "--format=unix"]) },
   { name: "unused", run: () => runTool("knip/bin/knip.js", ["--no-progress"]) },
-  ...testGroups().map((group) => ({
-    name: `tests ${group.name}`,
-    needs: group.onBuild ? ["types", "bundles"] : [],
-    run: () => runTests(group),
-  })),
+  { name: "tests", needs: ["types", "bundles"], run: runTests },
   { name: "left behind", run: lookAround },
 ];
 
@@ -91,38 +71,16 @@ function lookAround() {
   return { ok: names.length === 0, passed: 0, failed: names.length === 0 ? 0 : 1, notes: [], log };
 }
 
-function testGroups() {
-  const known = new Set(groups.flatMap(({ folders }) => folders));
-  const there = readdirSync(join(root, "test"), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && hasTests(entry.name))
-    .map((entry) => entry.name);
-  const rest = there.filter((name) => !known.has(name));
-  return groups
-    .map((group, at) => (at === groups.length - 1 ? { ...group, folders: [...group.folders, ...rest] } : group))
-    .map((group) => ({ ...group, folders: group.folders.filter((name) => there.includes(name)) }))
-    .filter(({ folders }) => folders.length > 0);
-}
-
-/** Tests inside fixtures are data. */
-function hasTests(folder) {
-  if (folder === "fixtures") return false;
-  return readdirSync(join(root, "test", folder), { recursive: true })
-    .filter((file) => !file.split(sep).includes("fixtures"))
-    .some((file) => file.endsWith(".test.ts"));
-}
-
-function runTests({ name, folders, workers }) {
-  const reportFile = join(reports, `${name}.json`);
+function runTests() {
+  const reportFile = join(reports, "tests.json");
   rmSync(reportFile, { force: true });
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
-  const projects = folders.flatMap((folder) => ["--project", folder]);
-  const work = workers === undefined ? [] : [`--maxWorkers=${workers}`];
-  const result = runNode([tool("vitest/vitest.mjs"), "run", ...projects, ...work, ...reporters]);
+  const result = runNode([tool("vitest/vitest.mjs"), "run", ...reporters]);
   const counts = readCounts(reportFile);
   // An error outside of all tests and files counts as one failure.
   const failures = result.ok ? counts.failed : Math.max(counts.failed, 1);
-  const each = folders.map((folder) => `${folder} ${counts.byFolder.get(folder) ?? 0}`).join(", ");
-  const notes = [`${counts.passed} passed (${each})`];
+  const each = [...counts.byFolder].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, count]) => `${name} ${count}`);
+  const notes = [`${counts.passed} passed (${each.join(", ")})`];
   if (failures > 0) notes.push(`${failures} failed`);
   if (counts.skipped > 0) notes.push(`${counts.skipped} skipped`);
   return { ok: result.ok && failures === 0, passed: counts.passed, failed: failures, notes, log: result.log };

@@ -61,7 +61,7 @@ async function waitingRun() {
     () => undefined,
   );
   const asked = async () => (await session.host.requests())[0];
-  await expect.poll(asked, { timeout: 30_000 }).toBeDefined();
+  await expect.poll(asked).toBeDefined();
   return { top, root, store, session, run, asked, deployed: () => ran };
 }
 

@@ -121,7 +121,7 @@ test("a line of the shell corpus is judged through hooks as in a stage, and runs
   } finally {
     place.remove();
   }
-}, 300_000);
+});
 
 function files() {
   const folder = tempFolder();

@@ -158,5 +158,5 @@ test.each(["off", "try"] as const)(
     expect(not.filter(({ command }) => ALWAYS.includes(command.line))).toEqual([]);
     expect(readFileSync(join(root, "package.json"), "utf8")).toBe(before);
   },
-  300_000,
+  900_000,
 );

@@ -78,14 +78,10 @@ test("there are enough of them, of every family", () => {
 });
 
 // Plain bash runs them with the rest of the disk read-only, which takes the program that builds walls.
-test.skipIf(!hasWall())(
-  "each has its effect in plain bash",
-  async () => {
-    const not = await withoutEffect([...tricks, ...besideRules]);
-    expect(not.map(({ family, name, line }) => `${family} / ${name}: ${line}`)).toEqual([]);
-  },
-  120_000,
-);
+test.skipIf(!hasWall())("each has its effect in plain bash", async () => {
+  const not = await withoutEffect([...tricks, ...besideRules]);
+  expect(not.map(({ family, name, line }) => `${family} / ${name}: ${line}`)).toEqual([]);
+});
 
 /** Commands that read: a rule with any words behind it must not cover their writing forms. */
 const READING_RULES =
@@ -99,13 +95,9 @@ describe.each([
   ["may use some commands", besideRules, ENVELOPES.scoped ?? []],
 ] as const)("a stage that %s", (_which, attacks, allowedTools) => {
   const sandboxes: readonly RunsAs["sandbox"][] = hasWall() ? ["off", "try"] : ["off"];
-  test.each(sandboxes)(
-    "sandbox %s: no line has an effect",
-    async (sandbox) => {
-      const came = await comesOf(attacks, { sandbox, allowedTools });
-      expect(came).toHaveLength(attacks.length);
-      expect(came.filter(({ effects }) => effects.length > 0).map(told)).toEqual([]);
-    },
-    120_000,
-  );
+  test.each(sandboxes)("sandbox %s: no line has an effect", async (sandbox) => {
+    const came = await comesOf(attacks, { sandbox, allowedTools });
+    expect(came).toHaveLength(attacks.length);
+    expect(came.filter(({ effects }) => effects.length > 0).map(told)).toEqual([]);
+  });
 });

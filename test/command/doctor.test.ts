@@ -7,18 +7,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { doctor as examine } from "../../packages/cli/src/commands/doctor/action.ts";
 import { checkTerminal } from "../../packages/cli/src/commands/doctor/checks/terminal.ts";
 import { createTerminal, type TerminalFacts } from "../../packages/cli/src/output/terminal.ts";
-import {
-  at,
-  call,
-  type Desk,
-  desk,
-  finishes,
-  lines,
-  PIPELINES,
-  printed,
-  type SluiceOptions,
-  turn,
-} from "../support/command.ts";
+import { at, call, desk, finishes, lines, PIPELINES, printed, type SluiceOptions, turn } from "../support/command.ts";
+import { type DeskHere, deskHere, sluiceHere } from "../support/command-here.ts";
 import { FILESYSTEM } from "../support/mcp.ts";
 import { hasWall } from "../support/walls.ts";
 
@@ -33,7 +23,11 @@ interface Examined {
   of(name: string): readonly JsonObject[];
 }
 
-async function doctor(here: Desk, options: SluiceOptions = {}, ...flags: readonly string[]): Promise<Examined> {
+async function doctor(
+  here: DeskHere,
+  options: Pick<SluiceOptions, "env" | "cwd"> = {},
+  ...flags: readonly string[]
+): Promise<Examined> {
   const ended = await here.sluice(["doctor", "--output-format", "json", ...flags], options);
   const report = printed(ended);
   const checks: Json | undefined = at(report, "checks");
@@ -49,7 +43,7 @@ const everything = (folder: string): readonly string[] =>
   readdirSync(folder, { recursive: true, encoding: "utf8" }).toSorted();
 
 test("where a run can start it is exit 0; it says which model and why, shows no key and changes nothing", async () => {
-  const here = desk();
+  const here = deskHere();
   mkdirSync(join(here.folder, ".git"));
   const before = everything(join(here.folder, ".."));
   const found = await doctor(here, { env: { ...MODEL, ANTHROPIC_BASE_URL: "http://127.0.0.1:9/v1?key=hidden" } });
@@ -84,7 +78,7 @@ test("where a run can start it is exit 0; it says which model and why, shows no 
 });
 
 test("where none can, it is exit 4, names what blocks it and how to fix each thing, as text and line by line", async () => {
-  const here = desk();
+  const here = deskHere();
   const [text, stream] = await Promise.all([
     here.sluice(["doctor"], { env: { PATH: "" } }),
     here.sluice(["doctor", "--output-format", "stream-json"]),
@@ -102,7 +96,7 @@ test("where none can, it is exit 4, names what blocks it and how to fix each thi
 });
 
 test("a model that cannot be used blocks: its provider is unknown, its key is missing, its script is not there", async () => {
-  const here = desk();
+  const here = deskHere();
   const ids = ["nobody/x", "openai/x", "scripted:none.json", "anthropic:my-very-own-key-7"];
   const env = { ANTHROPIC_API_KEY: "my-very-own-key-7" };
   const found = await Promise.all(ids.map((id) => doctor(here, { env: { ...env, SLUICE_MODEL: id } })));
@@ -116,7 +110,7 @@ test("a model that cannot be used blocks: its provider is unknown, its key is mi
 });
 
 test("a local Ollama that answers is asked what it has, and no one else is", async () => {
-  const here = desk();
+  const here = deskHere();
   const asked: string[] = [];
   const server = createServer((request, response) => {
     asked.push(request.url ?? "");
@@ -134,7 +128,7 @@ test("a local Ollama that answers is asked what it has, and no one else is", asy
 });
 
 test("providers that need the same are one check with the names of all", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write("sluice.config.mjs", 'export default { baseUrls: { openai: "http://127.0.0.1:9/v1" } };');
   await here.sluice(["run", "codeReview", "x", "--trust", "--model", "nobody/x"]);
   const found = await doctor(here, { env: { ...MODEL, OPENAI_API_KEY: KEY } });
@@ -150,7 +144,7 @@ test("providers that need the same are one check with the names of all", async (
 });
 
 test("it listens to signals only while it checks", async () => {
-  const here = desk();
+  const here = deskHere();
   const listening = (): readonly number[] => ["SIGINT", "SIGTERM"].map((name) => process.listenerCount(name));
   const before = listening();
   let during = before;
@@ -165,7 +159,8 @@ test("it listens to signals only while it checks", async () => {
 });
 
 test("a store: its version and machine, who works on it, and what keeps it from being one", async () => {
-  const here = desk();
+  const started = desk();
+  const here: DeskHere = { ...started, sluice: sluiceHere(started.folder) };
   await sqliteHost(here.store).close();
   const mine = await doctor(here, { env: MODEL });
   expect(mine.of("store")).toMatchObject([
@@ -174,7 +169,7 @@ test("a store: its version and machine, who works on it, and what keeps it from 
   expect(mine.of("active")).toEqual([]);
 
   const model = here.script({ work: [{ ...turn(call("Write", { file_path: "x", content: "" })) }, finishes()] });
-  const running = here.start(["run", `${PIPELINES}#single`, "x", "--model", model, "--wait"]);
+  const running = started.start(["run", `${PIPELINES}#single`, "x", "--model", model, "--wait"]);
   await running.said("stdout", /requests/);
   expect((await doctor(here, { env: MODEL })).of("active")).toMatchObject([
     { status: "ok", message: expect.stringContaining("one process executes runs of it") },
@@ -197,7 +192,7 @@ test("a store: its version and machine, who works on it, and what keeps it from 
 });
 
 test("a project's code is loaded only when it is trusted; until then its files are named", async () => {
-  const here = desk();
+  const here = deskHere();
   const mark = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(join(here.folder, "loaded"))}, "");\n`;
   here.write("sluice.config.mjs", `${mark}export default { store: "runs", model: "scripted:none.json" };`);
   here.write(".sluice/pipelines/broken.ts", "throw new Error('broken pipeline');");
@@ -239,7 +234,7 @@ test("a project's code is loaded only when it is trusted; until then its files a
 });
 
 test("an invalid config, and one that is a link, are reported with the fix", async () => {
-  const here = desk();
+  const here = deskHere();
   here.write("sluice.config.js", "export default { modle: 1, maxParallel: 'two' };");
   await here.sluice(["run", "codeReview", "x", "--trust"]);
   const found = await doctor(here, { env: MODEL });
@@ -248,7 +243,7 @@ test("an invalid config, and one that is a link, are reported with the fix", asy
     { message: expect.stringMatching(/has 2 problems:\n {2}modle: .*did you mean model.*\n {2}maxParallel: /) },
   ]);
 
-  const linked = desk();
+  const linked = deskHere();
   linked.write("real.js", "export default {};");
   symlinkSync("real.js", join(linked.folder, "sluice.config.js"));
   const link = await doctor(linked, { env: MODEL });
@@ -259,7 +254,7 @@ test("an invalid config, and one that is a link, are reported with the fix", asy
 });
 
 test("MCP servers of a trusted config are started and their tools listed; one that does not start stops only who needs it", async () => {
-  const here = desk();
+  const here = deskHere();
   const good = { command: process.execPath, args: [FILESYSTEM, here.folder] };
   const servers = {
     files: good,

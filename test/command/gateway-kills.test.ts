@@ -10,7 +10,6 @@ import { COMMAND, createPlace, type Place, reportOf } from "../support/command-p
 import { silent } from "../support/silent-transport.ts";
 
 // `sluice gateway` with an official client, in processes that are killed.
-vi.setConfig({ testTimeout: 90_000 });
 
 const WORKFLOW = {
   id: "plan-first",
@@ -32,7 +31,7 @@ interface Agent {
   close(): Promise<void>;
 }
 
-const WAIT = { timeout: 20_000 };
+const WAIT = { timeout: 60_000 };
 const OPTIONS = ["--trust", "--wait"];
 
 function placeOf(): Place {

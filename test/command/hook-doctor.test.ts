@@ -2,13 +2,14 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { field, type Json } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { type Desk, desk, type Ended, printed, textAt } from "../support/command.ts";
+import { type Ended, printed, textAt } from "../support/command.ts";
+import { type DeskHere, deskHere } from "../support/command-here.ts";
 
 const FAKE = join(import.meta.dirname, "../fixtures/hosts/fake-gemini.mjs");
 
 /** The state of a user who has a stand-in for Gemini CLI on the PATH. */
-function deskWithHost(): { readonly here: Desk; doctor(args: readonly string[], env?: object): Promise<Ended> } {
-  const here = desk();
+function deskWithHost(): { readonly here: DeskHere; doctor(args: readonly string[], env?: object): Promise<Ended> } {
+  const here = deskHere();
   const bin = join(dirname(here.folder), "bin");
   mkdirSync(bin);
   copyFileSync(FAKE, join(bin, "gemini"));
@@ -68,7 +69,7 @@ describe("doctor starts the host and sees what runs", () => {
 });
 
 test("a host that is not installed has exit code 4 and the command that installs it", async () => {
-  const here = desk();
+  const here = deskHere();
   const ended = await here.sluice(["hook", "doctor", "qwen"], { env: { PATH: "/usr/bin:/bin" } });
   expect(ended).toMatchObject({ code: 4 });
   expect(ended.stdout).toContain("npm install -g @qwen-code/qwen-code");

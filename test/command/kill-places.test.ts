@@ -14,7 +14,6 @@ import {
 import { isAlive } from "../support/survivors.ts";
 
 // Each test starts several processes, on machines that may do much else.
-vi.setConfig({ testTimeout: 90_000 });
 
 const says = (id: string, name: string, input: Json) => ({ calls: [{ id, name, input }] });
 const CODE_REVIEW: Turns = {
@@ -146,7 +145,7 @@ test("a command that was running is not run again: its processes are ended, and 
   await using model = await startLoopbackModel(toolsTurns({ tool: "Bash", command }));
   const place = createPlace(model.url);
   const first = place.start(TOOLS);
-  const pid = await vi.waitFor(() => Number(textOf(place, "pid.txt")?.match(/^\d+\n/)?.[0] ?? fail()), 20_000);
+  const pid = await vi.waitFor(() => Number(textOf(place, "pid.txt")?.match(/^\d+\n/)?.[0] ?? fail()), 60_000);
   await first.kill();
   expect(isAlive(pid)).toBe(true);
 

@@ -8,7 +8,6 @@ import { type LoopbackModel, lastResults, startLoopbackModel, type Turns } from 
 import { isAlive } from "../support/survivors.ts";
 
 // Each test starts several processes, on machines that may do much else.
-vi.setConfig({ testTimeout: 90_000 });
 
 const says = (id: string, name: string, input: Json) => ({ calls: [{ id, name, input }] });
 const DONE = says("end", "submit_work", { said: "done" });
@@ -32,7 +31,7 @@ async function written(place: Place, name: string): Promise<string> {
       if (text?.endsWith("\n") !== true) throw new Error(`${name} is not there yet`);
       return text;
     },
-    { timeout: 20_000 },
+    { timeout: 60_000 },
   );
 }
 
@@ -131,7 +130,7 @@ test("a second signal ends the process at once, and the run can be resumed all t
       first.signal("SIGINT");
       if (isAlive(first.pid)) throw new Error("it is still there");
     },
-    { timeout: 4_000, interval: 200 },
+    { timeout: 30_000, interval: 200 },
   );
   expect(await first.ended).toMatchObject({ code: 130, stdout: "" });
 

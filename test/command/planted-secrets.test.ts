@@ -156,10 +156,9 @@ test("no secret of a run is in what it leaves: events, export, report, output, e
   }
   const ended = sink("stream-json", await running.ended);
   expect([ended.code, ended.stdout.split("\n").at(-2)]).toEqual([0, expect.any(String)]);
-  // What only reads is the same in this process.
-  const inside = sluiceHere(here.folder);
+  const inside = readerOf(here, env);
 
-  const look = async (...args: readonly string[]): Promise<Ended> => sink(args.join(" "), await inside(args, { env }));
+  const look = async (...args: readonly string[]): Promise<Ended> => sink(args.join(" "), await inside(args));
   await look("show", runId);
   await look("show", runId, ...json);
   await look("runs");
@@ -260,12 +259,12 @@ test("no secret is in what runs leave that fail, are cancelled, or cannot begin"
   const runId = textAt(printed(waits), "runId");
   const reason = `not ${planted.at("cancel-reason")} ${PHRASE}`;
   sink("cancel", await here.sluice(["cancel", runId, "--reason", reason], { env }));
-  const inside = sluiceHere(here.folder);
+  const inside = readerOf(here, env);
   for (const run of [...runs, runId]) {
-    sink(`show ${run}`, await inside(["show", run], { env }));
-    sink(`audit ${run}`, await inside(["audit", run, "--verify"], { env }));
+    sink(`show ${run}`, await inside(["show", run]));
+    sink(`audit ${run}`, await inside(["audit", run, "--verify"]));
   }
-  sink("doctor", await inside(["doctor", ...json], { env }));
+  sink("doctor", await inside(["doctor", ...json]));
 
   const code = `throw new Error(${JSON.stringify(`cannot read ${planted.at("config-throws")}`)})`;
   here.write("sluice.config.ts", `${code};\nexport default {};\n`);
@@ -275,6 +274,12 @@ test("no secret is in what runs leave that fail, are cancelled, or cannot begin"
   expectNoLeak(all);
   expect(unmarked(all).filter((place) => OF_FAILURES.includes(place))).toEqual([]);
 });
+
+/** What only reads is the same in this process, for a user who does not trust the folder: its config is not loaded. */
+function readerOf({ folder }: Desk, env: World["env"]): (args: readonly string[]) => Promise<Ended> {
+  const sluice = sluiceHere(folder);
+  return (args) => sluice(args, { env: { ...env, XDG_STATE_HOME: join(folder, "../other-state") } });
+}
 
 async function readRuns({ sluice }: Desk, env: World["env"]): Promise<readonly string[]> {
   const { runs } = printed(await sluice(["runs", ...json], { env }));

@@ -139,7 +139,7 @@ export default { executors: [{ kind: "nap", act: async (_input, scope) => {
 
 describe("a run that was woken and works", () => {
   const isWorking = async (here: SleepingDesk, { child }: Running): Promise<void> => {
-    await expect.poll(() => existsSync(join(here.folder, `working-${child.pid}`)), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => existsSync(join(here.folder, `working-${child.pid}`))).toBe(true);
   };
   const wholeAfter = async (here: SleepingDesk, runId: string): Promise<void> => {
     const host = sqliteHost(here.store, { readOnly: true });

@@ -61,7 +61,7 @@ test("a second signal ends the process at once, and the run can still be resumed
     here.script({ open: [turn(command), finishes()] }),
   ]);
   const [, runId = ""] = await running.said("stdout", /started[\s\S]*entered/).then(async () => {
-    await expect.poll(() => existsSync(join(here.folder, "started")), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => existsSync(join(here.folder, "started"))).toBe(true);
     return /(r[a-z0-9]{10})/.exec((await here.sluice(["runs"])).stdout) ?? [];
   });
   running.child.kill("SIGINT");

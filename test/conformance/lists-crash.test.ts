@@ -45,9 +45,7 @@ function doneIn(folder: string): readonly string[] {
   return existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
 }
 
-test("a list whose process is killed at any commit is resumed with its outputs in order and no recorded step repeated", {
-  timeout: 120_000,
-}, async () => {
+test("a list whose process is killed at any commit is resumed with its outputs in order and no recorded step repeated", async () => {
   const { stdout } = await live(scratch());
   const commits = Number(/^completed after (\d+) commits$/m.exec(stdout)?.[1]);
   expect(commits).toBeGreaterThan(ITEMS.length);

@@ -65,9 +65,7 @@ async function inspect(folder: string, confirmed: readonly string[]): Promise<vo
   await store.close();
 }
 
-test("a store whose writer is killed before any one of its calls to the disk keeps every promise", {
-  timeout: 240_000,
-}, async () => {
+test("a store whose writer is killed before any one of its calls to the disk keeps every promise", async () => {
   const root = scratch();
   const cache = join(root, "cache");
   const { calls } = await live(join(root, "whole"), Number.MAX_SAFE_INTEGER, cache);

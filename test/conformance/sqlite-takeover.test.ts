@@ -25,7 +25,7 @@ test.skipIf(!canContain)(
     expect(() => store.claim("r1")).toThrow(expect.objectContaining({ code: "run_owned" }));
     await contained.kill();
     // The one in the container ends a moment after the one that was killed.
-    await expect.poll(async () => (await store.run("r1"))?.owner?.live, { timeout: 20_000 }).toBe(false);
+    await expect.poll(async () => (await store.run("r1"))?.owner?.live).toBe(false);
 
     // The next container counts from 1 again: that there is a process 1 makes the dead owner live for nobody.
     const next = await startBareDriver(CONTAINED);

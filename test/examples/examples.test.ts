@@ -205,7 +205,7 @@ test("a run in a store of one's own is left, answered and taken up by another se
   expect(status).toBe(0);
 });
 
-test("the store of one's own keeps every rule of the suite", { timeout: 120_000 }, () => {
+test("the store of one's own keeps every rule of the suite", () => {
   // On a disk in memory, where there is one: the suite commits thousands of times.
   const inMemory = existsSync("/dev/shm") ? { TMPDIR: "/dev/shm" } : {};
   const { status, stdout } = run("custom-store/conformance.test.ts", [], inMemory);

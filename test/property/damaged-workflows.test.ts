@@ -10,7 +10,7 @@ import { loadTexts } from "../support/workflows.ts";
 // Workflow files that were damaged load, or say where the damage is.
 
 const FILES = Number(process.env.SLUICE_TEST_MACHINES ?? 200);
-const TIMEOUT = 120_000 + 100 * FILES;
+const TIMEOUT = 300_000 + 100 * FILES;
 const fixtures = fileURLToPath(new URL("../fixtures/", import.meta.url));
 
 interface Workflow {

@@ -16,7 +16,7 @@ import { eventsOf } from "../support/run-kit.ts";
 // Whole runs of random documents, with agents that say anything: judged from their records by the documents alone.
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 120);
-const TIMEOUT = 120_000 + 500 * MACHINES;
+const TIMEOUT = 300_000 + 500 * MACHINES;
 /** What enough random runs come to. */
 const REACHED = [
   ...["enter", "fork", "end", "return", "interrupt", "inside", "granted", "approved"],

@@ -375,7 +375,7 @@ test("whatever is proposed, answered and interrupted: what runs was inside its e
   );
   // Every way was walked.
   for (const [way, times] of Object.entries(seen)) expect(times, way).toBeGreaterThan(5);
-}, 120_000);
+});
 
 function kindOf(message: SignalMessage | undefined): Json | undefined {
   return field(message?.payload, "kind");

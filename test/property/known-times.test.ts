@@ -81,10 +81,10 @@ async function agree(plan: RunTimesPlan): Promise<void> {
 
 test("after kills, suspensions and resumes at random moments, report, show and account know the times to the last record", async () => {
   await fc.assert(fc.asyncProperty(timesPlan(fc.constant(0)), agree), { numRuns: 80 });
-}, 120_000);
+});
 
 test("a clock that is set back between two processes takes nothing from any time", async () => {
   // What a process records that only cancels a run is read in another order than it was written.
   const plans = timesPlan(fc.nat(1_000_000)).filter(({ last }) => last !== "cancelled");
   await fc.assert(fc.asyncProperty(plans, agree), { numRuns: 60 });
-}, 120_000);
+});

@@ -51,7 +51,7 @@ test("10,000 random streams end in a normal outcome, with one result per call an
   expect(played).toBeGreaterThan(STREAMS);
   expect([...statuses].sort()).toEqual(["cancelled", "completed", "failed"]);
   expect([...tools].sort()).toEqual([TOOLS.write, TOOLS.read, TOOLS.outside].sort());
-}, 240_000);
+});
 
 const MiB = 1024 * 1024;
 const text = (length: number): string => `{"text":"${"x".repeat(length - 11)}"}`;
@@ -64,20 +64,16 @@ test.each([
   ["10 MiB that are cut off", text(10 * MiB).slice(0, -2), false],
   ["10 MiB of brackets", "[".repeat(10 * MiB), false],
   ["10 MiB of lone surrogates", `{"text":"${"\ud83d".repeat(10 * MiB - 12)}"}`, false],
-])(
-  "arguments of %s are one call with one result",
-  async (_what, input, runs) => {
-    const world = hostileWorld(1);
-    const calls = [TOOLS.outside, COMPLETION].map((toolName, at) =>
-      part({ type: "tool-call", toolCallId: `c${at}`, toolName, input }),
-    );
-    const end = await world.tell(plainStory([streamOf([...calls, finish("tool-calls")])]));
-    await judge(world, end);
-    expect(end.status).toBe("completed");
-    expect(end.ran.map(({ tool }) => tool)).toEqual(runs ? [TOOLS.outside] : []);
-  },
-  120_000,
-);
+])("arguments of %s are one call with one result", async (_what, input, runs) => {
+  const world = hostileWorld(1);
+  const calls = [TOOLS.outside, COMPLETION].map((toolName, at) =>
+    part({ type: "tool-call", toolCallId: `c${at}`, toolName, input }),
+  );
+  const end = await world.tell(plainStory([streamOf([...calls, finish("tool-calls")])]));
+  await judge(world, end);
+  expect(end.status).toBe("completed");
+  expect(end.ran.map(({ tool }) => tool)).toEqual(runs ? [TOOLS.outside] : []);
+});
 
 test("a stream of parts that hold nothing is cut off, too", async () => {
   const world = hostileWorld(1);
@@ -87,7 +83,7 @@ test("a stream of parts that hold nothing is cut off, too", async () => {
   const end = await world.tell(plainStory([stream]));
   await judge(world, end);
   expect(end).toMatchObject({ status: "failed", model: { played: 1 } });
-}, 120_000);
+});
 
 test("token counts beyond all bounds stay numbers that a run can add up and record", async () => {
   const world = hostileWorld(1);

@@ -8,7 +8,7 @@ import type { Machine } from "../support/reference-machine.ts";
 import { interpret } from "../support/reference-run.ts";
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 2_000);
-const TIMEOUT = 120_000 + 100 * MACHINES;
+const TIMEOUT = 300_000 + 100 * MACHINES;
 /** What enough random machines come to. */
 const REACHED = [
   "end completed",

@@ -5,7 +5,7 @@ import { randomMoves, randomWorkflow } from "../support/random-workflows.ts";
 import { walk } from "../support/reference-walk.ts";
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 1_000);
-const TIMEOUT = 120_000 + 100 * MACHINES;
+const TIMEOUT = 300_000 + 100 * MACHINES;
 /** What enough random walks come to. */
 const REACHED = [
   ...["enter", "fanOut", "stay", "approve", "return", "end"],

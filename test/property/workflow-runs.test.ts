@@ -9,7 +9,7 @@ import type { Expectation } from "../support/reference-machine.ts";
 import { interpret } from "../support/reference-run.ts";
 
 const MACHINES = Number(process.env.SLUICE_TEST_MACHINES ?? 500);
-const TIMEOUT = 120_000 + 200 * MACHINES;
+const TIMEOUT = 300_000 + 200 * MACHINES;
 /** What enough random machines come to, by the types of their events. */
 const REACHED = [
   ...["transition.accepted", "transition.rejected", "interrupt.started", "interrupt.returned", "fanOut.joined"],

@@ -8,7 +8,7 @@ import { ANY_NAMES, randomDocument } from "../support/random-documents.ts";
 import { loadTexts } from "../support/workflows.ts";
 
 const DOCUMENTS = Number(process.env.SLUICE_TEST_MACHINES ?? 120);
-const TIMEOUT = 120_000 + 200 * DOCUMENTS;
+const TIMEOUT = 300_000 + 200 * DOCUMENTS;
 
 const child = {
   id: "child",

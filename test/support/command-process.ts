@@ -11,7 +11,7 @@ export const COMMAND = join(import.meta.dirname, "..", "..", "packages", "cli", 
 const FIXTURES = join(import.meta.dirname, "..", "fixtures", "crash");
 const COMPILED = join(import.meta.dirname, "..", "..", "node_modules", ".cache", "compiled");
 /** A process that says nothing for so long hangs. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 90_000;
 
 /** How a process of the command ended. */
 export interface Ended {

@@ -6,7 +6,7 @@ import { type KeyName, keyBytes } from "./terminal-keys.ts";
 const { Terminal } = xterm;
 
 /** A screen that does not change to what is awaited for so long hangs. */
-const PATIENCE_MS = 40_000;
+const PATIENCE_MS = 90_000;
 
 export interface TerminalOptions {
   readonly columns?: number;

@@ -168,11 +168,9 @@ test("each run of a pipeline file in one app is made of the file as it is by the
   const runs: string[] = [];
   const run = async (): Promise<void> => {
     await submit(app, "/run ./mine.ts anything");
-    await expect.poll(place.runIds, { timeout: 20_000 }).toHaveLength(runs.length + 1);
+    await expect.poll(place.runIds).toHaveLength(runs.length + 1);
     runs.unshift(...(await place.runIds()).slice(0, 1));
-    await expect
-      .poll(async () => dataOf(await place.events(runs[0]), "run.finished").at(-1)?.status, { timeout: 20_000 })
-      .toBe("completed");
+    await expect.poll(async () => dataOf(await place.events(runs[0]), "run.finished").at(-1)?.status).toBe("completed");
   };
   await run();
   await run();

@@ -8,9 +8,7 @@ import { shortForm } from "./short-form.ts";
 const ROOT = join(import.meta.dirname, "..", "..");
 const COMPILED = join(ROOT, "node_modules", ".cache", "compiled");
 
-test("runs killed in the midst of their work, in their waits and around their commits end as if no one had killed them", {
-  timeout: 240_000,
-}, async () => {
+test("runs killed in the midst of their work, in their waits and around their commits end as if no one had killed them", async () => {
   await using campaign = await openCampaign(COMPILED);
   await campaign.zombie();
   const cases = shortForm(campaign.references);

@@ -7,7 +7,7 @@ import { checkEnd } from "./checks.ts";
 import { openPlace } from "./place.ts";
 import { type Life, startLife } from "./process.ts";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 90_000;
 
 /**
  * A process stops in the middle of a sibling's step and loses the lock by which others know that it lives; a second one takes

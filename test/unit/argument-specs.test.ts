@@ -65,7 +65,7 @@ function emptyScene(): Scene {
       env,
       encoding: "utf8",
       stdio: ["ignore", "pipe", "pipe"],
-      timeout: 10_000,
+      timeout: 60_000,
     });
     return `${done.stdout}${done.stderr}`;
   };

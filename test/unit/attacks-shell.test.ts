@@ -233,7 +233,7 @@ function effectOf(line: string, allowedTools: readonly string[]) {
       cwd: root,
       env,
       encoding: "utf8",
-      timeout: 5_000,
+      timeout: 60_000,
     },
   );
   return { stdout, files: [...readdirSync(outer), ...readdirSync(root)].sort(), made: existsSync(join(root, "PWN")) };

@@ -17,7 +17,7 @@ function run(how: string, flags: readonly string[] = []) {
     cwd: folder.root,
     env: BARE_ENV,
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 90_000,
   });
   return { stdout, stderr, status, noted: readFileSync(log, "utf8") };
 }

@@ -1,7 +1,7 @@
 import { isSluiceError, pipeline, stage, systemClock } from "@sluice/core";
 import { chooseModel, type ModelChoice } from "@sluice/stages";
 import { DEFAULT_MODELS, MODEL_PROVIDERS, resolveModel } from "@sluice/stages/runtime";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { modelFor } from "../../packages/cli/src/project/model.ts";
 import { handClock } from "../support/hand-clock.ts";
@@ -98,7 +98,7 @@ describe("a local Ollama", () => {
       return new Promise(() => undefined);
     };
     const choice = choose({ clock, fetch: deaf });
-    await vi.waitFor(() => expect(clock.waiting()).toBe(1));
+    await expect.poll(() => clock.waiting()).toBe(1);
     clock.turn(289);
     expect(signals[0]?.aborted).toBe(false);
     clock.turn(1);

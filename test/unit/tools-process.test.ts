@@ -157,7 +157,7 @@ test.runIf(process.platform === "linux")(
 test("a command that is deaf to being ended does not outlive a process that ends before the grace is over", async () => {
   const program = join(import.meta.dirname, "../fixtures/exits-early.ts");
   const flags = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning"];
-  const { stdout, status } = spawnSync(process.execPath, [...flags, program], { encoding: "utf8", timeout: 20_000 });
+  const { stdout, status } = spawnSync(process.execPath, [...flags, program], { encoding: "utf8", timeout: 90_000 });
   expect(status).toBe(0);
   const [pid = 0] = pidsIn(stdout);
   expect(pid).toBeGreaterThan(0);

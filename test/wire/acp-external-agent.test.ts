@@ -193,7 +193,7 @@ describe("a stage of an agent over ACP", () => {
     const running = here.run({ clock, interactors: [interactor] });
     await opened.promise;
     clock.turn(45_000);
-    await expect.poll(() => JSON.stringify(here.seen("call")), { timeout: 20_000 }).toContain("still_open");
+    await expect.poll(() => JSON.stringify(here.seen("call"))).toContain("still_open");
     expect(existsSync(join(here.folder.root, "b.txt"))).toBe(false);
     decided.resolve({ kind: "approve" });
     const { result, events } = await running;
@@ -351,7 +351,7 @@ describe("an agent that does not play by the rules", () => {
     const { result } = await here.run();
     expect(result.status).toBe("completed");
     const [, pid = ""] = /"pid":(\d+)/.exec(JSON.stringify(here.seen("pid"))) ?? [];
-    await expect.poll(() => isAlive(Number(pid)), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isAlive(Number(pid))).toBe(false);
   });
 
   test("ignores a cancel: the run is cancelled all the same", async () => {
@@ -369,7 +369,7 @@ describe("an agent that does not play by the rules", () => {
     expect(await handle).toMatchObject({ status: "cancelled" });
     await session.close();
     const [, pid = ""] = /"pid":(\d+)/.exec(JSON.stringify(here.seen("pid"))) ?? [];
-    await expect.poll(() => isAlive(Number(pid)), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isAlive(Number(pid))).toBe(false);
   });
 });
 

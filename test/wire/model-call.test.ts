@@ -275,7 +275,7 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
     ]);
     const controller = new AbortController();
     const reply = call(to, { signal: controller.signal, onText: () => controller.abort() });
-    await vi.waitFor(() => expect(to.server.requests).toHaveLength(1));
+    await expect.poll(() => to.server.requests).toHaveLength(1);
     if (holdAfter === undefined) controller.abort();
     expect(await reply).toMatchObject({ ok: false, error: { kind: "aborted" } });
     await to.server.requests[0]?.disconnected;
