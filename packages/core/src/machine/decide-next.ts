@@ -351,11 +351,12 @@ function decisionOf(question: Question, by: Trace, route: Route): Promise<NextDe
 }
 
 function validated(
-  { spec, state, result, mayReturn, ...ledBy }: Question,
+  question: Question,
   by: Trace,
   { name, targets }: Route,
   value: unknown,
 ): Promise<NextDecision> | NextDecision {
+  const { spec, state, result, mayReturn } = question;
   const decided = (reading: ResolvedChoiceResult): NextDecision => {
     if (!reading.ok) return rejectedBy(by, `${name} of ${state} cannot be followed: ${reading.reason}`);
     if (reading.choice.kind === "return" && !mayReturn) return rejectedBy(by, NOTHING_SUSPENDED);
@@ -365,7 +366,7 @@ function validated(
     return rejectedBy(by, `${name} of ${state} went to ${undeclared}, but was declared for ${declared}`);
   };
   const output: unknown = result.status === "completed" ? result.output : null;
-  const reading = resolveChoice(value, spec, isJson(output) ? output : null, ledBy);
+  const reading = resolveChoice(value, spec, isJson(output) ? output : null, question);
   return reading instanceof Promise ? reading.then(decided) : decided(reading);
 }
 

@@ -73,7 +73,7 @@ class ModelCall {
   /** The model's own signal. */
   readonly #stop = new AbortController();
   #reader: StreamReader | undefined;
-  #abandon: (() => void) | undefined;
+  #opening: Opening | undefined;
   #ended = false;
 
   constructor(request: ModelRequest) {
@@ -84,7 +84,9 @@ class ModelCall {
   async outcome(clock: Clock): Promise<ModelOutcome> {
     const { signal } = this.#request;
     if (signal.aborted) return this.#failed(ABORTED, false);
-    signal.addEventListener("abort", this, { once: true });
+    // A function: an object that listens would be kept, with all that it reaches, longer than the call.
+    const onAbort = (): void => this.#end(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
     const { patient } = this.#request;
     const silence = patient === true ? undefined : new SilenceLimit(clock, (late) => this.#end(late));
     try {
@@ -100,30 +102,23 @@ class ModelCall {
       return await this.#read(this.#reader, silence, clock);
     } finally {
       silence?.end();
-      signal.removeEventListener("abort", this);
+      signal.removeEventListener("abort", onAbort);
       if (this.#reader !== undefined && !this.#ended) cancel(this.#reader);
     }
-  }
-
-  /** The caller's signal aborts. */
-  handleEvent(): void {
-    this.#end(this.#request.signal.reason);
   }
 
   /** The open stream; undefined if the call ends while it opens. */
   #opened(): Promise<Opened | undefined> {
     const opening = open(this.#request, this.#stop.signal);
-    return new Promise((resolve, reject) => {
-      opening.then(resolve, reject);
-      this.#abandon = () => {
-        resolve(undefined);
-        opening.then(({ stream }) => cancel(stream)).catch(ignore);
-      };
-    });
+    const { promise, resolve, reject } = Promise.withResolvers<Opened | undefined>();
+    opening.then(resolve, reject);
+    this.#opening = { opening, resolve };
+    return promise;
   }
 
   async #read(reader: StreamReader, silence: SilenceLimit | undefined, clock: Clock): Promise<ModelOutcome> {
-    const reply = new ReplyBuilder({ ...this.#request, secrets: this.#secrets });
+    const { tools, callIds = NO_IDS, onText = ignore } = this.#request;
+    const reply = new ReplyBuilder({ tools, callIds, onText, secrets: this.#secrets });
     while (!this.#ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
       try {
@@ -152,7 +147,7 @@ class ModelCall {
     this.#stop.abort(reason);
     // Cancelling a reader settles its pending read at once, whatever the source behind it does.
     if (this.#reader !== undefined) cancel(this.#reader);
-    else this.#abandon?.();
+    else if (this.#opening !== undefined) abandon(this.#opening);
   }
 
   #failed(error: ModelFailure, begun: boolean): ModelOutcome {
@@ -163,8 +158,15 @@ class ModelCall {
   }
 }
 
+const NO_IDS: ReadonlySet<string> = new Set();
+
 type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
 type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
+/** A stream that opens, and what ends the wait for it. */
+interface Opening {
+  readonly opening: Promise<Opened>;
+  readonly resolve: (opened: undefined) => void;
+}
 
 function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> {
   const { toolChoice, maxOutputTokens, temperature, topP, seed, stopSequences, reasoning, providerOptions } = request;
@@ -184,9 +186,14 @@ function open(request: ModelRequest, abortSignal: AbortSignal): Promise<Opened> 
   return Promise.resolve(request.model.doStream(options));
 }
 
+function abandon({ opening, resolve }: Opening): void {
+  resolve(undefined);
+  opening.then(({ stream }) => cancel(stream)).catch(ignore);
+}
+
 function cancel(stream: { cancel(): Promise<void> }): void {
-  const abandon = async (): Promise<void> => stream.cancel();
-  abandon().catch(ignore); // the stream's result is not needed
+  const cancelling = async (): Promise<void> => stream.cancel();
+  cancelling().catch(ignore); // the stream's result is not needed
 }
 
 function ignore(): void {

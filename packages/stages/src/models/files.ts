@@ -81,12 +81,10 @@ export function mediaTypesOf(model: Named): readonly string[] | undefined {
  */
 export function withReadableFiles(model: LanguageModelV4): LanguageModelV4 {
   const { takes, form } = readingOf(model);
-  const readable = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
-    const prompt = call.prompt.flatMap((message) => readableMessages(message, takes, form));
-    return prompt.length === call.prompt.length && prompt.every((message, at) => message === call.prompt[at])
-      ? call
-      : { ...call, prompt };
-  };
+  const readable = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions =>
+    call.prompt.some(hasFiles)
+      ? { ...call, prompt: call.prompt.flatMap((message) => readableMessages(message, takes, form)) }
+      : call;
   return withCalls(model, {
     doGenerate: (call) => model.doGenerate(readable(call)),
     doStream: (call) => model.doStream(readable(call)),
@@ -103,7 +101,7 @@ function readableMessages(
   takes: readonly string[],
   form: Form,
 ): readonly LanguageModelV4Message[] {
-  if (message.role !== "tool" || !message.content.some(hasContent)) return [message];
+  if (!hasFiles(message)) return [message];
   const moved: FileOutput[] = [];
   const content = message.content.map((part) => {
     if (part.type !== "tool-result" || part.output.type !== "content") return part;
@@ -123,6 +121,10 @@ function readableMessages(
   });
   const same = { ...message, content };
   return moved.length === 0 ? [same] : [same, { role: "user", content: moved.flatMap(asUserParts) }];
+}
+
+function hasFiles(message: LanguageModelV4Message): message is ToolMessage {
+  return message.role === "tool" && message.content.some(hasContent);
 }
 
 function hasContent(part: ToolMessage["content"][number]): boolean {

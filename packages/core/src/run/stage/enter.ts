@@ -25,11 +25,14 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
   const { execution, journal, number, feedback } = attempt;
   const { state, stateId, executor, deps, offer, events, targets, visit, view } = execution;
   const prompt = view.at?.prompt;
-  const closing = {
+  const place = {
+    stateId,
+    events,
+    targets,
+    ...(prompt === undefined ? {} : { prompt }),
     ...(execution.closing === true ? { closing: true as const } : {}),
     ...(execution.returns === true ? { returns: true as const } : {}),
   };
-  const place = { stateId, events, targets, ...(prompt === undefined ? {} : { prompt }), ...closing };
   const decide = async (call: StepCall): Promise<RecordedEntry> => {
     const before = recordedEntry(call);
     const at = before?.at ?? deps.clock.now();

@@ -33,9 +33,11 @@ export class OwnDetours implements Detours {
     this.#steps = steps;
     this.#secrets = secrets;
     this.#perform = perform;
-    this.#onAbort = () => this.#controller.abort(run.reason);
-    if (run.aborted) this.#onAbort();
-    else run.addEventListener("abort", this.#onAbort, { once: true });
+    // A constant first: V8 takes a function that is assigned to a member for one that lives long, and keeps all that it reaches.
+    const onAbort = (): void => this.#controller.abort(run.reason);
+    this.#onAbort = onAbort;
+    if (run.aborted) onAbort();
+    else run.addEventListener("abort", onAbort, { once: true });
   }
 
   async take(decided: Decided): Promise<DetourEnd> {

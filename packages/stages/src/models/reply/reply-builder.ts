@@ -62,13 +62,14 @@ export class ReplyBuilder {
   readonly #options: ReplyOptions;
   readonly #parts: Draft[] = [];
   /** Open blocks by kind and id: providers number text and reasoning separately. */
-  readonly #open = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() };
+  readonly #open: { text?: Map<string, Block>; reasoning?: Map<string, Block> } = {};
   readonly #calls: ModelToolCall[] = [];
   /** Call ids of this reply, and the current one for each id of the provider. */
   readonly #ids = new Set<string>();
   readonly #renamed = new Map<string, string>();
   readonly #warnings: string[] = [];
-  readonly #ignored = new Map<string, number>();
+  /** Parts that were ignored, by their type; created on first use. */
+  #ignored: Map<string, number> | undefined;
   #finish: Finish | undefined;
   #response: { id?: string; model?: string } = {};
   #size = 0;
@@ -172,7 +173,7 @@ export class ReplyBuilder {
     const finishReason = FINISH_REASONS.get(unified) ?? "other";
     if (finishReason === "length") this.#truncateLastCall("the output limit was reached");
     if (finishReason === "content-filter") this.#truncateLastCall("a content filter stopped the reply");
-    for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
+    for (const [type, count] of this.#ignored ?? []) this.#warn(`ignored in the stream: ${type} (${count})`);
 
     const text = this.#parts.reduce((all, part) => (part.type === "text" ? all + part.text : all), "");
     const content = messageOf(this.#parts);
@@ -193,6 +194,7 @@ export class ReplyBuilder {
 
   #begin(kind: BlockKind, id: string): Block {
     const block: Block = { type: kind, text: "", metadata: undefined };
+    this.#open[kind] ??= new Map();
     this.#open[kind].set(id, block);
     this.#keep(block);
     return block;
@@ -220,7 +222,7 @@ export class ReplyBuilder {
   }
 
   #grow(kind: BlockKind, part: { id: string; delta: string; providerMetadata?: unknown }): void {
-    const block = this.#open[kind].get(part.id) ?? this.#begin(kind, part.id);
+    const block = this.#open[kind]?.get(part.id) ?? this.#begin(kind, part.id);
     this.#note(block, part);
     const { delta } = part;
     if (typeof delta !== "string" || delta === "") return;
@@ -241,11 +243,11 @@ export class ReplyBuilder {
   }
 
   #seal(kind: BlockKind, part: { id: string; providerMetadata?: unknown }): void {
-    const open = this.#open[kind].get(part.id);
+    const open = this.#open[kind]?.get(part.id);
     // The end of a block that never began matters only for its metadata.
     if (open === undefined && part.providerMetadata === undefined) return;
     this.#note(open ?? this.#begin(kind, part.id), part);
-    this.#open[kind].delete(part.id);
+    this.#open[kind]?.delete(part.id);
   }
 
   #call(part: CallPart): void {
@@ -311,6 +313,7 @@ export class ReplyBuilder {
 
   #ignore(type: string): void {
     const name = JSON.stringify(this.#cut(type, 60));
+    this.#ignored ??= new Map();
     const seen = this.#ignored.get(name);
     if (seen !== undefined || this.#ignored.size < MAX_WARNINGS) this.#ignored.set(name, (seen ?? 0) + 1);
   }
