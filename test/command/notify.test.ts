@@ -209,17 +209,11 @@ test("a worker reports what it continues: that a run that slept asks and stops, 
   const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
   const left = await here.sluice(["run", `${SLEEPING}#approved`, ...flags]);
   expect([left.code, kinds(server.got)]).toEqual([3, []]);
-  await vi.waitFor(() => expect(kinds(server.got)).toEqual(["request", "suspended"]), {
-    timeout: 20_000,
-    interval: 100,
-  });
+  await expect.poll(() => kinds(server.got)).toEqual(["request", "suspended"]);
   const [, answer = ""] =
     /^sluice (answer .*) <approve, deny or defer>$/.exec(textAt(server.got[0] ?? null, "request", "answer")) ?? [];
   expect((await here.sluice([...answer.replaceAll("'", "").split(" "), "approve"])).code).toBe(0);
-  await vi.waitFor(() => expect(kinds(server.got)).toEqual(["request", "suspended", "finished"]), {
-    timeout: 20_000,
-    interval: 100,
-  });
+  await expect.poll(() => kinds(server.got)).toEqual(["request", "suspended", "finished"]);
   const { runId } = printed(left);
   expect(server.got.map((one) => one.runId)).toEqual([runId, runId, runId]);
   worker.child.kill("SIGTERM");
