@@ -30,10 +30,13 @@ export function pipelineProgram(
   meter: RunMeter,
   states: PreparedStates = prepareStates(spec, deps.tools),
 ): RunProgram {
-  const prepared = new Map([[spec, states]]);
+  // Created on first use: most runs have one pipeline.
+  let others: Map<PipelineSpec, PreparedStates> | undefined;
   const prepare = (other: PipelineSpec): PreparedStates => {
-    const known = prepared.get(other) ?? prepareStates(other, deps.tools);
-    prepared.set(other, known);
+    if (other === spec) return states;
+    others ??= new Map();
+    const known = others.get(other) ?? prepareStates(other, deps.tools);
+    others.set(other, known);
     return known;
   };
   const running: PipelineInRun["running"] = new Map();

@@ -179,6 +179,19 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
+  /** A pipeline that is made during a run has what the run has, and the models that it names. */
+  const admit = async (live: LiveTools, isCapped: boolean, made: PipelineSpec): Promise<void> => {
+    const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
+    if (problems.length > 0)
+      throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
+    refuseProviderOptions(made);
+    await executors.loadFor(made);
+    const own = await modelsOf(made);
+    const counted = isCapped ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
+    if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
+    await held.proveFor(made, false);
+  };
+
   const of = async (
     spec: PipelineSpec,
     runId: string,
@@ -209,24 +222,12 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
       for (const name of Object.keys(childEnv)) serverEnv.add(name);
     const unwalledServers = await tools.unwalledServers();
     const { states, graph, needs, facts: pipeline } = knownPipeline(spec, live, filter);
-    // Bound, since a closure would keep all of this call's values as long as the run.
+    // Bound, like `admit`, since a closure would keep all of this call's values as long as the run.
     const answers = createAnswerRule({ any, unwalled, onUnwalled: people.unwalled.bind(people, runId) });
     const isRecorded = readsProject(needs, journals);
     const project = isRecorded === undefined ? undefined : await projectOf(needs, sharedDeps().workspace, isRecorded);
-    // A pipeline that is made during the run has what the run has, and the models that it names.
-    const admit = async (made: PipelineSpec): Promise<void> => {
-      const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
-      if (problems.length > 0)
-        throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
-      refuseProviderOptions(made);
-      await executors.loadFor(made);
-      const own = await modelsOf(made);
-      const counted = capped.length > 0 ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
-      if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
-      await held.proveFor(made, false);
-    };
     const own = {
-      admit,
+      admit: admit.bind(undefined, live, capped.length > 0),
       tools: live,
       env: childEnv,
       secrets: filter,

@@ -19,8 +19,8 @@ export interface InterruptibleProgram {
  */
 export class Interruptions {
   readonly #programs = new Set<InterruptibleProgram>();
-  /** Programs that were interrupted and have not said yet how they continue. */
-  readonly #interrupted = new Set<InterruptibleProgram>();
+  /** Programs that were interrupted and have not said yet how they continue; created on first use. */
+  #interrupted: Set<InterruptibleProgram> | undefined;
   readonly #suspend: () => void;
   #received: readonly ReceivedSignal[] = [];
   /** How many of the received ones were carried out; `all`: those of before the resume. */
@@ -68,6 +68,7 @@ export class Interruptions {
     this.#handled = this.#received.length;
     this.pending = false;
     const able = programs.filter(({ canBeInterrupted }) => canBeInterrupted);
+    this.#interrupted ??= new Set();
     for (const program of able) this.#interrupted.add(program);
     for (const program of able) program.interrupt(interruption);
     this.#suspendIfSettled(able.length === 0);
@@ -81,17 +82,17 @@ export class Interruptions {
 
   /** The program does something else now. */
   continues(program: InterruptibleProgram): void {
-    this.#interrupted.delete(program);
+    this.#interrupted?.delete(program);
   }
 
   #settled(program: InterruptibleProgram): void {
-    this.#interrupted.delete(program);
+    this.#interrupted?.delete(program);
     this.#suspendIfSettled(this.#isSuspending);
   }
 
   /** Everything that was interrupted ends first, so that the tree stops none of it in between. */
   #suspendIfSettled(isAsked: boolean): void {
-    if (isAsked && this.#interrupted.size === 0) this.#suspend();
+    if (isAsked && (this.#interrupted?.size ?? 0) === 0) this.#suspend();
   }
 }
 

@@ -77,7 +77,13 @@ export function moveAfter(walk: Walk, ended: ExecutionEnd): Move {
  */
 export async function executeEntered(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
   for (;;) {
-    const ended = await executeOnce(walk, routed);
+    const detours = detoursOf(walk);
+    let ended: ExecutionEnd;
+    try {
+      ended = await execute(executionOf(walk, routed, detours));
+    } finally {
+      detours.close();
+    }
     const { interrupted, result } = ended;
     if (interrupted === undefined || result.status !== "cancelled") return ended;
     if (interrupted.now) await walk.steps.suspend();
@@ -88,17 +94,12 @@ export async function executeEntered(walk: Walk, routed: boolean): Promise<Execu
   }
 }
 
-async function executeOnce(walk: Walk, routed: boolean): Promise<ExecutionEnd> {
+function detoursOf(walk: Walk): OwnDetours {
   const { pipeline, steps } = walk;
   // Of files that a pipeline names, or of a message to an orchestrator.
   const mayDetour = pipeline.interrupts.length > 0 || pipeline.spec.orchestrator !== undefined;
   const perform = mayDetour ? (decided: Decided) => detour(walk, decided) : noDetour;
-  const detours = new OwnDetours(steps, pipeline.deps.secrets, perform);
-  try {
-    return await execute(executionOf(walk, routed, detours));
-  } finally {
-    detours.close();
-  }
+  return new OwnDetours(steps, pipeline.deps.secrets, perform);
 }
 
 export function noDetour(): Promise<never> {
