@@ -53,8 +53,9 @@ export class Outputs {
   }
 
   #merged(): Entries {
-    const later: (readonly OutputChange[])[] = [];
-    let from: Outputs | undefined = this;
+    if (this.#entries !== undefined) return this.#entries;
+    const later = [this.#changes];
+    let from = this.#before;
     while (from !== undefined && !from.#isMerged) {
       later.push(from.#changes);
       from = from.#before;
