@@ -721,6 +721,28 @@ describe("what user code reads", () => {
     }
   });
 
+  test("shows each of several runs that continue from one moment its own outputs, whichever is read first", () => {
+    const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
+    const parent = initialState(spec, { input: null });
+    for (let n = 0; n < 200; n += 1) apply(parent, { outputs: [{ state: `p${n % 70}`, output: n }] });
+    const branch = (id: string): MachineState =>
+      childState(parent, { id, entered: { state: "a", input: null, visit: 1 }, turns: 0, terminal: "a" });
+    const before = contextOf(parent);
+    const runs = ["x", "y", "z"].map((id) => ({ id, state: branch(id) }));
+    for (const [at, { id, state }] of runs.entries()) {
+      apply(state, { outputs: [{ state: id, output: at }, { state: "p0" }] });
+      if (at === 1) expect(before.upstream.p0).toBe(140);
+      expect(Object.keys(contextOf(state).upstream)).toHaveLength(70);
+      expect(contextOf(state).upstream).toMatchObject({ [id]: at, p1: 141 });
+    }
+    for (const [at, { id, state }] of runs.entries()) {
+      apply(state, { outputs: [{ state: "later", output: id }] });
+      expect(contextOf(state).upstream).toMatchObject({ [id]: at, later: id });
+      expect(Object.keys(contextOf(state).upstream)).toHaveLength(71);
+    }
+    expect([Object.keys(before.upstream).length, before.upstream.p69]).toEqual([70, 139]);
+  });
+
   test("keeps outputs in the order of first completion, whatever is completed again, and whenever one reads", () => {
     const { spec } = pipeline({ id: "p", input, stages: { a: plainStage }, initial: "a", next: { a: () => done(1) } });
     const changes = fc.array(
