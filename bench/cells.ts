@@ -115,7 +115,7 @@ export const cells: readonly Cell[] = [
   {
     name: "sqlite",
     about: "one-turn stages in one run, journal on disk",
-    workloads: ["bare", "stages", "sqlite", "raw-commits"],
+    workloads: ["bare", "stages", "sqlite", "raw-commits", "stages-with-raw-commits"],
     rounds: 9,
     judge: (rounds) => {
       const [bare, memory, sqlite, raw] = ["bare", "stages", "sqlite", "raw-commits"].map((name) =>
@@ -130,6 +130,11 @@ export const cells: readonly Cell[] = [
         { what: "commits", value: fact(rounds, "sqlite", "commits"), unit: "a stage" },
         { what: "on disk / (6 bare + 1.5 raw commits)", value: sqlite / (6 * bare + 1.5 * raw), unit: "x", atMost: 1 },
         { what: "(on disk - in memory) / raw commits", value: (sqlite - memory) / raw, unit: "x" },
+        {
+          what: "on disk / in memory with raw commits between",
+          value: ratioOf(rounds, "stages-with-raw-commits", "sqlite"),
+          unit: "x",
+        },
       ];
     },
   },
@@ -396,6 +401,7 @@ export const cells: readonly Cell[] = [
         { what: "a bare command", value: cpuOf("bare"), unit: "ms of CPU" },
         over("reading"),
         over("writing"),
+        { what: "bubblewrap alone over a bare one", value: cpuOf("alone") - cpuOf("bare"), unit: "ms of CPU" },
         { what: "a bare command, time", value: least(rounds, "walled-commands", "bareMs"), unit: "ms" },
         { what: "a reading one, time", value: least(rounds, "walled-commands", "readingMs"), unit: "ms" },
         { what: "the sandbox test, time", value: least(rounds, "walled-commands", "proofMs"), unit: "ms" },

@@ -13,7 +13,14 @@ import { listenersLeft, longRun } from "./long-run.ts";
 import { generatedCalls, generatedTexts, streamedTexts } from "./peers.ts";
 import { resumeOfSteps } from "./resume.ts";
 import { sleepingRuns } from "./sleeping.ts";
-import { bytesOnDisk, rawCommits, ridingCommits, sqliteStages, unsyncedCommits } from "./sqlite.ts";
+import {
+  bytesOnDisk,
+  rawCommits,
+  ridingCommits,
+  sqliteStages,
+  stagesWithRawCommits,
+  unsyncedCommits,
+} from "./sqlite.ts";
 import { bare, memoryPipelines, memoryStages, tracedStages, wholePipelines, wholeStages } from "./stages.ts";
 import { firstRuns, headlessStart, versionStart } from "./start.ts";
 import { firstPaint, streamingApp } from "./terminal.ts";
@@ -46,6 +53,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ]),
   ["sqlite", sqliteStages],
   ["raw-commits", rawCommits()],
+  ["stages-with-raw-commits", stagesWithRawCommits],
   ["raw-commits-riding", ridingCommits],
   ["raw-commits-unsynced", unsyncedCommits],
   ["bare-calls", bareCallsInOneTranscript],

@@ -2,6 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { JournalRecord } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { TASK } from "../review.ts";
@@ -52,13 +53,7 @@ export function rawCommits(synced?: Synced): (options: WorkloadOptions) => Promi
     const folder = scratch();
     const records = await recordsOf(units, folder);
     const file = join(folder, "raw.db");
-    const full = new DatabaseSync(file);
-    full.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    full.exec(
-      "CREATE TABLE records (place INTEGER PRIMARY KEY, ordinal INTEGER, step_id TEXT, phase TEXT, incarnation TEXT, hash TEXT, value TEXT, events TEXT) STRICT",
-    );
-    full.exec("CREATE TABLE chains (run_no INTEGER PRIMARY KEY, records INTEGER, head TEXT) STRICT");
-    full.exec("INSERT INTO chains VALUES (1, 0, '')");
+    const full = openRaw(file);
     const riding = synced === undefined ? undefined : new DatabaseSync(file);
     riding?.exec("PRAGMA synchronous = NORMAL");
     const withSync = rawWriter(full);
@@ -83,8 +78,53 @@ export function rawCommits(synced?: Synced): (options: WorkloadOptions) => Promi
   };
 }
 
+/**
+ * The stage in memory, with a raw commit of each record when it is made: what any store with a synced commit per record costs.
+ * It is more than both costs added up, since the stage continues with cold caches after each sync.
+ */
+export async function stagesWithRawCommits({ quick }: WorkloadOptions): Promise<Workload> {
+  const units = stagesOf({ quick });
+  const looped = loopOf(units);
+  const folder = scratch();
+  const db = openRaw(join(folder, "raw.db"));
+  const commit = rawWriter(db);
+  const store = createMemoryJournals({ keepFinished: 1 }).connect();
+  let place = 0;
+  const host = createHost({
+    ...store,
+    append: (given) => {
+      commit(given.record, place);
+      place += 1;
+      return store.append(given);
+    },
+  });
+  const session = benchSession(folder, { model: reviewModel(), host });
+  return {
+    warmUps: quick ? 1 : 20,
+    slice: async () => {
+      completed(await session.run(looped, { task: TASK }));
+      return { units, facts: {} };
+    },
+    close: async () => {
+      await session.close();
+      db.close();
+    },
+  };
+}
+
 export const ridingCommits = rawCommits(ofModels);
 export const unsyncedCommits = rawCommits(() => false);
+
+function openRaw(file: string): DatabaseSync {
+  const db = new DatabaseSync(file);
+  db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  db.exec(
+    "CREATE TABLE records (place INTEGER PRIMARY KEY, ordinal INTEGER, step_id TEXT, phase TEXT, incarnation TEXT, hash TEXT, value TEXT, events TEXT) STRICT",
+  );
+  db.exec("CREATE TABLE chains (run_no INTEGER PRIMARY KEY, records INTEGER, head TEXT) STRICT");
+  db.exec("INSERT INTO chains VALUES (1, 0, '')");
+  return db;
+}
 
 /** Commits one record through this connection. */
 function rawWriter(db: DatabaseSync): (record: JournalRecord, place: number) => void {
