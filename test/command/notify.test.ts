@@ -207,7 +207,7 @@ test("a worker reports what it continues: that a run that slept asks and stops, 
   const worker = here.start(["serve", "--no-metrics", "--json"]);
   await worker.said("stdout", /started/);
   const flags = ["--input", "ms:=1500", "--trust", "--suspend-sleeps", ...JSON_OUT];
-  const left = await here.sluice(["run", `${SLEEPING}#approved`, ...flags]);
+  const left = await here.start(["run", `${SLEEPING}#approved`, ...flags]).ended;
   expect([left.code, kinds(server.got)]).toEqual([3, []]);
   await expect.poll(() => kinds(server.got)).toEqual(["request", "suspended"]);
   const [, answer = ""] =

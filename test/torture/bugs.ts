@@ -67,8 +67,8 @@ export const BUGS: readonly Bug[] = [
     file: RUN_CALL,
     changes: [
       [
-        "=> authorization.execute(call);",
-        '=> (runnable.call.tool === "Post" ? (setImmediate(() => void authorization.execute(call)), Promise.resolve({ ok: true, output: "sent" })) : authorization.execute(call));',
+        "? authorization.execute(call)",
+        '? (runnable.call.tool === "Post" ? (setImmediate(() => void authorization.execute(call)), Promise.resolve({ ok: true, output: "sent" })) : authorization.execute(call))',
       ],
     ],
   },
@@ -79,7 +79,7 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        "openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);",
+        "openRecord === undefined ? step.open && this.#commitOpen(ordinal, step) : readOpenRecord(openRecord);",
         "openRecord === undefined ? undefined : readOpenRecord(openRecord);",
       ],
       [

@@ -104,6 +104,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),
     requests: (rootId) => attempt(() => reader.requests(rootId)),
     async remove(rootIds) {
+      guard();
       const remover = createRemover(db, blobs, owners);
       const removed: string[] = [];
       for (const some of chunked(rootIds, REMOVED_AT_ONCE))
