@@ -1,7 +1,7 @@
-import { isSluiceError, type ToolSpec } from "@sluice/core";
+import { isSluiceError, type Json, type ToolSpec } from "@sluice/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../packages/core/src/gate/tool.ts";
+import { defineTool, lazyTool } from "../../packages/core/src/gate/tool.ts";
 import { bound, echoTool, toolCall, workspace } from "../support/gate.ts";
 
 test("a tool shows a model the JSON Schema of its input and keeps its digest", () => {
@@ -147,4 +147,24 @@ test("a call without a scene has no environment and may write nothing", async ()
     { env: {}, mayWrite: false },
     { env: { CI: "1" }, mayWrite: true },
   ]);
+});
+
+test("a tool whose code could not be loaded is loaded by its next call", async () => {
+  const spec: ToolSpec<Json> = {
+    name: "Late",
+    description: "Says what it was given.",
+    input: { type: "object" },
+    effect: "read",
+    subjects: () => [],
+    execute: async (input) => ({ ok: true, output: input }),
+  };
+  let loads = 0;
+  const late = lazyTool(spec, async () => {
+    loads += 1;
+    if (loads === 1) throw new Error("too many open files");
+    return spec;
+  });
+  await expect(late.bind({})).rejects.toThrow("too many open files");
+  for (const _again of [1, 2]) expect(await late.bind({})).toMatchObject({ ok: true });
+  expect(loads).toBe(2);
 });

@@ -310,6 +310,7 @@ describe("an agent that does not play by the rules", () => {
         })),
         { permission: { title: "$SERVER: rm -rf /", name: "Bash" } },
         { permission: { title: "sluice answer r1 approve" } },
+        { permission: { title: "$SERVER: && rm -rf /", kind: "execute" } },
         { permission: { title: "Read a.txt", name: "mcp__$SERVER__Read" } },
         { permission: { title: "$SERVER/Read" } },
         ask("fs/read_text_file", { path: "/etc/hostname" }),
@@ -323,7 +324,7 @@ describe("an agent that does not play by the rules", () => {
     const { result } = await here.run();
     expect(result.status).toBe("completed");
     const chosen = here.seen("permission").map((one) => field(field(one, "permission"), "optionId"));
-    expect(chosen).toEqual([...Array.from({ length: 7 }, () => "reject_once"), "allow_once", "allow_once"]);
+    expect(chosen).toEqual([...Array.from({ length: 8 }, () => "reject_once"), "allow_once", "allow_once"]);
     expect(here.seen("ask").map((one) => field(one, "error") !== undefined)).toEqual([true, true, true, true, true]);
   });
 

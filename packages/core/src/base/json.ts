@@ -16,6 +16,11 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
+/** The same for work that may be there at once. Promises of other libraries and of other realms are no `Promise` of this one. */
+export function isPromiseLike<T>(work: Promise<T> | T): work is Promise<T> {
+  return isThenable(work);
+}
+
 /** An own member of a JSON object; undefined if the value is not an object or has no such member. */
 export function field(value: Json | undefined, key: string): Json | undefined {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;

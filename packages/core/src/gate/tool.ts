@@ -70,7 +70,14 @@ export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | 
 /** A tool whose code is loaded with its first call. */
 export function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
   let loading: Promise<ToolSpec<I>> | undefined;
-  const loaded = (): Promise<ToolSpec<I>> => (loading ??= load());
+  const loaded = (): Promise<ToolSpec<I>> => {
+    loading ??= load().catch((thrown: unknown) => {
+      // The next call tries again: a process can be out of file descriptors for a moment.
+      loading = undefined;
+      throw thrown;
+    });
+    return loading;
+  };
   return toolOf(facts, loaded, async (intent, call) => (await loaded()).recover?.(intent, call) ?? "unknown");
 }
 

@@ -88,7 +88,7 @@ export function appendRecord(
   };
   // A synchronous store needs no await: the position never lags behind what is written.
   if (written === undefined) onWritten();
-  else return written.then(onWritten);
+  else return Promise.resolve(written).then(onWritten);
 }
 
 /** Makes globally unique names, one each time this process starts or resumes a run. */

@@ -1,6 +1,6 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { cloneJson, isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
+import { cloneJson, isJsonObject, isObject, isPromiseLike, type JsonObject, toJsonValue } from "../base/json.ts";
 import { sourcePlaceOf } from "../base/source-place.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
@@ -136,7 +136,7 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
       if (!input.ok) return refused([faultIssue(input.fault)]);
       try {
         const result = standard.validate(value === undefined ? undefined : input.value);
-        return result instanceof Promise ? result.then(verdictOf, failed) : verdictOf(result);
+        return isPromiseLike(result) ? Promise.resolve(result).then(verdictOf, failed) : verdictOf(result);
       } catch (thrown) {
         return failed(thrown);
       }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SluiceError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
+import { isPromiseLike, type Json } from "../../base/json.ts";
 import type { RunPosition } from "../record.ts";
 import type { ExecutionFault, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
@@ -61,7 +61,7 @@ export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Pr
   };
   try {
     const written = write();
-    return written instanceof Promise ? written.catch(stop) : written;
+    return isPromiseLike(written) ? Promise.resolve(written).catch(stop) : written;
   } catch (thrown) {
     return stop(thrown);
   }

@@ -1,5 +1,5 @@
 import { SluiceError } from "../../base/errors.ts";
-import { field, type Json } from "../../base/json.ts";
+import { field, isPromiseLike, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import {
   appendRecord,
@@ -484,7 +484,8 @@ export class ProgramRunner implements StepRunner {
   #untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
     const received = this.#run.store.signals(this.runId, name);
     const taken = this.#takenSoFar(name);
-    return isPromiseLike(received) ? received.then((all) => all.slice(taken)) : received.slice(taken);
+    if (!isPromiseLike(received)) return received.slice(taken);
+    return Promise.resolve(received).then((all) => all.slice(taken));
   }
 
   #take(name: string, count: number): void {
@@ -607,8 +608,4 @@ export class RunningCall implements StepCall, CancellationListener {
     this.#aborted ??= reason;
     this.#controller?.abort(this.#aborted);
   }
-}
-
-function isPromiseLike<T>(work: Promise<T> | T): work is Promise<T> {
-  return typeof work === "object" && work !== null && "then" in work && typeof work.then === "function";
 }

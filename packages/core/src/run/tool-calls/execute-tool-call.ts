@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { isObject, type Json, type JsonObject, jsonFault, toJsonValue } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -261,7 +261,10 @@ function checked(result: ToolResult, deps: RunDeps): RawResult {
   }
   const fileFault = files === undefined ? undefined : faultOfFiles(files, deps);
   if (fileFault !== undefined) return failed("tool_failed", fileFault);
-  const masked = deps.secrets.json(output);
+  // A copy: what the tool does later to an object that it kept must not reach a model, nor differ from the record.
+  const own = toJsonValue(output);
+  if (!own.ok) return failed("tool_failed", `the tool returned something that is not JSON: ${own.fault}`);
+  const masked = deps.secrets.json(own.value);
   const cut = capped(masked);
   const whole = full === undefined ? (cut === masked ? undefined : masked) : deps.secrets.json(full);
   return {

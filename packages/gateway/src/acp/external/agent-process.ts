@@ -229,13 +229,18 @@ function doubtOf({ measured, weaker }: AgentStart, version: string | undefined):
   return `it is not proven that the agent has no tools of its own: ${which}, and ${known} was measured`;
 }
 
+/** Whether an agent says that a call runs or changes something. Its title is then what the model wrote, and the model knows our server's name. */
+function isAct({ kind }: RequestPermissionRequest["toolCall"]): boolean {
+  return kind === "execute" || kind === "edit" || kind === "delete" || kind === "move";
+}
+
 /** The gate decides about our own tools when they are called. Anything else is refused, once: there is no always. */
 function answerPermission(
   { toolCall, options }: RequestPermissionRequest,
   server: StageServer,
 ): RequestPermissionResponse {
   // A title may have words of the model, so it counts only for agents that name no tool.
-  const tool = toolCall.name ?? toolCall.title ?? "";
+  const tool = toolCall.name ?? (isAct(toolCall) ? "" : (toolCall.title ?? ""));
   const wanted = isOwnTool(server, tool) ? "allow_once" : "reject_once";
   const option = options.find(({ kind }) => kind === wanted);
   if (option === undefined) return { outcome: { outcome: "cancelled" } };
