@@ -11,14 +11,9 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null;
 }
 
-/** Whether an unknown value, such as the answer of a hook, has to be awaited. An await of any other value is not free. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
+/** Whether a value must be awaited. Promises of other libraries and of other realms are no `Promise` of this one. */
+export function isPromiseLike<T>(value: Promise<T> | T): value is Promise<T> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
-
-/** The same for work that may be there at once. Promises of other libraries and of other realms are no `Promise` of this one. */
-export function isPromiseLike<T>(work: Promise<T> | T): work is Promise<T> {
-  return isThenable(work);
 }
 
 /** An own member of a JSON object; undefined if the value is not an object or has no such member. */

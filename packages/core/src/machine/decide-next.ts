@@ -1,5 +1,5 @@
 import { messageOf } from "../base/errors.ts";
-import { deepFreeze, isJson, isThenable, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, isJson, isPromiseLike, type Json, type JsonObject } from "../base/json.ts";
 import { thrownAt } from "../base/source-place.ts";
 import { declaredTargets, readPatch, sentEventFault } from "../definition/choice.ts";
 import { isRowOf, routesPause } from "../definition/graph.ts";
@@ -343,7 +343,7 @@ function decisionOf(question: Question, by: Trace, route: Route): Promise<NextDe
   let value: unknown;
   try {
     value = route.ask();
-    if (isThenable(value)) return Promise.resolve(value).then(answered, threw);
+    if (isPromiseLike(value)) return Promise.resolve(value).then(answered, threw);
   } catch (thrown) {
     return threw(thrown);
   }

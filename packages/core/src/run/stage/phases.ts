@@ -1,5 +1,5 @@
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { isThenable, type JsonObject } from "../../base/json.ts";
+import { isPromiseLike, type JsonObject } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { FailureCode, StageResult } from "../../definition/result.ts";
 import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-rules.ts";
@@ -90,7 +90,7 @@ function answerOf<T>(hook: PhaseHook<T>, call: HookCall): Promise<HookAnswer<T>>
   let value: unknown;
   try {
     value = hook.ask();
-    if (isThenable(value)) return awaitedAnswer(hook, call, value);
+    if (isPromiseLike(value)) return awaitedAnswer(hook, call, value);
   } catch (thrown) {
     return failedHook(thrown, call);
   }
