@@ -1,5 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
-import { existsSync, linkSync, lstatSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, linkSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
 import { approving, attacks, bash, edit, glob, grep, INSIDE, read, type Scene, write } from "../support/attack.ts";
@@ -129,6 +129,26 @@ describe("a symbolic link in the workspace, where everything asked is approved",
       place: link("sluice.config.mjs", () => "src/b.ts"),
       calls: [read("src/b.ts"), edit("src/b.ts", "b = 1")],
       outcomes: ["ok", "limit"],
+    },
+    {
+      name: "the settings in .sluice that are one",
+      never: "are written by the folder they lead to",
+      place: (here) => {
+        rmSync(here.path(".sluice"), { recursive: true });
+        link(".sluice", () => "src")(here);
+      },
+      calls: [edit("src/b.ts", "b = 1"), write("src/pipelines/x.ts")],
+      outcomes: ["limit", "limit"],
+    },
+    {
+      name: "the folder of pipelines that is one",
+      never: "is written by the folder it leads to",
+      place: (here) => {
+        rmSync(here.path(".sluice/pipelines"), { recursive: true });
+        link(".sluice/pipelines", () => "../src")(here);
+      },
+      calls: [edit("src/b.ts", "b = 1")],
+      outcomes: ["limit"],
     },
     {
       name: "to /proc",

@@ -5,10 +5,13 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { existing } from "../tools/files/paths.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
+/** In any case, since some file systems ignore it. */
+const PROTECTED = /^(?:\.git|\.sluice|sluice\.config\..*)$/is;
+
 /** Targets of symbolic links among the protected names of the workspace, because the gate checks real paths only. */
 export function linkedPaths(root: string): readonly string[] {
-  const settings = readdirSync(root).filter((name) => /^sluice\.config\./i.test(name));
-  const names = [".git", ".sluice", join(".sluice", "pipelines"), ...settings];
+  const own = readdirSync(root).filter((name) => PROTECTED.test(name));
+  const names = own.flatMap((name) => (name.toLowerCase() === ".sluice" ? [name, join(name, "pipelines")] : [name]));
   return names.flatMap((name) => targetsOf(join(root, name), 0));
 }
 
