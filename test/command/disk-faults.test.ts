@@ -197,7 +197,7 @@ describe.skipIf(!canDrop)(
       expect(readdirSync(closed)).toEqual([]);
     });
 
-    test.skipIf(!isRoot)("a run is shown, but neither answered nor resumed; whoever may, does both", async () => {
+    test.skipIf(!isRoot)("a run is shown, but neither answered nor resumed; a user who may write does both", async () => {
       const place = createPlace(NO_MODEL);
       const asks = { name: "AskUser", input: { question: "Which colour?" } };
       expect(await place.run([...scripted(place, [asks, finish]), "--wait=1ms"])).toMatchObject({ code: 3 });

@@ -71,7 +71,8 @@ export type ToolFacts<I> = Pick<ToolSpec<I>, "name" | "description" | "input" | 
 export function lazyTool<I>(facts: ToolFacts<I>, load: () => Promise<ToolSpec<I>>): Tool {
   let loading: Promise<ToolSpec<I>> | undefined;
   const loaded = (): Promise<ToolSpec<I>> => {
-    loading ??= load().catch((thrown: unknown) => {
+    // A promise of another realm would be taken for the code itself.
+    loading ??= Promise.resolve(load()).catch((thrown: unknown) => {
       // The next call tries again: a process can be out of file descriptors for a moment.
       loading = undefined;
       throw thrown;
