@@ -197,30 +197,33 @@ describe.skipIf(!canDrop)(
       expect(readdirSync(closed)).toEqual([]);
     });
 
-    test.skipIf(!isRoot)("a run is shown, but neither answered nor resumed; a user who may write does both", async () => {
-      const place = createPlace(NO_MODEL);
-      const asks = { name: "AskUser", input: { question: "Which colour?" } };
-      expect(await place.run([...scripted(place, [asks, finish]), "--wait=1ms"])).toMatchObject({ code: 3 });
-      const [request] = await place.look((host) => host.requests());
-      const { runId = "", requestId = "" } = request ?? {};
-      // Entered and read by all, written by its owner alone.
-      for (const folder of [dirname(place.workspace), place.workspace, place.store]) chmodSync(folder, 0o755);
-      chmodSync(join(place.store, "journal.db"), 0o644);
-      const refused = { code: "store_not_writable", message: expect.stringContaining("--store") };
-      for (const words of [
-        ["resume", runId],
-        ["answer", runId, requestId, "--value", "blue"],
-      ]) {
-        const ended = await place.run([...words, ...JSON_OUT], { under: AS_NOBODY });
-        expect(ended, ended.stderr).toMatchObject({ code: 4 });
-        expect(reportOf(ended)).toMatchObject({ error: refused });
-      }
-      const shown = await place.run(["show", runId, ...JSON_OUT], { under: AS_NOBODY });
-      expect(reportOf(shown)).toMatchObject({ status: "suspended", requests: [{ requestId }] });
+    test.skipIf(!isRoot)(
+      "a run is shown, but neither answered nor resumed; a user who may write does both",
+      async () => {
+        const place = createPlace(NO_MODEL);
+        const asks = { name: "AskUser", input: { question: "Which colour?" } };
+        expect(await place.run([...scripted(place, [asks, finish]), "--wait=1ms"])).toMatchObject({ code: 3 });
+        const [request] = await place.look((host) => host.requests());
+        const { runId = "", requestId = "" } = request ?? {};
+        // Entered and read by all, written by its owner alone.
+        for (const folder of [dirname(place.workspace), place.workspace, place.store]) chmodSync(folder, 0o755);
+        chmodSync(join(place.store, "journal.db"), 0o644);
+        const refused = { code: "store_not_writable", message: expect.stringContaining("--store") };
+        for (const words of [
+          ["resume", runId],
+          ["answer", runId, requestId, "--value", "blue"],
+        ]) {
+          const ended = await place.run([...words, ...JSON_OUT], { under: AS_NOBODY });
+          expect(ended, ended.stderr).toMatchObject({ code: 4 });
+          expect(reportOf(ended)).toMatchObject({ error: refused });
+        }
+        const shown = await place.run(["show", runId, ...JSON_OUT], { under: AS_NOBODY });
+        expect(reportOf(shown)).toMatchObject({ status: "suspended", requests: [{ requestId }] });
 
-      const answered = await place.run(["answer", runId, requestId, "--value", "blue", "--resume", ...JSON_OUT]);
-      expect(answered, answered.stderr).toMatchObject({ code: 0 });
-      expect(reportOf(answered)).toMatchObject({ runId, status: "completed" });
-    });
+        const answered = await place.run(["answer", runId, requestId, "--value", "blue", "--resume", ...JSON_OUT]);
+        expect(answered, answered.stderr).toMatchObject({ code: 0 });
+        expect(reportOf(answered)).toMatchObject({ runId, status: "completed" });
+      },
+    );
   },
 );
