@@ -15,7 +15,7 @@ import {
   withdraw,
 } from "./call-in-flight.ts";
 import type { AgentCall, CallReply, OpenQuestion, PendingCall, ReplyPart } from "./gateway-run-types.ts";
-import { createOpenRequests, type OpenRequests } from "./open-requests.ts";
+import { createOpenQuestions, type OpenQuestions } from "./open-questions.ts";
 import { createOpenTurns, type OpenTurns } from "./open-turns.ts";
 import { callOfState, type Phase, phaseOf, type WorkTools } from "./phase.ts";
 import type { EarlierCall, RecordedCallPlace } from "./recorded-calls.ts";
@@ -64,7 +64,7 @@ export class Exchange {
   readonly #options: ExchangeOptions;
   readonly #threadOf = createThreads();
   readonly #turns: OpenTurns;
-  readonly #requests: OpenRequests;
+  readonly #requests: OpenQuestions;
   readonly #queue: CallInFlight[] = [];
   /** The calls that the run has, by their ids in the transcript. */
   readonly #given = new Map<string, CallInFlight>();
@@ -79,7 +79,7 @@ export class Exchange {
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
-    this.#requests = createOpenRequests(options.onPhase);
+    this.#requests = createOpenQuestions(options.onPhase);
     this.#turns = createOpenTurns(() => {
       options.onPhase();
       this.#pump();

@@ -3,14 +3,14 @@ import type { OpenQuestion } from "./gateway-run-types.ts";
 import { questionOf } from "./words.ts";
 
 /** The requests of a run that a person has to answer. */
-export interface OpenRequests {
+export interface OpenQuestions {
   /** Sees every request of the run and answers none. */
   readonly observer: Interactor;
   /** The oldest one, of one run if that is given. */
   first(runId?: string): OpenQuestion | undefined;
 }
 
-export function createOpenRequests(onChange: () => void): OpenRequests {
+export function createOpenQuestions(onChange: () => void): OpenQuestions {
   const requests = new Map<string, OpenQuestion>();
   return {
     observer: {
