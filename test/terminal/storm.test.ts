@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { expect, test } from "vitest";
 import { type KeyName, keyBytes } from "../support/terminal-keys.ts";
 import { appPlace, dataOf, edit, expectUnharmed, PLANNED, pause, READ, submit } from "../support/terminal-run.ts";
@@ -44,7 +45,11 @@ test("ten thousand keys without a pause while cards open approve nothing", async
     await pause(200);
   }
   app.key("ctrl+c");
-  expect(await app.end()).toEqual({ code: 130, signal: undefined });
+  // On a busy machine the question appears late, and the last Ctrl-C may reach a Node that exits and handles no signals any more.
+  expect([
+    { code: 130, signal: undefined },
+    { code: 0, signal: constants.signals.SIGINT },
+  ]).toContainEqual(await app.end());
   expectUnharmed(app);
   expect(place.read("a.txt")).toBe("one\n");
   // What was typed may have begun other runs, each after a question of its own.
