@@ -46,15 +46,15 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "a-thrown-condition-fires",
     file: NEXT,
-    find: "return `its condition failed: ${messageOf(thrown)}`;",
-    replace: "return thrown === undefined ? messageOf(thrown) : undefined;",
+    find: "(thrown: unknown): Refusal => whyFailed(thrown, scope.ctx.workspace);",
+    replace: "(_thrown: unknown): undefined => undefined;",
     tests,
   },
   {
     name: "almost-true-fires",
     file: NEXT,
-    find: "return fires === true ? undefined : why;",
-    replace: "return fires ? undefined : why;",
+    find: "fires === true ?",
+    replace: "fires ?",
     tests,
   },
   {
@@ -81,8 +81,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "old-outputs-stay",
     file: "core/src/machine/outputs.ts",
-    find: "if (output === undefined) delete object[state];",
-    replace: "if (output === undefined) continue;",
+    find: "entries.delete(state);",
+    replace: "continue;",
     tests,
   },
   {
@@ -103,7 +103,7 @@ export const MACHINE_BUGS: readonly LineBug[] = [
     name: "upstream-runs-ahead",
     file: STATE,
     find: "  addUpstream(ctx, outputs);",
-    replace: '  Object.defineProperty(ctx, "upstream", { enumerable: true, get: () => view.outputs.object });',
+    replace: "  addUpstream(ctx, { get object() { return view.outputs.object; } } as typeof outputs);",
     tests,
   },
   {
@@ -186,8 +186,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "joins-have-no-input",
     file: TRANSITION,
-    find: 'input.kind === "children" && failure === undefined ? choice.input : outputOf(input)',
-    replace: "outputOf(input)",
+    find: "isJoin || isChosen ?",
+    replace: "isChosen ?",
     tests: FINALS,
   },
   {
@@ -228,21 +228,21 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "moves-keep-what-is-suspended",
     file: TRANSITION,
-    find: "      : { unwind: true }),",
-    replace: "      : {}),",
+    find: "{ ...merged, unwind: true }",
+    replace: "merged",
     tests: INTERRUPTS,
   },
   {
     name: "interrupts-end-what-is-suspended",
     file: TRANSITION,
-    find: 'view.suspended.length === 0 || input.kind === "interrupt" ||',
-    replace: "view.suspended.length === 0 ||",
+    find: '    input.kind === "interrupt" ||\n',
+    replace: "",
     tests: INTERRUPTS,
   },
   {
     name: "returns-are-no-hops",
     file: TRANSITION,
-    find: "hops: 1, resume: true",
+    find: "hops: move.isRoute ? 1 : 0, resume: true",
     replace: "hops: 0, resume: true",
     tests: INTERRUPTS,
   },
@@ -270,8 +270,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "on-fail-asks-the-failure-row",
     file: TRANSITION,
-    find: "if (choice.onFail !== undefined) return await decideEntry",
-    replace: 'if (choice.onFail === "") return await decideEntry',
+    find: "if (choice.onFail !== undefined) return decideEntry",
+    replace: 'if (choice.onFail === "") return decideEntry',
     tests: FORKS,
   },
   {
@@ -312,8 +312,8 @@ export const MACHINE_BUGS: readonly LineBug[] = [
   {
     name: "answers-are-lost",
     file: RESOLVE,
-    find: "input: withAnswer(shape.input, ledBy.request)",
-    replace: "input: shape.input",
+    find: "withAnswer(shape.input, request)",
+    replace: "shape.input",
     tests: PAUSES,
   },
   {

@@ -155,8 +155,7 @@ export const WALL_BUGS: readonly WallBug[] = [
     name: "runs-without-a-wall",
     file: SANDBOX,
     find: "if (end === undefined) throw await lost(errors);",
-    replace:
-      "if (end === undefined) return { ...(await (await import('../tools/process.ts')).runProcess(program)), movedAway: [] };",
+    replace: "if (end === undefined) return { ...(await runProcess(program)), movedAway: [] };",
   },
   {
     name: "not-built-is-not-noticed",
@@ -174,7 +173,7 @@ export const WALL_BUGS: readonly WallBug[] = [
     name: "proof-not-required",
     file: SANDBOX,
     find: 'if (mode === "require" && proven === undefined)',
-    replace: "if (mode === 'off')",
+    replace: 'if (mode === "require" && proven === null)',
   },
   { name: "canary-believed", file: SANDBOX, find: "      if (why === undefined) {", replace: "      if (true) {" },
   {

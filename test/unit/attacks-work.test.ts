@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { lineDelta } from "../../packages/stages/src/tools/files/text.ts";
+import { lineDelta } from "../../packages/stages/src/tools/files/line-delta.ts";
 import { globTool } from "../../packages/stages/src/tools/search/glob.ts";
 import { compileGlob, compilePath } from "../../packages/stages/src/tools/search/glob-match.ts";
 import { walk } from "../../packages/stages/src/tools/search/walk.ts";

@@ -86,25 +86,35 @@ describe("whether a run may continue", () => {
     expect([stopped.signal.reason, stopped.cancelled]).toEqual([lost, undefined]);
   });
 
-  test("the open step is told of each once, until it stops listening, and any number may listen to the signal", () => {
+  test("the step that listens is told of each once, and any number may listen to the signal", () => {
     const control = new Cancellation();
     const told: string[] = [];
     const first = { controlChanged: () => told.push("first") };
     const second = { controlChanged: () => told.push("second") };
-    control.listen(first);
+    control.listener = first;
     control.cancel(cancelled);
     control.cancel(cancelled);
-    control.listen(second);
-    control.unlisten(first);
+    control.listener = second;
     control.stop(lost);
     control.stop(lost);
     expect(told).toEqual(["first", "second"]);
     expect(getMaxListeners(control.signal)).toBe(0);
-    const left = new Cancellation();
-    left.listen(first);
-    left.unlisten(first);
-    left.cancel(cancelled);
-    expect(told).toHaveLength(2);
+  });
+
+  test("a call that ended late leaves the listener of the next one alone", async () => {
+    const { run, control } = atWork();
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const first = new RunningCall(run, { opened: undefined, graceMs: 0, signals: async () => [] });
+    const done = first.resultOf(() => promise);
+    const next = { controlChanged: () => undefined };
+    control.listener = next;
+    resolve(null);
+    await done;
+    first.close();
+    expect(control.listener).toBe(next);
+    control.listener = first;
+    first.close();
+    expect(control.listener).toBeUndefined();
   });
 });
 

@@ -95,3 +95,39 @@ test("either of two shapes, a pair and a fixed value", () => {
   expect(both.fits(["a"], found)).toBe(false);
   expect(found).toEqual([{ path: [], message: "Invalid input" }]);
 });
+
+const anything = shape.custom((value): value is unknown => value !== "no", "is no");
+
+test.each([
+  ["a map", shape.mapOf(anything)],
+  ["an open object", shape.openObject({ a: anything })],
+  ["a rule", shape.holding(anything, () => true, "never")],
+] as const)("what %s accepts is a copy of plain JSON", async (_name, own) => {
+  const given = { a: { deep: [-0] } };
+  const verdict = await compileSchema<unknown>(own, "own").check(given);
+  given.a.deep.push(1);
+  expect(verdict).toEqual({ ok: true, value: { a: { deep: [0] } } });
+  const functions = { a: { run: () => 1 } };
+  expect(await compileSchema<unknown>(own, "own").check(functions)).toEqual({
+    ok: false,
+    issues: [{ path: "$.a.run", message: "function is not JSON" }],
+  });
+});
+
+test("a shape whose rule throws refuses the value", async () => {
+  const rule = (): boolean => {
+    throw new Error("no rule");
+  };
+  const verdict = await compileSchema(shape.holding(shape.text(), rule, "never"), "own").check("a");
+  const message = "the schema could not check this value: no rule";
+  expect(verdict).toMatchObject({ ok: false, issues: [{ path: "$", message }] });
+});
+
+test("at most 20 issues of a shape are told, and none of them is long", async () => {
+  const own = compileSchema(shape.list(shape.oneOf(["x".repeat(500)])), "own");
+  const verdict = await own.check(Array.from({ length: 50 }, () => "y"));
+  const issues = verdict.ok ? [] : verdict.issues;
+  expect(issues.length).toBe(20);
+  expect(issues.at(-1)?.path).toBe("$[19]");
+  expect(issues.every(({ message }) => message.length <= 301)).toBe(true);
+});

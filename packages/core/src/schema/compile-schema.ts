@@ -1,10 +1,10 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import { cloneJson, isJsonObject, isObject, isPromiseLike, type JsonObject, toJsonValue } from "../base/json.ts";
-import { sourcePlaceOf } from "../base/source-place.ts";
-import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
+import { failed, notJson, readableMessage, refused, type StandardIssue } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
-import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
+import type { CompiledSchema, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
+import { checkOf } from "./shape.ts";
 
 /** Limits the cost of compiling and showing a schema from a hostile server. */
 const MAX_SCHEMA_CHARS = 262_144;
@@ -23,10 +23,6 @@ type Describe = (options: { readonly target: string }) => unknown;
 type StandardResult<T> =
   | { readonly value: T; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
-interface StandardIssue {
-  readonly message: string;
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
-}
 
 export type ParsedSchema<T> =
   | { readonly ok: true; readonly value: CompiledSchema<T> }
@@ -108,7 +104,7 @@ function compilePlain<T>(schema: object): CompiledSchema<T> {
     accepted: () => described.jsonSchema,
     check: (value) => {
       const own = toJsonValue(value);
-      if (!own.ok) return refused([faultIssue(own.fault)]);
+      if (!own.ok) return notJson(own.fault);
       try {
         return validate(own.value);
       } catch (thrown) {
@@ -131,16 +127,18 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
   return {
     ...described,
     accepted: () => acceptedBy(schema),
-    check: (value) => {
-      const input = toJsonValue(value);
-      if (!input.ok) return refused([faultIssue(input.fault)]);
-      try {
-        const result = standard.validate(value === undefined ? undefined : input.value);
-        return isPromiseLike(result) ? Promise.resolve(result).then(verdictOf, failed) : verdictOf(result);
-      } catch (thrown) {
-        return failed(thrown);
-      }
-    },
+    check:
+      checkOf(schema) ??
+      ((value) => {
+        const input = toJsonValue(value);
+        if (!input.ok) return notJson(input.fault);
+        try {
+          const result = standard.validate(value === undefined ? undefined : input.value);
+          return isPromiseLike(result) ? Promise.resolve(result).then(verdictOf, failed) : verdictOf(result);
+        } catch (thrown) {
+          return failed(thrown);
+        }
+      }),
   };
 }
 
@@ -155,33 +153,9 @@ function acceptedBy(schema: Standard<unknown>): JsonObject | undefined {
 }
 
 function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
-  if (result.issues !== undefined) {
-    return refused(
-      result.issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({
-        path: issuePath((path ?? []).map((piece) => (typeof piece === "object" ? piece.key : piece))),
-        message: readableMessage(message),
-      })),
-    );
-  }
+  if (result.issues !== undefined) return refused(result.issues);
   const own = cloneJson(result.value);
-  return own.ok ? { ok: true, value: own.value } : refused([faultIssue(own.fault)]);
-}
-
-/** A schema that throws rejects the value. */
-function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
-  const message = readableMessage(`the schema could not check this value: ${messageOf(thrown)}`);
-  const { file, line, column } = sourcePlaceOf(thrown) ?? {};
-  const at = file === undefined ? {} : { at: `${file}:${line}:${column}` };
-  return refused([{ path: "$", message, ...at }]);
-}
-
-function refused(issues: readonly Issue[]): { readonly ok: false; readonly issues: readonly Issue[] } {
-  return { ok: false, issues };
-}
-
-function faultIssue(fault: string): Issue {
-  const [path = "$", ...rest] = fault.split(": ");
-  return { path, message: readableMessage(rest.join(": ")) };
+  return own.ok ? { ok: true, value: own.value } : notJson(own.fault);
 }
 
 /** A copy of the JSON Schema for models, and its digest. Omits `$schema` for draft-07, the default. */

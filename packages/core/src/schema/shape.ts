@@ -1,8 +1,11 @@
-import { isObject, type JsonObject } from "../base/json.ts";
-import type { StandardSchema } from "./schema.ts";
+import { isObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
+import { failed, notJson, refused } from "./issues.ts";
+import type { SchemaVerdict, StandardSchema } from "./schema.ts";
 
 // The schemas of Sluice's own tools and files. Every session loads them, and a schema library costs more CPU time than all else
 // that a session loads. Messages are those of Zod 4, since journals hold them.
+
+const CHECK: unique symbol = Symbol("the check of a shape");
 
 /** A schema that checks a value and describes it as draft-07 JSON Schema. */
 export interface Shape<T> extends StandardSchema<T> {
@@ -20,6 +23,8 @@ export interface Shape<T> extends StandardSchema<T> {
   readonly read: Read;
   /** Whether a value has this shape; adds what is wrong with it. */
   fits(value: unknown, found: ShapeIssue[], path?: Path): value is T;
+  /** The check of the compiled schema. */
+  readonly [CHECK]: (value: unknown) => SchemaVerdict<T>;
 }
 /** The type of the values of a shape. */
 export type ShapeOf<S> = S extends Shape<infer T> ? T : never;
@@ -82,9 +87,29 @@ function shapeOf<T>(jsonSchema: JsonObject, read: Read, accepted = jsonSchema): 
     const own = read(value, issues, []);
     return isRead<T>(own, issues) ? { value: own } : { issues };
   };
+  const check = (value: unknown): SchemaVerdict<T> => {
+    const copy = toJsonValue(value);
+    if (!copy.ok) return notJson(copy.fault);
+    try {
+      const issues: ShapeIssue[] = [];
+      const own = read(value === undefined ? undefined : copy.value, issues, []) ?? null;
+      return isRead<T & Json>(own, issues) ? { ok: true, value: own } : refused(issues);
+    } catch (thrown) {
+      return failed(thrown);
+    }
+  };
   const schemas = { input: () => jsonSchema, output: () => accepted };
   const standard = { version: 1, vendor: "sluice", validate, jsonSchema: schemas } as const;
-  return { "~standard": standard, jsonSchema, accepted, read, fits };
+  return { "~standard": standard, jsonSchema, accepted, read, fits, [CHECK]: check };
+}
+
+/** The check of a schema that is a shape; undefined for any other. What a shape reads of plain JSON is plain JSON. */
+export function checkOf<T>(schema: StandardSchema<T>): ((value: unknown) => SchemaVerdict<T>) | undefined {
+  return isShape(schema) ? schema[CHECK] : undefined;
+}
+
+function isShape<T>(schema: StandardSchema<T>): schema is Shape<T> {
+  return CHECK in schema;
 }
 
 /** What the reader of a shape returns is a T if it found nothing wrong. */

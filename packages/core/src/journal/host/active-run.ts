@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SluiceError } from "../../base/errors.ts";
-import { isPromiseLike, type Json } from "../../base/json.ts";
+import type { Json } from "../../base/json.ts";
 import type { RunPosition } from "../record.ts";
 import type { ExecutionFault, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
@@ -54,16 +54,12 @@ export interface ActiveTree {
 }
 
 /** A failed write stops the whole tree at once, so that no sibling begins anything after it. */
-export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> | T {
-  const stop = (thrown: unknown): never => {
+export async function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> {
+  try {
+    return await write();
+  } catch (thrown) {
     tree.stop(thrown);
     throw thrown;
-  };
-  try {
-    const written = write();
-    return isPromiseLike(written) ? Promise.resolve(written).catch(stop) : written;
-  } catch (thrown) {
-    return stop(thrown);
   }
 }
 
@@ -75,7 +71,8 @@ export interface CancellationListener {
 /** Whether one run may continue here. */
 export class Cancellation {
   readonly #controller = new AbortController();
-  #listener: CancellationListener | undefined;
+  /** Of the run's open step, which sets it and removes it: each step replaces that of the step before. */
+  listener: CancellationListener | undefined;
   /** Aborts when the run is cancelled or has to stop here, whichever comes first. */
   readonly signal: AbortSignal = this.#controller.signal;
   /** Why the run was cancelled; its own code ends it. Set by `cancel` alone. */
@@ -95,7 +92,7 @@ export class Cancellation {
   interrupt(reason: SluiceError): void {
     if (this.interrupted !== undefined) return;
     this.interrupted = reason;
-    this.#listener?.controlChanged();
+    this.listener?.controlChanged();
   }
 
   /** What was interrupted has ended. */
@@ -109,18 +106,9 @@ export class Cancellation {
     this.#notify(reason);
   }
 
-  /** Replaces the listener: only the run's open step listens. */
-  listen(listener: CancellationListener): void {
-    this.#listener = listener;
-  }
-
-  unlisten(listener: CancellationListener): void {
-    if (this.#listener === listener) this.#listener = undefined;
-  }
-
   #notify(reason: SluiceError): void {
     this.#controller.abort(reason);
-    this.#listener?.controlChanged();
+    this.listener?.controlChanged();
   }
 }
 
@@ -170,7 +158,7 @@ export async function waitForSignal(
         else if (control.cancelled !== undefined || control.interrupted !== undefined) resolve();
       };
       listener = { controlChanged };
-      control.listen(listener);
+      control.listener = listener;
       if (arrived !== undefined) unsubscribe = tree.onSignal(() => check.request());
       if (until !== undefined) arm(until);
       controlChanged();
@@ -181,6 +169,6 @@ export async function waitForSignal(
     if (rest !== undefined) tree.wake(rest);
     disarm?.();
     unsubscribe?.();
-    if (listener !== undefined) control.unlisten(listener);
+    if (control.listener === listener) control.listener = undefined;
   }
 }

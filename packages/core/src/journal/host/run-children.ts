@@ -133,7 +133,7 @@ export async function runChildren(
   };
 
   const listener = { controlChanged: cancelRest };
-  control.listen(listener);
+  control.listener = listener;
   try {
     await start();
   } catch (thrown) {
@@ -144,7 +144,7 @@ export async function runChildren(
   tree.rest(rest);
   await Promise.all(works);
   tree.wake(rest);
-  control.unlisten(listener);
+  if (control.listener === listener) control.listener = undefined;
   if (fault !== undefined) throw fault.thrown;
   return Object.fromEntries(
     children.flatMap(({ key }) => {

@@ -52,9 +52,9 @@ interface Step<V, T> {
   readonly until?: number | undefined;
   /** Makes the value to record; not called for a done step. `fresh`: no earlier process began this step. */
   make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
-  /** Releases what `make` used. May be called more than once. */
-  close?(): void;
-  /** The events of the done record. */
+  /** The call whose function `make` runs; set by `make`. */
+  call?: RunningCall | undefined;
+  /** The events of the done record, besides those of the call. */
   events?(value: V): readonly EventDraft[];
   /** What the done record says that the step used. */
   readonly cost?: ((value: V) => StepCost | undefined) | undefined;
@@ -109,22 +109,22 @@ export class ProgramRunner implements StepRunner {
     const { graceMs = 0, takes = [] } = options;
     const signals: StepCall["signals"] = (name = takes[0]?.name) =>
       name !== undefined && takes.some((each) => each.name === name) ? this.#untaken(name) : [];
-    let call: RunningCall | undefined;
-    return this.#step<T, T>({
+    const step: Step<T, T> = {
       stepId,
       open: options.open,
+      call: undefined,
       make: (opened) => {
-        call = new RunningCall(this.#run, { opened, graceMs, signals });
+        const call = new RunningCall(this.#run, { opened, graceMs, signals });
+        step.call = call;
         return call.resultOf(fn);
       },
-      close: () => call?.close(),
-      events: () => call?.events ?? NO_EVENTS,
       cost: options.cost,
       hand: (value) => {
         for (const { name, count } of takes) this.#take(name, count(value));
         return value;
       },
-    });
+    };
+    return this.#step(step);
   }
 
   now(stepId: string): Promise<number> {
@@ -282,7 +282,7 @@ export class ProgramRunner implements StepRunner {
       const controlChanged = (): void => {
         if (control.stopped !== undefined) reject(control.stopped);
       };
-      control.listen({ controlChanged });
+      control.listener = { controlChanged };
       tree.interruptions.rest(this);
       controlChanged();
     });
@@ -399,10 +399,10 @@ export class ProgramRunner implements StepRunner {
       const opened =
         openRecord === undefined ? step.open && this.#commitOpen(ordinal, step) : readOpenRecord(openRecord);
       // Awaited even if it is no promise, so that steps overlap whatever their functions return.
-      const made = await step.make(isPromiseLike(opened) ? await opened : opened, openRecord === undefined);
-      step.close?.();
+      const made = await step.make(opened instanceof Promise ? await opened : opened, openRecord === undefined);
+      step.call?.close();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
-      const own = step.events?.(value) ?? NO_EVENTS;
+      const own = step.call?.events ?? step.events?.(value) ?? NO_EVENTS;
       const events = this.#interruptionEvents === NO_EVENTS ? own : this.#withInterruption(own);
       const cost = step.cost?.(value);
       // A run that has slept works unattended: if its process dies now, it is due at once.
@@ -413,7 +413,7 @@ export class ProgramRunner implements StepRunner {
     } catch (thrown) {
       // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
       if (this.#open === step) this.#settling?.catch(ignore);
-      step.close?.();
+      step.call?.close();
       this.#fail(thrown);
       throw thrown;
     } finally {
@@ -467,7 +467,13 @@ export class ProgramRunner implements StepRunner {
 
   #append(record: RecordDraft): Promise<void> | void {
     const { store, at, clock, tree } = this.#run;
-    return stopOnFailure(tree, () => appendRecord(store, at, record, clock));
+    try {
+      const appending = appendRecord(store, at, record, clock);
+      return appending instanceof Promise ? stopOnFailure(tree, () => appending) : appending;
+    } catch (thrown) {
+      tree.stop(thrown);
+      throw thrown;
+    }
   }
 
   /** The cancellation, if it came before all recorded steps were read. */
@@ -576,7 +582,7 @@ export class RunningCall implements StepCall, CancellationListener {
     return new Promise((resolve, reject) => {
       this.#reject = reject;
       working.then(resolve, reject);
-      control.listen(this);
+      control.listener = this;
       // The function may have stopped the run before it returned its promise.
       if ((control.stopped ?? control.cancelled ?? control.interrupted) !== undefined) this.controlChanged();
     });
@@ -591,7 +597,8 @@ export class RunningCall implements StepCall, CancellationListener {
   }
 
   close(): void {
-    this.#around.control.unlisten(this);
+    const { control } = this.#around;
+    if (control.listener === this) control.listener = undefined;
     this.#disarm?.();
   }
 

@@ -6,7 +6,8 @@ import { join, relative, sep } from "node:path";
 import { type ActScope, type Json, parseJson } from "@sluice/core";
 import { jsonFault, type SecretFilter } from "@sluice/core/runtime";
 import { LiveText } from "../../secrets/live-text.ts";
-import { headTail, systemCode } from "../../tools/files/results.ts";
+import { systemCode } from "../../tools/files/results.ts";
+import { headTail } from "../../tools/files/text.ts";
 
 /** Characters of a stream that an output has. */
 export const SHOWN = 16_000;

@@ -13,7 +13,8 @@ import { LiveText } from "../../secrets/live-text.ts";
 import { BASH_FACTS, BASH_TIMEOUT_MS, type BashInput, SHOWN_HALF } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
 import { isProgram } from "../files/paths.ts";
-import { asResult, failure, fault, headTail, KEPT_HALF } from "../files/results.ts";
+import { asResult, failure, fault } from "../files/results.ts";
+import { headTail, KEPT_HALF } from "../files/text.ts";
 import type { Sandbox, SandboxedExit, SandboxPlan } from "../sandbox.ts";
 import { lineEnvironment } from "./language/environment.ts";
 import {

@@ -1,4 +1,5 @@
 import type { FileEdit, Json, JsonObject, MeasureScene, ToolCall, ToolResult } from "@sluice/core";
+import { lineDelta } from "./line-delta.ts";
 import { displayPath, judgedPath } from "./paths.ts";
 import {
   checkIntent,
@@ -10,16 +11,7 @@ import {
   type WriteIntent,
 } from "./replace-file.ts";
 import { asFault, asResult, fault } from "./results.ts";
-import {
-  addsRedaction,
-  decodeUtf8,
-  encodeUtf8,
-  type FileText,
-  isBinary,
-  lineDelta,
-  MAX_FILE_BYTES,
-  sha256,
-} from "./text.ts";
+import { addsRedaction, decodeUtf8, encodeUtf8, type FileText, isBinary, MAX_FILE_BYTES, sha256 } from "./text.ts";
 
 // What Edit and Write share: planning, recording and making the change of one file.
 

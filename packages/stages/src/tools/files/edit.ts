@@ -3,8 +3,8 @@ import { EDIT_FACTS, type EditInput } from "../builtin-facts.ts";
 import { executeChange, measureChange, prepareChange, type Rewrite } from "./change.ts";
 import { fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
-import { count, fault, firstCharacters } from "./results.ts";
-import { isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
+import { fault } from "./results.ts";
+import { count, firstCharacters, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
 
 /** Lines shown before and after a change. */
 const SNIPPET_CONTEXT = 3;

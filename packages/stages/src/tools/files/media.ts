@@ -1,6 +1,6 @@
 import type { ToolCall, ToolResult } from "@sluice/core";
-import { count, failure } from "./results.ts";
-import { isBinary } from "./text.ts";
+import { failure } from "./results.ts";
+import { count, isBinary } from "./text.ts";
 
 /** Larger files are not shown: providers refuse them. */
 const MAX_MEDIA_BYTES = 5 * 1024 * 1024;

@@ -13,7 +13,7 @@ import {
 import { type FileHandle, lstat, mkdir, open, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pathChanged, specialKind } from "./paths.ts";
-import { asFault, checkAborted, fault, systemCode } from "./results.ts";
+import { asFault, cancelled, fault, systemCode } from "./results.ts";
 
 /** An open file that is proven to be the judged one. */
 export interface OpenFile {
@@ -23,29 +23,32 @@ export interface OpenFile {
 
 /** Opens a judged path for reading while `use` runs: never through a link, never a pipe or device, only if it is unchanged. */
 export function withFile<T>(real: string, use: (file: OpenFile) => Promise<T>): Promise<T> {
-  return withOpen(real, 0, (file) => {
-    if (file.stats.isDirectory()) throw fault("is_folder", `${basename(real)} is a folder. Use Glob to list it.`);
-    return use(file);
-  });
+  return withOpen(real, "file", use);
 }
 
-async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFile) => Promise<T>): Promise<T> {
+async function withOpen<T>(real: string, kind: "file" | "folder", use: (opened: OpenFile) => Promise<T>): Promise<T> {
+  const folder = kind === "folder" ? constants.O_DIRECTORY : 0;
   let handle: FileHandle;
   try {
     // Without O_NONBLOCK, opening a named pipe would block.
-    handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | extraFlags);
+    handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | folder);
   } catch (thrown) {
-    if (extraFlags !== 0 && systemCode(thrown) === "ENOTDIR") throw notAFolder(real);
+    if (kind === "folder" && systemCode(thrown) === "ENOTDIR") throw notAFolder(real);
     throw asFault(thrown, basename(real));
   }
   try {
     const stats = fstatSync(handle.fd, { bigint: true });
     if (specialKind(stats) !== undefined) throw pathChanged(basename(real));
     if (!isStillAt(handle.fd, stats, real)) throw pathChanged(basename(real));
+    if (stats.isDirectory() !== (kind === "folder")) throw kind === "folder" ? notAFolder(real) : notAFile(real);
     return await use({ handle, stats });
   } finally {
     await handle.close();
   }
+}
+
+function notAFile(real: string): Error {
+  return fault("is_folder", `${basename(real)} is a folder. Use Glob to list it.`);
 }
 
 function notAFolder(real: string): Error {
@@ -76,19 +79,23 @@ function kernelPath(fd: number): string | undefined {
   }
 }
 
+const CHUNK_BYTES = 1024 * 1024;
+
 /** Reads at most `cap` bytes from the start of the file. */
 export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Buffer[] = [];
   const size = Number(file.stats.size);
   let length = 0;
   while (length < cap) {
-    if (signal !== undefined) checkAborted(signal);
-    const chunk = Buffer.allocUnsafe(Math.min(1024 * 1024, cap - length));
+    if (signal?.aborted === true) throw cancelled();
+    // One byte more than there should be: a file may have grown, and some file systems report a size of 0.
+    const rest = size > length ? size - length + 1 : CHUNK_BYTES;
+    const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, cap - length, rest));
     const { bytesRead } = await file.handle.read(chunk, 0, chunk.length, length);
     if (bytesRead === 0) break;
     chunks.push(chunk.subarray(0, bytesRead));
     length += bytesRead;
-    // A short read at the size is the end; some file systems report a size of 0, or read less than there is.
+    // A short read at the size is the end; some file systems read less than there is.
     if (bytesRead < chunk.length && size > 0 && length >= size) break;
   }
   return Buffer.concat(chunks);
@@ -105,8 +112,7 @@ export interface OpenFolder {
 }
 
 export function withFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
-  return withOpen(real, constants.O_DIRECTORY, ({ handle, stats }) => {
-    if (!stats.isDirectory()) throw notAFolder(real);
+  return withOpen(real, "folder", ({ handle }) => {
     const anchored = kernelPath(handle.fd) !== undefined;
     const path = anchored ? `/proc/${process.pid}/fd/${handle.fd}` : real;
     return use({

@@ -2,31 +2,41 @@ import type { ToolResult, ToolSpec } from "@sluice/core";
 import { READ_CHARACTERS, READ_FACTS, READ_LINE_CHARACTERS, READ_LINES, type ReadInput } from "../builtin-facts.ts";
 import { readUpTo, withFile } from "./open.ts";
 import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
-import { asFault, asResult, count, failure, firstCharacters, withRemarks } from "./results.ts";
-import { isBinary, isCrlf, MAX_FILE_BYTES, numbered, sha256, splitLines } from "./text.ts";
+import { asFailure, failure } from "./results.ts";
+import {
+  count,
+  firstCharacters,
+  isBinary,
+  isCrlf,
+  MAX_FILE_BYTES,
+  numbered,
+  sha256,
+  splitLines,
+  withRemarks,
+} from "./text.ts";
 
 const PERCENT = 0x25;
 
 export const readTool: ToolSpec<ReadInput> = {
   ...READ_FACTS,
   subjects: (read, workspace) => fileSubjects(read.file_path, "read", workspace),
-  execute: (read, call) =>
-    asResult(async () => {
+  execute: async (read, call) => {
+    let shown = read.file_path;
+    try {
       const real = judgedPath(read.file_path, "read", call);
-      const shown = displayPath(real, call.workspace);
-      try {
-        return await withFile(real, async (file) => {
-          const bytes = await readUpTo(file, MAX_FILE_BYTES + 1, call.signal);
-          const size = Number(file.stats.size);
-          const isText = !isBinary(bytes);
-          // Images and documents have binary data, or begin with `%PDF`.
-          const media = isText && bytes[0] !== PERCENT ? undefined : await import("./media.ts");
-          return media?.showMedia(bytes, size, shown, call) ?? show(bytes, isText, size, real, shown, read);
-        });
-      } catch (thrown) {
-        throw asFault(thrown, shown);
-      }
-    }),
+      shown = displayPath(real, call.workspace);
+      return await withFile(real, async (file) => {
+        const bytes = await readUpTo(file, MAX_FILE_BYTES + 1, call.signal);
+        const size = Number(file.stats.size);
+        const isText = !isBinary(bytes);
+        // Images and documents have binary data, or begin with `%PDF`.
+        const media = isText && bytes[0] !== PERCENT ? undefined : await import("./media.ts");
+        return media?.showMedia(bytes, size, shown, call) ?? show(bytes, isText, size, real, shown, read);
+      });
+    } catch (thrown) {
+      return asFailure(thrown, shown);
+    }
+  },
 };
 
 function show(bytes: Buffer, isText: boolean, size: number, real: string, shown: string, read: ReadInput): ToolResult {

@@ -1,15 +1,8 @@
 import { hash } from "node:crypto";
 import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { diffArrays } from "diff/lib/diff/array.js";
 
 /** Larger files are neither edited nor written nor shown completely. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
-/** Changed lines beyond which the exact difference is not computed. */
-const MAX_DIFF_LENGTH = 1_000;
-/** Lines times changed lines to compare; bounds the work, since the difference is only a remark. */
-const MAX_DIFF_WORK = 4_000_000;
-/** Lines beyond which even a small difference is not computed. */
-const MAX_DIFF_LINES = 100_000;
 
 export function sha256(bytes: Uint8Array): string {
   return hash("sha256", bytes, "hex");
@@ -85,33 +78,69 @@ function markers(text: string): ReadonlyMap<string, number> {
   return found;
 }
 
-export interface LineDelta {
-  readonly added: number;
-  readonly removed: number;
+/** Characters kept in the journal from each end: about 1 MB together. */
+export const KEPT_HALF = 500_000;
+
+/** Keeps the head and the tail of a streamed text in bounded memory. */
+export interface HeadTail {
+  push(text: string): void;
+  /** Characters received. */
+  readonly total: number;
+  /** What was kept, with a line that says how much was omitted. */
+  text(): string;
+  /** Whether something was omitted. */
+  readonly cut: boolean;
 }
 
-/** Counts added and removed lines; in very large changes, all lines between the first and last difference. */
-export function lineDelta(before: string, after: string): LineDelta {
-  const old = splitLines(before);
-  const now = splitLines(after);
-  let start = 0;
-  while (start < old.length && start < now.length && old[start] === now[start]) start += 1;
-  let end = 0;
-  while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
-  const oldPart = old.slice(start, old.length - end);
-  const newPart = now.slice(start, now.length - end);
-  const coarse = { added: newPart.length, removed: oldPart.length };
-  const lines = oldPart.length + newPart.length;
-  if (lines > MAX_DIFF_LINES) return coarse;
-  const changes = diffArrays(oldPart, newPart, {
-    maxEditLength: Math.min(MAX_DIFF_LENGTH, Math.ceil(MAX_DIFF_WORK / Math.max(lines, 1))),
-  });
-  if (changes === undefined) return coarse;
-  let added = 0;
-  let removed = 0;
-  for (const change of changes) {
-    if (change.added) added += change.count;
-    if (change.removed) removed += change.count;
-  }
-  return { added, removed };
+export function headTail(half: number): HeadTail {
+  let head = "";
+  let tail = "";
+  let total = 0;
+  return {
+    push(text) {
+      total += text.length;
+      const room = half - head.length;
+      if (room > 0) head += text.slice(0, room);
+      tail += text.slice(Math.max(0, room));
+      // Trimmed only at twice the length, so that many small pieces stay cheap.
+      if (tail.length > half * 2) tail = tail.slice(-half);
+    },
+    get total() {
+      return total;
+    },
+    get cut() {
+      return total > half * 2;
+    },
+    text() {
+      if (total <= half * 2) return head + tail;
+      const begin = withoutBrokenEnd(head);
+      const end = withoutBrokenStart(tail.slice(-half));
+      return `${begin}\n… [${total - begin.length - end.length} characters omitted] …\n${end}`;
+    },
+  };
+}
+
+/** The first `length` characters, never half of a surrogate pair. */
+export function firstCharacters(text: string, length: number): string {
+  return text.length <= length ? text : withoutBrokenEnd(text.slice(0, length));
+}
+
+function withoutBrokenEnd(text: string): string {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
+}
+
+function withoutBrokenStart(text: string): string {
+  const first = text.charCodeAt(0);
+  return first >= 0xdc00 && first <= 0xdfff ? text.slice(1) : text;
+}
+
+/** `1 line`, `2 lines`. */
+export function count(amount: number, one: string, many = `${one}s`): string {
+  return `${amount} ${amount === 1 ? one : many}`;
+}
+
+/** Appends remarks to a result in brackets, on a line after its text. */
+export function withRemarks(text: string, remarks: readonly string[]): string {
+  return remarks.length === 0 ? text : `${text}\n[${remarks.join(" ")}]`;
 }

@@ -3,8 +3,7 @@ import { WRITE_FACTS, type WriteInput } from "../builtin-facts.ts";
 import { executeChange, measureChange, prepareChange, type Rewrite } from "./change.ts";
 import { fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
-import { count } from "./results.ts";
-import { isCrlf, splitLines, toCrlf } from "./text.ts";
+import { count, isCrlf, splitLines, toCrlf } from "./text.ts";
 
 export const writeTool: ToolSpec<WriteInput> = {
   ...WRITE_FACTS,

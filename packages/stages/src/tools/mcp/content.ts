@@ -1,6 +1,7 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type TextMask, type ToolResult } from "@sluice/core";
 import { SHOWN_HALF } from "../builtin-facts.ts";
-import { failure, headTail, KEPT_HALF } from "../files/results.ts";
+import { failure } from "../files/results.ts";
+import { headTail, KEPT_HALF } from "../files/text.ts";
 
 /** Characters of an answer that are kept unchanged. */
 const LONGEST_KEPT = 2 * KEPT_HALF;

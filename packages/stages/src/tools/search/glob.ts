@@ -3,7 +3,8 @@ import type { ToolSpec } from "@sluice/core";
 import { GLOB_FACTS, GLOB_FILES, type GlobInput } from "../builtin-facts.ts";
 import { withFolder } from "../files/open.ts";
 import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
-import { asResult, count, failure, withRemarks } from "../files/results.ts";
+import { asResult, failure } from "../files/results.ts";
+import { count, withRemarks } from "../files/text.ts";
 import { compileGlob } from "./glob-match.ts";
 import { findFiles, MAX_ENTRIES } from "./walk.ts";
 

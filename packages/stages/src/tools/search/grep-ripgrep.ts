@@ -3,7 +3,8 @@ import type { ToolCall } from "@sluice/core";
 import { type ProcessOptions, runProcess } from "../bash/process.ts";
 import { withFile, withFolder } from "../files/open.ts";
 import { contains } from "../files/paths.ts";
-import { fault, headTail } from "../files/results.ts";
+import { fault } from "../files/results.ts";
+import { headTail } from "../files/text.ts";
 import {
   type GrepEnd,
   type GrepHit,
