@@ -143,7 +143,7 @@ function copySources() {
     cpSync(join(root, name), join(folder, name), { recursive: true, filter });
   for (const name of ["package.json", "tsconfig.base.json", "vitest.config.ts"])
     cpSync(join(root, name), join(folder, name));
-  // These tests run the sources: nothing has to be bundled anew for each bug.
+  // These tests run the sources: nothing has to be bundled again for each bug.
   writeFileSync(join(folder, "test/support/current-bundles.ts"), "export function setup() {}\n");
   for (const place of [".", ...readdirSync(join(root, "packages")).map((name) => join("packages", name))])
     linkModules(join(root, place, "node_modules"), join(folder, place, "node_modules"), folder);

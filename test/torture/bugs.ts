@@ -83,8 +83,8 @@ export const BUGS: readonly Bug[] = [
         "openRecord === undefined ? undefined : readOpenRecord(openRecord);",
       ],
       [
-        "step.close?.();\n      const { text, value }",
-        "step.close?.();\n      if (openRecord === undefined && step.open) await this.#commitOpen(ordinal, step);\n      const { text, value }",
+        "step.call?.close();\n      const { text, value }",
+        "step.call?.close();\n      if (openRecord === undefined && step.open) await this.#commitOpen(ordinal, step);\n      const { text, value }",
       ],
     ],
   },
@@ -126,8 +126,8 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        "const own = step.events?.(value) ?? NO_EVENTS;",
-        "const own = openRecord === undefined ? (step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.events?.(value) ?? [])];",
+        "const own = step.call?.events ?? step.events?.(value) ?? NO_EVENTS;",
+        "const own = openRecord === undefined ? (step.call?.events ?? step.events?.(value) ?? NO_EVENTS) : [...(step.open?.events ?? []), ...(step.call?.events ?? step.events?.(value) ?? [])];",
       ],
     ],
   },
