@@ -2,7 +2,16 @@
 
 export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
-export { deepFreeze, isObject, isSameJson, jsonFault, numberField, parseStoredJson, toJsonValue } from "./base/json.ts";
+export {
+  deepFreeze,
+  isObject,
+  isPromiseLike,
+  isSameJson,
+  jsonFault,
+  numberField,
+  parseStoredJson,
+  toJsonValue,
+} from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { createReport, didYouMean, idFault, type Report, suggestOneOf } from "./base/problems.ts";
 export { parsePlace, pathInside, placeText, sourcePlaceOf, thrownAt } from "./base/source-place.ts";

@@ -199,6 +199,12 @@ export function cloneJson<T>(value: T): ClonedJson<T & Json> {
   return isLike(copy, value) ? { ok: true, value: copy } : { ok: false, fault: "$: it is not what it was" };
 }
 
+/** The same for what user code returns, where an undefined member is a fault. What it does to its own object later has no effect. */
+export function ownJson<T>(value: T): ClonedJson<T & Json> {
+  const fault = jsonFault(value);
+  return fault === undefined ? cloneJson(value) : { ok: false, fault };
+}
+
 /** A copy has the type of its original. */
 function isLike<T>(copy: Json, of: T): copy is Json & T {
   return typeof copy === typeof (of ?? null);

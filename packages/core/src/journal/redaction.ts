@@ -1,3 +1,4 @@
+import { SluiceError } from "../base/errors.ts";
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../base/json.ts";
 
 /** Replaces a secret. Tools refuse to write it into files. */
@@ -190,21 +191,32 @@ function isGroups(value: unknown): value is Readonly<Record<string, string | und
   return typeof value === "object" && value !== null;
 }
 
-const TEXT: unique symbol = Symbol("the JSON text of an event's data");
+/** The redacted text of data that many events share. Kept beside the data: what an object carries, a program could copy to another. */
+const SHARED_TEXTS = new WeakMap<JsonObject, string>();
 
-/** Data that many events share, whose redacted text is made once. A spread copy is ordinary data. */
+/** Data that many events share, whose redacted text is made once. A copy of it is ordinary data. */
 export function sharedData(data: JsonObject): JsonObject {
-  const shared = { ...data };
-  Object.defineProperty(shared, TEXT, { value: redactedJson(shared) });
-  return deepFreeze(shared);
+  const shared = deepFreeze({ ...data });
+  SHARED_TEXTS.set(shared, redactedJson(shared));
+  return shared;
 }
 
-/** The JSON text of an event's data, redacted. */
+/** The JSON text of an event's data, redacted. Throws Validation `not_json` for data whose text is no object. */
 export function redactedJson(data: JsonObject): string {
-  const shared = TEXT in data ? data[TEXT] : undefined;
-  if (typeof shared === "string") return shared;
-  const text = JSON.stringify(data);
-  return mayHoldSecret(text) ? JSON.stringify(redactObject(data)) : text;
+  const shared = SHARED_TEXTS.get(data);
+  if (shared !== undefined) return shared;
+  const text: string | undefined = JSON.stringify(data);
+  // Whatever a toJSON made of it, no reader of the journal could read the record.
+  if (text?.startsWith("{") !== true)
+    throw new SluiceError(
+      "Validation",
+      "not_json",
+      "the data of an event is no object; give it an object of JSON values",
+    );
+  if (!mayHoldSecret(text)) return text;
+  // The text and not the data, which a toJSON could change from one reading to the next.
+  const own: JsonObject = JSON.parse(text);
+  return JSON.stringify(redactObject(own));
 }
 
 /** How many characters of a key's name the marker keeps. */
@@ -212,7 +224,10 @@ const LONGEST_NAME = 40;
 
 /** Replaces what looks like a secret in a value, by its key's name or by its form. Returns the value itself if it holds none. */
 export function redactJson(value: Json): Json {
-  return mayHoldSecret(JSON.stringify(value)) ? redactAny(value) : value;
+  const text = JSON.stringify(value);
+  if (!mayHoldSecret(text)) return value;
+  const own: Json = JSON.parse(text);
+  return redactAny(own);
 }
 
 function redactAny(value: Json): Json {

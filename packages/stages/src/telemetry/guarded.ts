@@ -1,4 +1,4 @@
-import { messageOf } from "@sluice/core/runtime";
+import { isPromiseLike, messageOf } from "@sluice/core/runtime";
 import type { TelemetryFault } from "./telemetry.ts";
 
 export type Guarded = ReturnType<typeof guarded>;
@@ -21,7 +21,7 @@ export function guarded(onFault: (fault: TelemetryFault) => void) {
     try {
       const result = call();
       // An async method must not end the process with an unhandled rejection.
-      if (result instanceof Promise) result.catch(report);
+      if (isPromiseLike(result)) Promise.resolve(result).catch(report);
       return result;
     } catch (cause) {
       report(cause);

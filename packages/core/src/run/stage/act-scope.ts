@@ -1,13 +1,13 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { type Json, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
-import type { EventType } from "../../journal/events.ts";
+import type { EventDraft } from "../../journal/events.ts";
 import { maskSecrets } from "../../journal/redaction.ts";
 import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
-import type { Attempt } from "../attempt.ts";
+import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome, ActScope } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
@@ -150,9 +150,14 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     }
     inFlight += 1;
     busyChanged();
-    const working = work();
-    working.then(ended, ended);
-    return working;
+    try {
+      const working = work();
+      working.then(ended, ended);
+      return working;
+    } catch (thrown) {
+      ended();
+      throw thrown;
+    }
   };
 
   /** A step of the kind's own, which cannot pass for one of the run's, such as a verdict. */
@@ -167,7 +172,11 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
       incarnation: journal.incarnation,
       run: (stepId, fn, options) =>
         step(stepId, () =>
-          journal.run(stepId, (call) => fn(new KindCall(call)), openOfKind(options, execution.deps.answers)),
+          journal.run(
+            stepId,
+            (call) => fn(new KindCall(call, journal)),
+            openOfKind(options, journal, execution.deps.answers),
+          ),
         ),
       now: (stepId) => step(stepId, () => journal.now(stepId)),
       sleepUntil: (stepId, epochMs) =>
@@ -244,7 +253,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
         await slot.withSlotReleased(() => journal.awaitResume(name, masked));
       }),
     note: (draft) => {
-      const { type, data } = eventOfKind(draft);
+      const { type, data } = eventOfKind(draft, journal);
       journal.note(type, data);
     },
     // Last, since a member that follows these would cost more memory.
@@ -277,14 +286,16 @@ function refuseRepeated(asked: Set<string>, executionId: string, name: string): 
   throw new SluiceError("Host", "request_repeated", `${executionId}: a request ${why}; names are unique in an attempt`);
 }
 
-/** A step's call as a kind gets it: all of it, except that it cannot add events about requests. */
+/** A step's call as a kind gets it: all of it, except that its events are of its attempt and not about requests. */
 class KindCall implements StepCall {
   readonly #call: StepCall;
+  readonly #journal: AttemptJournal;
   readonly opened?: NonNullable<StepCall["opened"]>;
   readonly recorded?: NonNullable<StepCall["recorded"]>;
 
-  constructor(call: StepCall) {
+  constructor(call: StepCall, journal: AttemptJournal) {
     this.#call = call;
+    this.#journal = journal;
     const { opened, recorded } = call;
     if (opened !== undefined) this.opened = opened;
     if (recorded !== undefined) this.recorded = recorded;
@@ -292,7 +303,7 @@ class KindCall implements StepCall {
 
   // Functions of their own, since they are passed on without the call; made on access, since most calls use few of them.
   get event(): StepCall["event"] {
-    return (draft) => this.#call.event(eventOfKind(draft));
+    return (draft) => this.#call.event(eventOfKind(draft, this.#journal));
   }
 
   get hold(): StepCall["hold"] {
@@ -311,11 +322,12 @@ class KindCall implements StepCall {
 
 function openOfKind<T extends Json>(
   options: StepOptions<T> | undefined,
+  journal: AttemptJournal,
   answers: Pick<AnswerRule, "startsUnwalled">,
 ): StepOptions<T> | undefined {
   const open = options?.open;
   if (open === undefined) return options;
-  const events = open.events.map(eventOfKind);
+  const events = open.events.map((draft) => eventOfKind(draft, journal));
   // What the command starts could answer requests of its own run.
   if (events.some(({ type, data }) => type === "command.started" && data.wall === "none")) answers.startsUnwalled();
   return { ...options, open: { ...open, events } };
@@ -323,12 +335,11 @@ function openOfKind<T extends Json>(
 
 /**
  * Only the run says what became of it: a person would be shown what a kind says of a call, the gate would take the answer, and a
- * resumed run would count a process or a sleep that never was. Copied, since the kind still holds the draft.
+ * resumed run would count a process or a sleep that never was. A draft of its own, since the kind still holds the other.
  */
 const OF_THE_RUN =
   /^(?:run|stage|attempt|call|grant|request|fanOut|sleep|interrupt|execution|context|hook)\.|^route\.decided$/;
-function eventOfKind<D extends { readonly type: EventType; readonly data: JsonObject }>(draft: D): D {
-  const own = { ...draft };
-  if (!OF_THE_RUN.test(own.type)) return own;
-  throw new SluiceError("Validation", "event_unknown", `${own.type} is an event that only the run writes`);
+function eventOfKind({ type, data }: Pick<EventDraft, "type" | "data">, journal: AttemptJournal): EventDraft {
+  if (!OF_THE_RUN.test(type)) return journal.event(type, data);
+  throw new SluiceError("Validation", "event_unknown", `${type} is an event that only the run writes`);
 }

@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
-import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
+import { deepFreeze, type Json, ownJson } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { Additions, Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
@@ -128,12 +128,13 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
   const { secrets } = execution.deps;
   switch (outcome.status) {
     case "completed": {
-      const fault = jsonFault(outcome.output);
-      if (fault === undefined) {
+      // Copied before it is masked: the executor may keep the object and change it.
+      const own = ownJson(outcome.output);
+      if (own.ok) {
         const adds = outcome.adds === undefined ? {} : { adds: maskSecrets<Additions>(outcome.adds, secrets) };
-        return { ...base, status: "completed", output: secrets.json(outcome.output), ...adds };
+        return { ...base, status: "completed", output: secrets.json(own.value), ...adds };
       }
-      const message = `the executor of ${execution.state.kind} completed with something that is not JSON: ${fault}`;
+      const message = `the executor of ${execution.state.kind} completed with something that is not JSON: ${own.fault}`;
       return { ...base, status: "failed", code: "hook", message };
     }
     case "failed": {

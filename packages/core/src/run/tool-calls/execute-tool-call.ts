@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { isObject, type Json, type JsonObject, jsonFault, toJsonValue } from "../../base/json.ts";
+import { cloneJson, isObject, type Json, type JsonObject, jsonFault, ownJson } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -181,7 +181,8 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
     // Recovery answers are untrusted: invalid notes are dropped, and an invalid answer is `unknown`.
     const notes = typeof answer === "object" ? answer?.done?.notes : undefined;
     if (notes === undefined) return "unknown";
-    return jsonFault(notes) === undefined ? { done: { notes } } : "done";
+    const own = ownJson(notes);
+    return own.ok ? { done: { notes: own.value } } : "done";
   } catch {
     // If recovery fails or a process cannot be killed, the outcome is unknown.
     return "unknown";
@@ -253,18 +254,13 @@ function graceOf({ reason }: AbortSignal): number {
 
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): RawResult {
-  const { ok, output, full, files, notes, facts, changed, changesUnknown } = result;
-  for (const [index, part] of [output, full, notes, facts, changed, files].entries()) {
-    if (typeof part === "string" || (index > 0 && part === undefined)) continue;
-    const fault = jsonFault(part);
-    if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
-  }
+  const { ok, changesUnknown } = result;
+  const own = ownParts(result);
+  if (!own.ok) return failed("tool_failed", `the tool returned something that is not JSON: ${own.fault}`);
+  const { output, full, files, notes, facts, changed } = own.value;
   const fileFault = files === undefined ? undefined : faultOfFiles(files, deps);
   if (fileFault !== undefined) return failed("tool_failed", fileFault);
-  // A copy: what the tool does later to an object that it kept must not reach a model, nor differ from the record.
-  const own = toJsonValue(output);
-  if (!own.ok) return failed("tool_failed", `the tool returned something that is not JSON: ${own.fault}`);
-  const masked = deps.secrets.json(own.value);
+  const masked = deps.secrets.json(output);
   const cut = capped(masked);
   const whole = full === undefined ? (cut === masked ? undefined : masked) : deps.secrets.json(full);
   return {
@@ -278,6 +274,20 @@ function checked(result: ToolResult, deps: RunDeps): RawResult {
     ...(changed !== undefined && isTexts(changed) ? { changed } : {}),
     ...(changesUnknown === true ? { changesUnknown } : {}),
   };
+}
+
+/**
+ * A copy of what a result holds, or why a part of it is not JSON. All that follows reads the copy: what the tool does later to an
+ * object that it kept must not reach a model, pass the masking of secrets, nor differ from the record.
+ */
+function ownParts({ output, full, files, notes, facts, changed }: ToolResult) {
+  const parts = { output, full, files, notes, facts, changed };
+  for (const [name, part] of Object.entries(parts)) {
+    if (typeof part === "string" || (part === undefined && name !== "output")) continue;
+    const fault = jsonFault(part);
+    if (fault !== undefined) return { ok: false, fault } as const;
+  }
+  return cloneJson(parts);
 }
 
 /** Why the files of a result are not used. */
