@@ -35,7 +35,10 @@ export async function readChoice(
   const capped = cappedTarget(target);
   if (capped !== undefined)
     return refused([
-      { path: `${path}.${key}`, message: `${to} cannot be chosen: ${capped}; left are ${names.join(", ")}` },
+      {
+        path: `${path}.${key}`,
+        message: `${to} cannot be chosen: ${capped}; you can still choose ${names.join(", ")}`,
+      },
     ]);
   if (reason !== undefined && reason !== null && typeof reason !== "string")
     return refused([{ path: `${path}.reason`, message: "is not a text" }]);

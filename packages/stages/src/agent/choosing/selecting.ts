@@ -62,7 +62,7 @@ const GET_STATE_SCHEMA: JsonObject = {
 };
 const FOLLOW_UP_SCHEMA: JsonObject = {
   type: "object",
-  properties: { input: { description: "The input of the run, of the same form as the input of this run." } },
+  properties: { input: { description: "The input of the new run, in the same form as the input of this run." } },
   required: ["input"],
   additionalProperties: false,
 };
