@@ -57,7 +57,7 @@ export function leave(
   const { deps } = execution;
   const decide = async (call: StepCall): Promise<Left> => {
     const { turns, usage, startedAt } = totals;
-    const before = recordedLeave(call, startedAt);
+    const before = call.recorded && recordedLeave(call.recorded, startedAt);
     // A clock may be set back.
     const ms = before?.ms ?? Math.max(0, deps.clock.now() - startedAt);
     const base = { executionId, attempts: number, turns, usage, ms };
