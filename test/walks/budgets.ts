@@ -14,6 +14,6 @@ export const BUDGETS = {
   grant: { of: "more", atMost: 26, calls: 410 },
   "fan-out": { of: "more", atMost: 21 },
   resume: { of: "more", atMost: 17 },
-  run: { of: "all", atMost: 144 },
+  run: { of: "all", atMost: 140 },
   key: { of: "all", atMost: 30 },
 } as const satisfies Readonly<Record<string, Budget>>;
