@@ -62,6 +62,7 @@ export function unicodeFault(value: unknown): string | undefined {
   return fault && faultText(fault);
 }
 
+/** Whether a value is JSON, without an undefined member and not deeper than 256 levels. */
 export function isJson(value: unknown): value is Json {
   return faultOf(value, 0, STRICT) === undefined;
 }
@@ -204,7 +205,7 @@ export function cloneJson<T>(value: T): ClonedJson<T & Json> {
 }
 
 /** The same for what user code returns, where an undefined member is a fault. What it does to its own object later has no effect. */
-export function ownJson<T>(value: T): ClonedJson<T & Json> {
+export function strictClone<T>(value: T): ClonedJson<T & Json> {
   const copy = copyOf(value, 0, STRICT);
   return copy !== undefined && isLike(copy, value) ? { ok: true, value: copy } : notCopied(value, STRICT);
 }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { type ClonedJson, isObject, type Json, type JsonObject, ownJson } from "../../base/json.ts";
+import { type ClonedJson, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -180,7 +180,7 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
     // Recovery answers are untrusted: invalid notes are dropped, and an invalid answer is `unknown`.
     const notes = typeof answer === "object" ? answer?.done?.notes : undefined;
     if (notes === undefined) return "unknown";
-    const own = ownJson(notes);
+    const own = strictClone(notes);
     return own.ok ? { done: { notes: own.value } } : "done";
   } catch {
     // If recovery fails or a process cannot be killed, the outcome is unknown.
@@ -300,7 +300,7 @@ function ownParts<T extends Pick<ToolResult, "output">>(parts: T): ClonedJson<T>
     const part = parts[name];
     // Most parts are texts or absent, and only the output must be there.
     if (typeof part === "string" || (part === undefined && name !== "output")) continue;
-    const own = ownJson(part);
+    const own = strictClone(part);
     if (!own.ok) return own;
     value[name] = own.value;
   }
