@@ -273,7 +273,7 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "commands-write-where-edits-are-limited",
     file: "core/src/run/tool-calls/execute-tool-call.ts",
-    find: "...(limited ? { writes: [] } : {}),",
+    find: "...(limitsEdits(state.limits) ? { writes: [] } : {}),",
     replace: "",
     tests: LIMITS,
   },

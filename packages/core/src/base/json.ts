@@ -51,18 +51,18 @@ function isJsonArray(value: Json): value is readonly Json[] {
 }
 
 /** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
-export function jsonFault(value: unknown, path = "$", depth = 0, rules: JsonRules = STRICT): string | undefined {
-  const fault = faultOf(value, depth, rules);
-  if (fault === undefined) return undefined;
-  const where = path + fault.steps.toReversed().join("");
-  return `${fault.reason === TOO_DEEP ? where.slice(0, 200) : where}: ${fault.reason}`;
+export function jsonFault(value: unknown, path = "$", depth = 0): string | undefined {
+  const fault = faultOf(value, depth, STRICT);
+  return fault && faultText(fault, path);
 }
 
 /** The same, which also refuses lone surrogates. */
 export function unicodeFault(value: unknown): string | undefined {
-  return jsonFault(value, "$", 0, { optional: false, unicode: true });
+  const fault = faultOf(value, 0, UNICODE);
+  return fault && faultText(fault);
 }
 
+/** Whether a value is JSON, without an undefined member and not deeper than 256 levels. */
 export function isJson(value: unknown): value is Json {
   return faultOf(value, 0, STRICT) === undefined;
 }
@@ -77,11 +77,18 @@ interface JsonRules {
   readonly unicode: boolean;
 }
 const STRICT: JsonRules = { optional: false, unicode: false };
+const OPTIONAL: JsonRules = { optional: true, unicode: false };
+const UNICODE: JsonRules = { optional: false, unicode: true };
 
 /** Why a value is not JSON; `steps` lead to it from the innermost outwards. */
 interface Fault {
   readonly reason: string;
   readonly steps: string[];
+}
+
+function faultText({ reason, steps }: Fault, path = "$"): string {
+  const where = path + steps.toReversed().join("");
+  return `${reason === TOO_DEEP ? where.slice(0, 200) : where}: ${reason}`;
 }
 
 /** The first fault in a value. Members that cannot be faulty are not visited: every record is checked, and most of its members are such. */
@@ -185,10 +192,8 @@ export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonl
  * Converts nothing else.
  */
 export function toJsonValue(value: unknown): ClonedJson<Json> {
-  const copy = value === undefined ? null : copyOf(value, 0);
-  if (copy !== undefined) return { ok: true, value: copy };
-  const fault = jsonFault(value, "$", 0, { optional: true, unicode: false });
-  return { ok: false, fault: fault ?? "$: it changed while it was read" };
+  const copy = value === undefined ? null : copyOf(value, 0, OPTIONAL);
+  return copy === undefined ? notCopied(value, OPTIONAL) : { ok: true, value: copy };
 }
 
 /** The same for a value of a known type, such as one that a schema accepted. */
@@ -200,9 +205,14 @@ export function cloneJson<T>(value: T): ClonedJson<T & Json> {
 }
 
 /** The same for what user code returns, where an undefined member is a fault. What it does to its own object later has no effect. */
-export function ownJson<T>(value: T): ClonedJson<T & Json> {
-  const fault = jsonFault(value);
-  return fault === undefined ? cloneJson(value) : { ok: false, fault };
+export function strictClone<T>(value: T): ClonedJson<T & Json> {
+  const copy = copyOf(value, 0, STRICT);
+  return copy !== undefined && isLike(copy, value) ? { ok: true, value: copy } : notCopied(value, STRICT);
+}
+
+function notCopied(value: unknown, rules: JsonRules): ClonedJson<never> {
+  const fault = faultOf(value, 0, rules);
+  return { ok: false, fault: fault === undefined ? "$: it changed while it was read" : faultText(fault) };
 }
 
 /** A copy has the type of its original. */
@@ -210,8 +220,8 @@ function isLike<T>(copy: Json, of: T): copy is Json & T {
   return typeof copy === typeof (of ?? null);
 }
 
-/** Undefined if the value is not JSON. */
-function copyOf(value: unknown, depth: number): Json | undefined {
+/** Undefined if the value is not JSON. Members that are no objects are not visited: every call is copied, and most of its members are such. */
+function copyOf(value: unknown, depth: number, rules: JsonRules): Json | undefined {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   // Turns -0, which JSON does not have, into 0.
   if (typeof value === "number") return Number.isFinite(value) ? value + 0 : undefined;
@@ -221,7 +231,7 @@ function copyOf(value: unknown, depth: number): Json | undefined {
     // By index: a hole is undefined, and no iteration may pass over it.
     for (let index = 0; index < value.length; index += 1) {
       const item: unknown = value[index];
-      const own = typeof item === "string" ? item : copyOf(item, depth + 1);
+      const own = typeof item === "string" ? item : copyOf(item, depth + 1, rules);
       if (own === undefined) return undefined;
       copy.push(own);
     }
@@ -231,8 +241,11 @@ function copyOf(value: unknown, depth: number): Json | undefined {
   const copy: Record<string, Json> = {};
   for (const key of Object.keys(value)) {
     const member = value[key];
-    if (member === undefined) continue;
-    const own = typeof member === "string" ? member : copyOf(member, depth + 1);
+    if (member === undefined && rules.optional) continue;
+    let own: Json | undefined;
+    if (typeof member === "string" || typeof member === "boolean" || member === null) own = member;
+    else if (typeof member === "number" && Number.isFinite(member)) own = member + 0;
+    else own = copyOf(member, depth + 1, rules);
     if (own === undefined) return undefined;
     // An assignment would set the prototype.
     if (key === "__proto__")

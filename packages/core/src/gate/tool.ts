@@ -91,7 +91,8 @@ function toolOf<I>(
   const schema = compileSchema<I>(facts.input, `the input of tool ${name}`);
 
   const bind = async (given: Json): Promise<Bound> => {
-    const verdict = await schema.check(given);
+    const checked = schema.check(given);
+    const verdict = checked instanceof Promise ? await checked : checked;
     if (!verdict.ok) return verdict;
     const found = code();
     const spec = found instanceof Promise ? await found : found;

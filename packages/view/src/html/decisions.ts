@@ -1,8 +1,9 @@
 import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
-import type { ConsideredTarget, DecidedRow } from "../words/decision-table.ts";
+import type { DecidedRow } from "../words/decision-table.ts";
 import { executionName } from "../words/describe-event.ts";
+import type { ConsideredTarget } from "../words/fields.ts";
 import { hopTarget, type RouteView } from "../words/routes.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";

@@ -63,7 +63,8 @@ export class ExecutionReducer {
   readonly #startedAt: number;
   readonly #items = new ListBuilder<TranscriptItem>();
   readonly #calls = new CallReducer(this.#items);
-  readonly #kinds = new KindReducer(this.#items);
+  /** Created by the first entry, since stages have none. */
+  #kinds: KindReducer | undefined;
   readonly #live = new LiveText();
   readonly #requests = new Set<string>();
   readonly #spent = new Map<string, ModelUsage>();
@@ -126,6 +127,7 @@ export class ExecutionReducer {
 
   /** What the state's own work recorded. `of` is its kind; `shiftMs` is how far the times of its run are moved. */
   kindEntry(entry: KindEntry, of: string, incarnation: string, shiftMs: number): void {
+    this.#kinds ??= new KindReducer(this.#items);
     // The time between two processes belongs to none of them; an entry has its own times as they were recorded.
     this.#kinds.entry(entry, of, incarnation === this.#incarnation ? this.#updatedAt - shiftMs : undefined);
   }
@@ -147,7 +149,7 @@ export class ExecutionReducer {
     const { type, data, at, attempt = 1 } = event;
     this.#updatedAt = at;
     this.#calls.event(event);
-    const isShown = this.#kinds.event(event);
+    const isShown = this.#kinds?.event(event) === true;
     switch (type) {
       case "attempt.started":
         this.#calls.endTurns(attempt, 0, NOT_RUN);
@@ -250,7 +252,7 @@ export class ExecutionReducer {
   cancel(at: number, why: string): void {
     if (this.ended) return;
     this.#calls.endTurns(Number.POSITIVE_INFINITY, 0, NOT_RUN);
-    this.#kinds.end("cancelled");
+    this.#kinds?.end("cancelled");
     this.#end("cancelled", at, why === "" ? undefined : why);
     const text = why === "" ? "cancelled" : `cancelled: ${why}`;
     this.#items.push({ kind: "boundary", rank: "note", text, tone: "bad" });

@@ -1,6 +1,6 @@
 // The rows that a decision considered, from what a run recorded of its table and of the decision.
 import { field, type Json } from "@sluice/core";
-import { numberAt, textAt } from "./fields.ts";
+import { listAt, numberAt, textAt } from "./fields.ts";
 
 /** A row of a pipeline's table, as the run recorded it. */
 export interface TableRow {
@@ -26,24 +26,6 @@ export interface DecidedRow extends Partial<Pick<TableRow, "when" | "to" | "labe
   /** `not asked`: an earlier row fired. */
   readonly verdict: "fired" | "did not fire" | "not asked";
   readonly why: string;
-}
-
-/** A target of a state that names the one that follows, or what it named and was refused. Untrusted text. */
-export interface ConsideredTarget {
-  readonly to: string;
-  readonly verdict: "chosen" | "refused" | "not chosen";
-  /** Why it was refused. */
-  readonly why: string;
-}
-
-/** The targets of a decision of a state that names the one that follows; none for other decisions. */
-export function consideredIn(data: Json): readonly ConsideredTarget[] {
-  const to = textAt(data, "to");
-  return listAt(field(data, "why"), "considered").map((one): ConsideredTarget => {
-    const [target, refused] = [textAt(one, "to"), field(one, "refused")];
-    if (refused !== undefined) return { to: target, verdict: "refused", why: textAt(one, "refused") };
-    return { to: target, verdict: target === to ? "chosen" : "not chosen", why: "" };
-  });
 }
 
 /** The rows in `run.started`, by their position; undefined if it has none. */
@@ -156,9 +138,4 @@ function isCandidate(row: TableRow, rows: readonly TableRow[], { from, event }: 
   if (event === "") return row.event === undefined;
   if (row.event === event) return event !== "*";
   return row.event === "*" && !rows.some((one) => isOf(one) && one.event === event && event !== "*");
-}
-
-function listAt(value: Json | undefined, key: string): readonly Json[] {
-  const list = field(value, key);
-  return Array.isArray(list) ? list : [];
 }

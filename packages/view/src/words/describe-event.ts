@@ -1,7 +1,16 @@
 import { field, type Json, type JsonObject, type SluiceEvent, type Usage } from "@sluice/core";
 import { itemKeyOf } from "@sluice/core/runtime";
-import { consideredIn } from "./decision-table.ts";
-import { isAgentModel, issuesIn, modelText, numberAt, originOf, textAt, textsAt, usageAt } from "./fields.ts";
+import {
+  consideredIn,
+  isAgentModel,
+  issuesIn,
+  modelText,
+  numberAt,
+  originOf,
+  textAt,
+  textsAt,
+  usageAt,
+} from "./fields.ts";
 import { count, grouped, isNothing, milliseconds, moment, oneLine, shortKey, spending } from "./words.ts";
 
 /** How a word is shown: good and bad news, a notice, a name. */

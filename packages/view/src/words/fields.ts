@@ -38,6 +38,12 @@ export function textsAt(value: Json | undefined, key: string): readonly string[]
   return Array.isArray(member) ? member.filter((item) => typeof item === "string") : [];
 }
 
+/** The items of a list member; none if it is absent or no list. */
+export function listAt(value: Json | undefined, key: string): readonly Json[] {
+  const list = field(value, key);
+  return Array.isArray(list) ? list : [];
+}
+
 /** The member `issues`, as `path: message` texts. */
 export function issuesIn(value: Json | undefined): string {
   const issues = field(value, "issues");
@@ -72,4 +78,22 @@ export function originOf(started: Json | undefined): string {
   const followed = textAt(field(started, "follows"), "runId");
   const follows = followed === "" ? "" : `follows run ${followed}`;
   return [forked, follows, state === "" ? "" : `started in state ${state}`].filter((part) => part !== "").join(", ");
+}
+
+/** A target of a state that names the one that follows, or what it named and was refused. Untrusted text. */
+export interface ConsideredTarget {
+  readonly to: string;
+  readonly verdict: "chosen" | "refused" | "not chosen";
+  /** Why it was refused. */
+  readonly why: string;
+}
+
+/** The targets of a decision of a state that names the one that follows; none for other decisions. */
+export function consideredIn(data: Json): readonly ConsideredTarget[] {
+  const to = textAt(data, "to");
+  return listAt(field(data, "why"), "considered").map((one): ConsideredTarget => {
+    const [target, refused] = [textAt(one, "to"), field(one, "refused")];
+    if (refused !== undefined) return { to: target, verdict: "refused", why: textAt(one, "refused") };
+    return { to: target, verdict: target === to ? "chosen" : "not chosen", why: "" };
+  });
 }

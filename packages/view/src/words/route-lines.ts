@@ -3,8 +3,9 @@
 import { clean, headOf, revealed, spanOf } from "../text/clean.ts";
 import { columns } from "../text/columns.ts";
 import type { Line } from "../text/line.ts";
-import type { ConsideredTarget, DecidedRow } from "./decision-table.ts";
+import type { DecidedRow } from "./decision-table.ts";
 import { executionName } from "./describe-event.ts";
+import type { ConsideredTarget } from "./fields.ts";
 import { hopTarget, LONGEST_NAME, type RouteView } from "./routes.ts";
 import { count } from "./words.ts";
 

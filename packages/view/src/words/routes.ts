@@ -1,6 +1,7 @@
 // The decisions of a run about its routes, and where they lead in words.
 import { headOf } from "../text/clean.ts";
-import type { ConsideredTarget, DecidedRow } from "./decision-table.ts";
+import type { DecidedRow } from "./decision-table.ts";
+import type { ConsideredTarget } from "./fields.ts";
 import { count } from "./words.ts";
 
 /** A child of a fan-out that is more than one state. */

@@ -344,7 +344,7 @@ export class ProgramRunner implements StepRunner {
     }
     // An end that the program returned after a stop does not count.
     if (control.stopped !== undefined) throw control.stopped;
-    recorded.finish();
+    if (recorded.left) recorded.finish();
     if (this.#fault !== undefined) throw this.#fault.thrown;
     this.#ended = true;
     return end;

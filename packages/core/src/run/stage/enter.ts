@@ -18,7 +18,7 @@ import {
   type PhaseHook,
   readPreconditionAnswer,
 } from "./phases.ts";
-import { entering, type RecordedEntry, recordedEntry } from "./recorded-phases.ts";
+import { ENTERING, type RecordedEntry, recordedEntry } from "./recorded-phases.ts";
 
 /** Setup, Init and Precondition in one record: everything before the first model call. */
 export function enter(attempt: Attempt): Promise<RecordedEntry> {
@@ -34,7 +34,7 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
     ...(execution.returns === true ? { returns: true as const } : {}),
   };
   const decide = async (call: StepCall): Promise<RecordedEntry> => {
-    const before = recordedEntry(call);
+    const before = call.recorded && recordedEntry(call.recorded);
     const at = before?.at ?? deps.clock.now();
     const phases = createPhases(attempt, call);
     phases.note("attempt.started", { attempt: number, visit, ...(feedback === undefined ? {} : { feedback }) });
@@ -63,7 +63,7 @@ export function enter(attempt: Attempt): Promise<RecordedEntry> {
     if (precondition.kind !== "answered") return { kind: "ended", at, why: maskSecrets(precondition, deps.secrets) };
     return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), precondition: precondition.value };
   };
-  return journal.run(stepNames.enter, decide, entering(state.setup !== undefined));
+  return journal.run(stepNames.enter, decide, state.setup === undefined ? ENTERING.withoutSetup : ENTERING.afterSetup);
 }
 
 /** Asks a precondition that returned `retryAfterMs` again after a durable wait, as often as the state has attempts. */

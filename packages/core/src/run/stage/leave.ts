@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
-import { deepFreeze, type Json, ownJson } from "../../base/json.ts";
+import { deepFreeze, type Json, strictClone } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { Additions, Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
@@ -57,7 +57,7 @@ export function leave(
   const { deps } = execution;
   const decide = async (call: StepCall): Promise<Left> => {
     const { turns, usage, startedAt } = totals;
-    const before = recordedLeave(call, startedAt);
+    const before = call.recorded && recordedLeave(call.recorded, startedAt);
     // A clock may be set back.
     const ms = before?.ms ?? Math.max(0, deps.clock.now() - startedAt);
     const base = { executionId, attempts: number, turns, usage, ms };
@@ -129,7 +129,7 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
   switch (outcome.status) {
     case "completed": {
       // Copied before it is masked: the executor may keep the object and change it.
-      const own = ownJson(outcome.output);
+      const own = strictClone(outcome.output);
       if (own.ok) {
         const adds = outcome.adds === undefined ? {} : { adds: maskSecrets<Additions>(outcome.adds, secrets) };
         return { ...base, status: "completed", output: secrets.json(own.value), ...adds };

@@ -2,7 +2,7 @@ import { field, type Json, type JsonObject, numberField, parseStoredJson, textFi
 import type { StageResult } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { decodeValue } from "../../journal/record.ts";
-import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
+import type { RecordedOutcome, StepOptions } from "../../journal/seam.ts";
 import { stepIds, stepNames } from "../../journal/step-id.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import { fromRecordedStart, isDecision, isRecordedStart } from "../../machine/recorded-decision.ts";
@@ -35,8 +35,7 @@ export type Left =
 export interface EntryBefore
   extends Pick<Extract<RecordedEntry, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
 
-export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
-  if (recorded === undefined) return undefined;
+export function recordedEntry(recorded: RecordedOutcome): EntryBefore {
   const entered = enteredIn(recorded);
   return entered.kind === "ready" ? entered : { at: entered.at, setup: null, precondition: "proceed" };
 }
@@ -45,13 +44,9 @@ export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
  * Replay runs an entry again only where its record holds the hooks' answers. A failed entry holds none, and is read as it is,
  * unless the prompt threw and no setup hook ran before it.
  */
-export function entering(hasSetup: boolean): StepOptions {
-  return hasSetup ? AFTER_SETUP : WITHOUT_SETUP;
-}
-
-const AFTER_SETUP: StepOptions = { decides: isReady };
-const WITHOUT_SETUP: StepOptions = {
-  decides: (recorded) => isReady(recorded) || lastPhase(recorded) === "stage.init",
+export const ENTERING: { readonly afterSetup: StepOptions; readonly withoutSetup: StepOptions } = {
+  afterSetup: { decides: isReady },
+  withoutSetup: { decides: (recorded) => isReady(recorded) || lastPhase(recorded) === "stage.init" },
 };
 
 function isReady(recorded: RecordedOutcome): boolean {
@@ -90,8 +85,7 @@ export interface LeaveBefore {
 /** Why an exit hook failed. A type, since it is recorded. */
 export type ExitFault = { readonly message: string; readonly detail?: { readonly at: string } };
 
-export function recordedLeave({ recorded }: StepCall, startedAt: number): LeaveBefore | undefined {
-  if (recorded === undefined) return undefined;
+export function recordedLeave(recorded: RecordedOutcome, startedAt: number): LeaveBefore {
   const left = leftIn(recorded);
   const { events } = recorded;
   // A cap reached after Assert is not here: `leavesAgain` reads such a record as it is.

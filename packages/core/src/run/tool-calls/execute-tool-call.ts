@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { cloneJson, isObject, type Json, type JsonObject, jsonFault, ownJson } from "../../base/json.ts";
+import { type ClonedJson, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -81,7 +81,6 @@ export function toolCall(
   const { state, deps } = of.attempt.execution;
   const { atWork } = deps;
   const granted = by === "grant";
-  const limited = limitsEdits(state.limits);
   const { interrupts } = of.attempt.execution;
   const watched = interrupts.length === 0 ? undefined : watchedFiles(interrupts);
   // In mode allowlist, the session's list is the envelope of stages without one.
@@ -104,7 +103,7 @@ export function toolCall(
       return {
         ...fileReach(granted ? undefined : envelope, call.tool),
         // What processes write cannot be counted.
-        ...(limited ? { writes: [] } : {}),
+        ...(limitsEdits(state.limits) ? { writes: [] } : {}),
         scratch: state.sandbox?.scratch ?? [],
         network: state.sandbox?.network === true,
         readOnly: deps.protectedPaths ?? [],
@@ -112,7 +111,7 @@ export function toolCall(
     },
     get anyLine() {
       // Without a sandbox, only the line that was judged is known to only read.
-      if (limited && !isWalled(subjects)) return false;
+      if (limitsEdits(state.limits) && !isWalled(subjects)) return false;
       // A granted command line was approved as a whole.
       return granted || mayBeAnyLine(call.tool, envelope, subjects, deps);
     },
@@ -181,7 +180,7 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
     // Recovery answers are untrusted: invalid notes are dropped, and an invalid answer is `unknown`.
     const notes = typeof answer === "object" ? answer?.done?.notes : undefined;
     if (notes === undefined) return "unknown";
-    const own = ownJson(notes);
+    const own = strictClone(notes);
     return own.ok ? { done: { notes: own.value } } : "done";
   } catch {
     // If recovery fails or a process cannot be killed, the outcome is unknown.
@@ -252,42 +251,60 @@ function graceOf({ reason }: AbortSignal): number {
   return isSluiceError(reason, "interrupted") ? INTERRUPT_GRACE_MS : ABORT_GRACE_MS;
 }
 
+type MaskedParts = Pick<ExecutedCall, "output" | "full" | "notes" | "facts">;
+
 /** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): RawResult {
   const { ok, changesUnknown } = result;
-  const own = ownParts(result);
+  const own = ownParts({
+    output: result.output,
+    full: result.full,
+    files: result.files,
+    notes: result.notes,
+    facts: result.facts,
+    changed: result.changed,
+  });
   if (!own.ok) return failed("tool_failed", `the tool returned something that is not JSON: ${own.fault}`);
   const { output, full, files, notes, facts, changed } = own.value;
   const fileFault = files === undefined ? undefined : faultOfFiles(files, deps);
   if (fileFault !== undefined) return failed("tool_failed", fileFault);
-  const masked = deps.secrets.json(output);
-  const cut = capped(masked);
-  const whole = full === undefined ? (cut === masked ? undefined : masked) : deps.secrets.json(full);
+  const given = {
+    output,
+    ...(full === undefined ? {} : { full }),
+    ...(notes === undefined ? {} : { notes }),
+    ...(facts === undefined ? {} : { facts }),
+  };
+  const masked = maskSecrets<MaskedParts>(given, deps.secrets);
+  const cut = capped(masked.output);
+  const whole = masked.full === undefined && cut !== masked.output ? masked.output : masked.full;
   return {
     ok: ok === true,
     outcome: ok === true ? "ok" : "error",
     output: cut,
     ...(whole === undefined ? {} : { full: whole }),
     ...(files === undefined || files.length === 0 ? {} : { files: files.map(copyOfFile) }),
-    ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
-    ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
+    ...(masked.notes === undefined ? {} : { notes: masked.notes }),
+    ...(masked.facts === undefined ? {} : { facts: masked.facts }),
     ...(changed !== undefined && isTexts(changed) ? { changed } : {}),
     ...(changesUnknown === true ? { changesUnknown } : {}),
   };
 }
 
 /**
- * A copy of what a result holds, or why a part of it is not JSON. All that follows reads the copy: what the tool does later to an
+ * A copy of the parts of a result, or why one of them is not JSON. All that follows reads the copy: what the tool does later to an
  * object that it kept must not reach a model, pass the masking of secrets, nor differ from the record.
  */
-function ownParts({ output, full, files, notes, facts, changed }: ToolResult) {
-  const parts = { output, full, files, notes, facts, changed };
-  for (const [name, part] of Object.entries(parts)) {
+function ownParts<T extends Pick<ToolResult, "output">>(parts: T): ClonedJson<T> {
+  const value = { ...parts };
+  for (const name in parts) {
+    const part = parts[name];
+    // Most parts are texts or absent, and only the output must be there.
     if (typeof part === "string" || (part === undefined && name !== "output")) continue;
-    const fault = jsonFault(part);
-    if (fault !== undefined) return { ok: false, fault } as const;
+    const own = strictClone(part);
+    if (!own.ok) return own;
+    value[name] = own.value;
   }
-  return cloneJson(parts);
+  return { ok: true, value };
 }
 
 /** Why the files of a result are not used. */

@@ -21,7 +21,7 @@ import type { MatchedInterrupt } from "../execution.ts";
 import type { CallOutcome, HandledInterrupt } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
-import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
+import { type CallStep, type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
 import { handleInterrupt } from "./interrupts.ts";
 import { recordVerdicts, requestIdOf } from "./record-verdicts.ts";
 import { authorizeGranted, recordApprovals } from "./request-approval.ts";
@@ -135,7 +135,6 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
   const { signal } = detours;
   // In mode allowlist, the session's list is the envelope of stages without one.
   const effective = envelope ?? (mode === "allowlist" ? allow : undefined);
-  const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
   return {
     tools,
     builtins,
@@ -152,7 +151,10 @@ function policyOf(attempt: Attempt, entry: StageContext, notes: ToolCallContext[
     limits: state.limits,
     notes,
     alternatives: {
-      allowedTools,
+      // Masked on access, since only a denial names them.
+      get allowedTools() {
+        return (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(secrets.text);
+      },
       completionTool: state.completionTool ?? "",
       ...(events.length === 0 ? {} : { events: events.map((event) => secrets.text(eventWords(event))) }),
     },
@@ -207,9 +209,11 @@ async function executeApproved(
   const results = await journal.run(
     stepNames.calls(groupId, "call"),
     async (step): Promise<ExecutedCall[]> => {
-      if (effect !== "write") for (const event of startEvents) step.event(event);
+      const { event } = step;
+      if (effect !== "write") for (const started of startEvents) event(started);
       const all = await limits.timed(step.signal, async (signal) => {
-        const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
+        const hold: CallStep["hold"] = (work) => step.hold(work);
+        const stepFacts = { signal, opened: step.opened, hold, incarnation: steps.incarnation };
         const run = (one: ExecutableCall): Promise<ExecutedCall> => executeToolCall(one, of, stepFacts);
         const ran =
           runnables.length === 1 ? [await run(only)] : await concurrently(runnables, deps.maxParallelReads, run);
@@ -221,7 +225,7 @@ async function executeApproved(
         const call = runnables[index]?.call;
         if (call === undefined) continue;
         const ended = { callId: call.id, tool: call.tool, outcome, ms, ...(at === undefined ? {} : { at }) };
-        step.event(journal.event("call.finished", facts === undefined ? ended : { ...ended, facts }));
+        event(journal.event("call.finished", facts === undefined ? ended : { ...ended, facts }));
       }
       return all;
     },

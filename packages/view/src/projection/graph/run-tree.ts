@@ -1,8 +1,8 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { parseSiblingId } from "@sluice/core/runtime";
-import { consideredIn, refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
+import { refusalTable, routeTable, type TableRow, tableRowsIn } from "../../words/decision-table.ts";
 import { changedFiles, type EventLine, isMessage, parseExecutionId } from "../../words/describe-event.ts";
-import { numberAt, textAt, textsAt } from "../../words/fields.ts";
+import { consideredIn, numberAt, textAt, textsAt } from "../../words/fields.ts";
 import type { ForkChild, Hop, RouteView } from "../../words/routes.ts";
 import type { ExecutionView, ForkView, InterruptView, PipelineView, RunView, StateView } from "../run-view.ts";
 import { DetourReducer } from "./detour-reducer.ts";
