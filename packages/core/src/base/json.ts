@@ -77,6 +77,7 @@ interface JsonRules {
   readonly unicode: boolean;
 }
 const STRICT: JsonRules = { optional: false, unicode: false };
+const LENIENT: JsonRules = { optional: true, unicode: false };
 
 /** Why a value is not JSON; `steps` lead to it from the innermost outwards. */
 interface Fault {
@@ -185,24 +186,29 @@ export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonl
  * Converts nothing else.
  */
 export function toJsonValue(value: unknown): ClonedJson<Json> {
-  const copy = value === undefined ? null : copyOf(value, 0);
-  if (copy !== undefined) return { ok: true, value: copy };
-  const fault = jsonFault(value, "$", 0, { optional: true, unicode: false });
-  return { ok: false, fault: fault ?? "$: it changed while it was read" };
+  return value === undefined ? { ok: true, value: null } : copied(value, LENIENT);
 }
 
 /** The same for a value of a known type, such as one that a schema accepted. */
 export function cloneJson<T>(value: T): ClonedJson<T & Json> {
-  const own = toJsonValue(value);
-  if (!own.ok) return own;
-  const { value: copy } = own;
-  return isLike(copy, value) ? { ok: true, value: copy } : { ok: false, fault: "$: it is not what it was" };
+  return likeOriginal(value, toJsonValue(value));
 }
 
 /** The same for what user code returns, where an undefined member is a fault. What it does to its own object later has no effect. */
 export function ownJson<T>(value: T): ClonedJson<T & Json> {
-  const fault = jsonFault(value);
-  return fault === undefined ? cloneJson(value) : { ok: false, fault };
+  return likeOriginal(value, copied(value, STRICT));
+}
+
+function copied(value: unknown, rules: JsonRules): ClonedJson<Json> {
+  const copy = copyOf(value, 0, rules);
+  if (copy !== undefined) return { ok: true, value: copy };
+  return { ok: false, fault: jsonFault(value, "$", 0, rules) ?? "$: it changed while it was read" };
+}
+
+function likeOriginal<T>(value: T, own: ClonedJson<Json>): ClonedJson<T & Json> {
+  if (!own.ok) return own;
+  const { value: copy } = own;
+  return isLike(copy, value) ? { ok: true, value: copy } : { ok: false, fault: "$: it is not what it was" };
 }
 
 /** A copy has the type of its original. */
@@ -211,7 +217,7 @@ function isLike<T>(copy: Json, of: T): copy is Json & T {
 }
 
 /** Undefined if the value is not JSON. */
-function copyOf(value: unknown, depth: number): Json | undefined {
+function copyOf(value: unknown, depth: number, rules: JsonRules): Json | undefined {
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   // Turns -0, which JSON does not have, into 0.
   if (typeof value === "number") return Number.isFinite(value) ? value + 0 : undefined;
@@ -221,7 +227,7 @@ function copyOf(value: unknown, depth: number): Json | undefined {
     // By index: a hole is undefined, and no iteration may pass over it.
     for (let index = 0; index < value.length; index += 1) {
       const item: unknown = value[index];
-      const own = typeof item === "string" ? item : copyOf(item, depth + 1);
+      const own = typeof item === "string" ? item : copyOf(item, depth + 1, rules);
       if (own === undefined) return undefined;
       copy.push(own);
     }
@@ -231,8 +237,8 @@ function copyOf(value: unknown, depth: number): Json | undefined {
   const copy: Record<string, Json> = {};
   for (const key of Object.keys(value)) {
     const member = value[key];
-    if (member === undefined) continue;
-    const own = typeof member === "string" ? member : copyOf(member, depth + 1);
+    if (member === undefined && rules.optional) continue;
+    const own = typeof member === "string" ? member : copyOf(member, depth + 1, rules);
     if (own === undefined) return undefined;
     // An assignment would set the prototype.
     if (key === "__proto__")
