@@ -195,7 +195,7 @@ export function cloneJson<T>(value: T): ClonedJson<T & Json> {
 }
 
 /** The same for what user code returns, where an undefined member is a fault. What it does to its own object later has no effect. */
-export function ownJson<T>(value: T): ClonedJson<T & Json> {
+export function copyJson<T>(value: T): ClonedJson<T & Json> {
   return likeOriginal(value, copied(value, STRICT));
 }
 
