@@ -1,6 +1,5 @@
 // Executors are loaded with the first pipeline that has a state of their kind.
-import type { PipelineSpec, StateExecutor } from "@sluice/core";
-import { statesWithin } from "@sluice/core/runtime";
+import type { StateExecutor } from "@sluice/core";
 import type { CommandWorld } from "./commands/run-command.ts";
 import { humanExecutor } from "./human.ts";
 import { POLL } from "./poll.ts";
@@ -43,9 +42,9 @@ export function executorSet(all: ExecutorSources) {
   return {
     kinds: [...sources.keys()],
     loaded,
-    /** Loads the executors of a pipeline, each one once: they may keep what concerns a run. */
-    loadFor: async (spec: PipelineSpec): Promise<void> => {
-      for (const { kind } of statesWithin(spec)) await load(kind);
+    /** Loads the executors of these kinds, each one once: they may keep what concerns a run. */
+    loadFor: async (needed: Iterable<string>): Promise<void> => {
+      for (const kind of needed) await load(kind);
     },
     /** Loads all, for pipelines that are made during a run. */
     loadAll: async (): Promise<void> => {

@@ -32,6 +32,7 @@ import {
   recordedGraph,
   type SecretFilter,
   type StartAt,
+  statesWithin,
 } from "@sluice/core/runtime";
 import {
   type AgentSpec,
@@ -119,6 +120,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   const given = executorsAsGiven(options.executors ?? []);
   const executors = executorSet([...modelExecutors(modelsFor, factsOf, caller), ...kinds, ...given]);
   const knownPipeline = knownPipelines(executors.kinds);
+  const demandsOf = pipelineDemands();
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
@@ -168,9 +170,9 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
 
-  const modelsOf = async (spec: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModels>> => {
+  const modelsOf = async ({ agents }: PipelineDemands): Promise<ReadonlyMap<AgentSpec, ResolvedModels>> => {
     const byState = new Map<AgentSpec, ResolvedModels>();
-    for (const [id, agent] of agentsWithin(spec)) {
+    for (const [id, agent] of agents) {
       const resolved: [ResolvedModel, ...ResolvedModel[]] = [await models.of(id, agent.model)];
       for (const fallback of agent.fallbackModels ?? []) resolved.push(await models.of(id, fallback));
       byState.set(agent, resolved);
@@ -184,10 +186,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const problems = checkSession(made, { tools: [...live.keys()], kinds: executors.kinds });
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${made.id} cannot run in this session:`, problems);
-    refuseProviderOptions(made);
-    await executors.loadFor(made);
-    const own = await modelsOf(made);
-    const counted = isCapped ? agentsWithin(made).map(([, agent]) => agent) : costCappedAgents(made);
+    const demands = demandsOf(made);
+    await executors.loadFor(demands.kinds);
+    const own = await modelsOf(demands);
+    const counted = isCapped ? demands.agents.map(([, agent]) => agent) : demands.capped;
     if (counted.length > 0) refuseUnpriced(made, counted, pricedIn(own), factsOf);
     await held.proveFor(made, false);
   };
@@ -199,22 +201,20 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     journals: readonly RunJournal[] = [],
     from: StartAt | undefined = recordedStart(startedIn(journals)?.data),
   ) => {
-    refuseProviderOptions(spec);
-    await executors.loadFor(spec);
-    const byState = await modelsOf(spec);
-    const capped = costCappedAgents(spec);
+    const demands = demandsOf(spec);
+    const { capped, declared, hasWalledStates } = demands;
+    await executors.loadFor(demands.kinds);
+    const byState = await modelsOf(demands);
     const all = [...byState.values()].flat();
     if (capped.length > 0) refuseUnpriced(spec, capped, pricedIn(byState), factsOf);
-    const declared = declaredSecrets(spec);
     if (declared.size > 0) refuseUnusableSecrets(spec, declared, env, serverEnv);
     const { filter, known, childEnv } = secretsOf({
       values: all.flatMap((model) => model.secrets),
-      given: new Map([...keysOfStates(spec), ...(await tools.keys())]),
+      given: new Map([...demands.keys, ...(await tools.keys())]),
       declared: [...declared.keys()],
     });
     for (const [value, name] of known) scope.secrets.set(value, name);
     sharedDeps();
-    const hasWalledStates = runsInSandbox(spec);
     await held.proveFor(spec, hasWalledStates || Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
@@ -357,6 +357,39 @@ function workspaceRoot(cwd: string): string {
 async function projectOf(needs: ProjectNeeds, workspace: Workspace, isRecorded: boolean): Promise<RunDeps["project"]> {
   const { projectReader } = await import("./project-facts.ts");
   return projectReader(needs, workspace, isRecorded);
+}
+
+/** What a pipeline needs of any session. */
+interface PipelineDemands {
+  /** The kinds of its states. */
+  readonly kinds: ReadonlySet<string>;
+  readonly agents: ReturnType<typeof agentsWithin>;
+  /** Those whose cost is capped. */
+  readonly capped: readonly AgentSpec[];
+  /** Names of the secrets of its commands, each with a state that declares it. */
+  readonly declared: ReadonlyMap<string, string>;
+  readonly keys: ReturnType<typeof keysOfStates>;
+  readonly hasWalledStates: boolean;
+}
+
+/** Derives it once per pipeline. Throws Validation `provider_option_refused`. */
+function pipelineDemands(): (spec: PipelineSpec) => PipelineDemands {
+  const known = new WeakMap<PipelineSpec, PipelineDemands>();
+  return (spec) => {
+    const before = known.get(spec);
+    if (before !== undefined) return before;
+    refuseProviderOptions(spec);
+    const now = {
+      kinds: new Set(statesWithin(spec).map(({ kind }) => kind)),
+      agents: agentsWithin(spec),
+      capped: costCappedAgents(spec),
+      declared: declaredSecrets(spec),
+      keys: keysOfStates(spec),
+      hasWalledStates: runsInSandbox(spec),
+    };
+    known.set(spec, now);
+    return now;
+  };
 }
 
 type LiveTools = RunDeps["tools"];
