@@ -141,6 +141,10 @@ describe("an executor opens no request in the place of the gate", () => {
     "in a note": (scope, draft) => scope.note(draft),
     "in a step": ({ steps }, draft) => steps.run("s", (call) => call.event(draft) ?? null),
     "in a step's open record": ({ steps }, draft) => steps.run("s", () => null, { open: { events: [draft] } }),
+    "in a list that gives other events than it holds": ({ steps }, draft) => {
+      const events = Object.assign<EventDraft[], object>([], { map: () => [draft] });
+      return steps.run("s", () => null, { open: { events } });
+    },
     "by another type that it changes afterwards": ({ steps }, { type, ...draft }) =>
       steps.run("s", (call) => {
         const changing: { -readonly [K in keyof EventDraft]: EventDraft[K] } = { ...draft, type: "stage.act" };

@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import { done, pipeline, stage } from "@sluice/core";
 import { createSession, scriptedModel, type Telemetry } from "@sluice/stages";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -31,10 +32,9 @@ const rejecting: Telemetry = {
   }),
 };
 
-/** What a promise of another realm or library is: an object with `then`. */
-const foreign = (): unknown => ({
-  then: (_resolve: unknown, reject: (fault: Error) => void) => reject(new Error("the tracer is far away")),
-});
+const ForeignPromise: PromiseConstructor = runInNewContext("Promise");
+/** No `Promise` of this realm. */
+const foreign = (): unknown => ForeignPromise.reject(new Error("the tracer is far away"));
 const failingLater: Telemetry = {
   run: () => ({
     sibling: () => failingLater.run({ runId: "", pipeline: "", kinds: new Map(), resumed: false, at: 0 }),
