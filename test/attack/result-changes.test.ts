@@ -26,7 +26,7 @@ const MOMENTS = Array.from({ length: 40 }, (_, moment) => moment);
 
 /** Changes what was handed over so many turns of the queue later. */
 async function later(moment: number, change: () => void): Promise<void> {
-  for (let turn = 0; turn < moment; turn += 1) await null;
+  for (let turn = 0; turn < moment; turn += 1) await Promise.resolve();
   change();
 }
 

@@ -200,7 +200,7 @@ export function cloneJson<T>(value: T): ClonedJson<T & Json> {
 }
 
 /** The same for what user code returns, where an undefined member is a fault. What it does to its own object later has no effect. */
-export function ownJson<T>(value: T): ClonedJson<T & Json> {
+export function cloneStrictJson<T>(value: T): ClonedJson<T & Json> {
   const fault = jsonFault(value);
   return fault === undefined ? cloneJson(value) : { ok: false, fault };
 }

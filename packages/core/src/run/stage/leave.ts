@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
-import { deepFreeze, type Json, ownJson } from "../../base/json.ts";
+import { cloneStrictJson, deepFreeze, type Json } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { Additions, Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
@@ -129,7 +129,7 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
   switch (outcome.status) {
     case "completed": {
       // Copied before it is masked: the executor may keep the object and change it.
-      const own = ownJson(outcome.output);
+      const own = cloneStrictJson(outcome.output);
       if (own.ok) {
         const adds = outcome.adds === undefined ? {} : { adds: maskSecrets<Additions>(outcome.adds, secrets) };
         return { ...base, status: "completed", output: secrets.json(own.value), ...adds };

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { cloneJson, isObject, type Json, type JsonObject, jsonFault, ownJson } from "../../base/json.ts";
+import { cloneJson, cloneStrictJson, isObject, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -181,7 +181,7 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
     // Recovery answers are untrusted: invalid notes are dropped, and an invalid answer is `unknown`.
     const notes = typeof answer === "object" ? answer?.done?.notes : undefined;
     if (notes === undefined) return "unknown";
-    const own = ownJson(notes);
+    const own = cloneStrictJson(notes);
     return own.ok ? { done: { notes: own.value } } : "done";
   } catch {
     // If recovery fails or a process cannot be killed, the outcome is unknown.

@@ -1,5 +1,5 @@
 import { SluiceError } from "../../base/errors.ts";
-import { type Json, ownJson } from "../../base/json.ts";
+import { cloneStrictJson, type Json } from "../../base/json.ts";
 import {
   type AllowedCall,
   type Authorization,
@@ -174,7 +174,7 @@ async function intentOf(
 ): Promise<Json | undefined> {
   try {
     const intent = await prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.detours.signal));
-    const own = ownJson(intent);
+    const own = cloneStrictJson(intent);
     return own.ok ? of.attempt.execution.deps.secrets.json(own.value) : undefined;
   } catch {
     return undefined;
