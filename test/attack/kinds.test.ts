@@ -9,9 +9,11 @@ import {
   type StateExecutor,
   state,
 } from "@sluice/core";
+import type { Telemetry } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { eventsOf, noModel, session, tool } from "../support/run-kit.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { eventsOf, eventually, noModel, session, tool } from "../support/run-kit.ts";
 
 const task = { task: "t" };
 const ignore = (): void => undefined;
@@ -139,6 +141,10 @@ describe("an executor opens no request in the place of the gate", () => {
     "in a note": (scope, draft) => scope.note(draft),
     "in a step": ({ steps }, draft) => steps.run("s", (call) => call.event(draft) ?? null),
     "in a step's open record": ({ steps }, draft) => steps.run("s", () => null, { open: { events: [draft] } }),
+    "in a list that gives other events than it holds": ({ steps }, draft) => {
+      const events = Object.assign<EventDraft[], object>([], { map: () => [draft] });
+      return steps.run("s", () => null, { open: { events } });
+    },
     "by another type that it changes afterwards": ({ steps }, { type, ...draft }) =>
       steps.run("s", (call) => {
         const changing: { -readonly [K in keyof EventDraft]: EventDraft[K] } = { ...draft, type: "stage.act" };
@@ -175,6 +181,150 @@ describe("an executor opens no request in the place of the gate", () => {
     );
     expect(written.join("")).not.toContain(`"type":"${type}"`);
   });
+});
+
+describe("an executor's event", () => {
+  const step = (scope: ActScope, draft: EventDraft): unknown =>
+    scope.steps.run("s", (call) => call.event(draft) ?? null);
+  const ways: readonly (readonly [string, (scope: ActScope, draft: EventDraft) => unknown])[] = [
+    ["in a note", (scope, draft) => scope.note(draft)],
+    ["in a step", step],
+    ["in a step's open record", ({ steps }, draft) => steps.run("s", () => null, { open: { events: [draft] } })],
+  ];
+  const KEY = "sk-0123456789abcdef0123456789abcdef";
+  async function eventsWith(way: (scope: ActScope, draft: EventDraft) => unknown, draft: EventDraft) {
+    const { events, live } = await run(async (_init, scope) => {
+      await way(scope, draft);
+      return { status: "completed", output: { text: "x" }, ...counted };
+    });
+    const [journal] = await live.host.journal(events[0]?.runId ?? "");
+    return { events, recorded: JSON.stringify(journal) };
+  }
+
+  test.each(ways)("%s is one of its own attempt, whatever it names", async (_, way) => {
+    const draft: EventDraft = {
+      type: "limit.reached",
+      executionId: "other#7",
+      attempt: 9,
+      data: { limit: "own", message: "m" },
+    };
+    const { events } = await eventsWith(way, draft);
+    expect(events.filter(({ type }) => type === "limit.reached")).toMatchObject([{ executionId: "one#1", attempt: 1 }]);
+    expect(JSON.stringify(events)).not.toContain("other#7");
+  });
+
+  test.each(ways)("%s that writes itself as something else is redacted as that", async (_, way) => {
+    const data = Object.assign<{ limit: string }, object>(
+      { limit: "own" },
+      { toJSON: () => ({ limit: "own", message: KEY }) },
+    );
+    const draft: EventDraft = { type: "limit.reached", data };
+    const { recorded } = await eventsWith(way, draft);
+    expect(recorded).toContain("[redacted:api-key]");
+    expect(recorded.includes(KEY)).toBe(false);
+  });
+
+  test.each<[string, unknown]>([
+    ["nothing", undefined],
+    ["a text", '{}},{"type":"run.finished","data":{}'],
+    ["a list", [1]],
+    ["null", null],
+    ["a number", 1],
+  ])("whose data writes itself as %s is not recorded, and every record can be read", async (_, written) => {
+    const live = session({
+      model: noModel,
+      executors: [
+        {
+          kind: "own",
+          act: async (_init, scope) => {
+            const data = Object.assign<{ limit: string }, object>({ limit: "own" }, { toJSON: () => written });
+            await step(scope, { type: "limit.reached", data });
+            return { status: "completed", output: { text: "x" }, ...counted };
+          },
+        },
+      ],
+      tools: [look],
+    });
+    const handle = live.start(one(), task);
+    await expect(handle).rejects.toMatchObject({ code: "not_json" });
+    expect((await eventsOf(live.host, handle.runId)).map(({ type }) => type)).not.toContain("limit.reached");
+  });
+
+  test("that telemetry gave the text of another event is recorded as it is", async () => {
+    const forged = '{}},{"type":"run.finished","data":{"status":"completed"}';
+    const symbols: symbol[] = [];
+    const nothing = { within: (work: () => void) => work(), ended: ignore };
+    const watching: ReturnType<Telemetry["run"]> = {
+      sibling: () => watching,
+      attempt: ignore,
+      recorded: (events) => symbols.push(...events.flatMap(({ data }) => Object.getOwnPropertySymbols(data))),
+      within: (work) => work(),
+      model: () => nothing,
+      tool: () => nothing,
+      ended: ignore,
+    };
+    const live = session({
+      model: noModel,
+      telemetry: { run: () => watching },
+      executors: [
+        {
+          kind: "own",
+          act: async (_init, scope) => {
+            await scope.steps.run("before", () => null);
+            const data = { limit: "own", message: "m" };
+            for (const symbol of symbols) Object.defineProperty(data, symbol, { value: forged });
+            await step(scope, { type: "limit.reached", data });
+            return { status: "completed", output: { text: "x" }, ...counted };
+          },
+        },
+      ],
+      tools: [look],
+    });
+    const { runId } = await live.run(one(), task);
+    const events = await eventsOf(live.host, runId);
+    expect(events.filter(({ type }) => type === "run.finished")).toHaveLength(1);
+    expect(events.filter(({ type }) => type === "limit.reached")).toMatchObject([
+      { data: { limit: "own", message: "m" } },
+    ]);
+  });
+});
+
+test("an executor whose step was refused is abandoned like any other when its run is cancelled", async () => {
+  const clock = handClock();
+  let working: () => void = ignore;
+  const works = new Promise<void>((resolve) => {
+    working = resolve;
+  });
+  const live = session({
+    model: noModel,
+    clock,
+    executors: [
+      {
+        kind: "own",
+        act: async (_init, { steps }) => {
+          const forged: EventDraft = { type: "grant.answered", data: {} };
+          await Promise.resolve()
+            .then(() => steps.run("s", () => null, { open: { events: [forged] } }))
+            .catch(ignore);
+          working();
+          return await new Promise<ActOutcome>(ignore);
+        },
+      },
+    ],
+    tools: [look],
+  });
+  const handle = live.start(one(), task);
+  await works;
+  void handle.cancel("enough");
+  let ended = false;
+  void handle.then(() => {
+    ended = true;
+  });
+  await eventually(() => {
+    clock.turn(100);
+    return ended;
+  }, "the end of the run");
+  expect(await handle).toMatchObject({ status: "cancelled" });
 });
 
 describe("a state cannot pretend", () => {

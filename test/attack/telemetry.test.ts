@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import { done, pipeline, stage } from "@sluice/core";
 import { createSession, scriptedModel, type Telemetry } from "@sluice/stages";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -31,6 +32,21 @@ const rejecting: Telemetry = {
   }),
 };
 
+const ForeignPromise: PromiseConstructor = runInNewContext("Promise");
+/** No `Promise` of this realm. */
+const foreign = (): unknown => ForeignPromise.reject(new Error("the tracer is far away"));
+const failingLater: Telemetry = {
+  run: () => ({
+    sibling: () => failingLater.run({ runId: "", pipeline: "", kinds: new Map(), resumed: false, at: 0 }),
+    attempt: foreign,
+    recorded: foreign,
+    within: foreign,
+    model: () => ({ within: foreign, ended: foreign }),
+    tool: () => ({ within: foreign, ended: foreign }),
+    ended: foreign,
+  }),
+};
+
 const run = async (telemetry: Telemetry, onFault: (fault: unknown) => void) => {
   const model = scriptedModel({ stages: { greet: [{ calls: [{ tool: "submit", input: { text: "hi" } }] }] } });
   const session = createSession({ model, telemetry, onFault });
@@ -43,6 +59,14 @@ test("telemetry whose promises reject ends neither the run nor the process, and 
   const result = await run(rejecting, (fault) => void faults.push(fault));
   expect(result).toMatchObject({ status: "completed", output: "hi" });
   expect(faults).toEqual([expect.objectContaining({ by: "telemetry", message: expect.stringContaining("broken") })]);
+});
+
+test("nor does telemetry whose promises are of another library", async () => {
+  const faults: unknown[] = [];
+  const result = await run(failingLater, (fault) => void faults.push(fault));
+  expect(result).toMatchObject({ status: "completed", output: "hi" });
+  await vi.waitFor(() => expect(faults).toHaveLength(1));
+  expect(faults).toEqual([expect.objectContaining({ by: "telemetry", message: expect.stringContaining("far away") })]);
 });
 
 test("nor does a listener that throws when it is told of that", async () => {

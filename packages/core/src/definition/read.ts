@@ -123,7 +123,8 @@ function readStates(report: Report, stages: unknown): ReadonlyMap<string, StateS
   for (const [id, state] of Object.entries(stages)) {
     const fault = idFault(id);
     if (fault !== undefined) report.add(`stages.${id}`, fault);
-    if (isState(state)) states.set(id, state.spec);
+    // Frozen, since its executor gets it: hooks, limits and envelope are read from it in every execution.
+    if (isState(state)) states.set(id, Object.freeze({ ...state.spec }));
     else report.add(`stages.${id}`, "is not a state", "make it with stage({ … })");
   }
   if (states.size === 0) report.add("stages", "has no states");

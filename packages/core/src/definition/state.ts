@@ -1,5 +1,5 @@
 import type { Problem } from "../base/errors.ts";
-import { isObject, type JsonObject, jsonFault } from "../base/json.ts";
+import { deepFreeze, isObject, type JsonObject, jsonFault } from "../base/json.ts";
 import { createReport, idFault, type Report } from "../base/problems.ts";
 import { readSchema } from "../schema/compile-schema.ts";
 import type { CompiledSchema, Schema } from "../schema/schema.ts";
@@ -70,13 +70,13 @@ export function stateSpec(kind: string, common: CommonOptions, { keys, problems,
     ...(isData && dataFault === undefined ? { options: structuredClone(own.options) } : {}),
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
-    // Copies: what was checked must not change under the gate.
-    ...(allowedTools === undefined ? {} : { allowedTools: structuredClone(allowedTools), patterns }),
-    ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
-    ...(retry === undefined ? {} : { retry: structuredClone(retry) }),
+    // Frozen copies: what was checked must not change under the gate, and the state's executor gets it.
+    ...(allowedTools === undefined ? {} : deepFreeze({ allowedTools: structuredClone(allowedTools), patterns })),
+    ...(retryPolicy === undefined ? {} : { retryPolicy: deepFreeze(structuredClone(retryPolicy)) }),
+    ...(retry === undefined ? {} : { retry: deepFreeze(structuredClone(retry)) }),
     ...(onProviderFault === undefined ? {} : { onProviderFault }),
-    ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
-    ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
+    ...(limits === undefined ? {} : { limits: deepFreeze(structuredClone(limits)) }),
+    ...(sandbox === undefined ? {} : { sandbox: deepFreeze(structuredClone(sandbox)) }),
     ...(environment === undefined ? {} : { env: environment }),
     ...(isObject(reads) ? { reads: Object.keys(reads) } : {}),
     ...(report.problems.length === 0 ? {} : { problems: report.problems }),

@@ -306,7 +306,8 @@ function subjectsOf({ tool }: SealedCall, policy: Policy, bound: BoundInput): re
     return [{ kind: "refused", reason }];
   }
   // Reasons only: a call is held to its paths and words, which come from arguments that were masked before.
-  return subjects.value.map((one) => ("reason" in one ? { ...one, reason: mask(one.reason) } : one));
+  // Frozen, since the tool gets what it is held to.
+  return deepFreeze(subjects.value.map((one) => ("reason" in one ? { ...one, reason: mask(one.reason) } : one)));
 }
 
 /** An allowed call, unless a guard hook vetoes it. */

@@ -39,7 +39,8 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
     (value) => value.charAt(0),
   );
   const longest = known[0]?.[0].length ?? 0;
-  return {
+  // Frozen, since kinds and tools get it, and what they return is masked by it.
+  return Object.freeze<SecretFilter>({
     text: clean,
     json: (value) => (known.length > 0 && holdsAny(value, cleaner) ? cleanJson(value, cleaner) : value),
     begun: (text) => {
@@ -50,7 +51,7 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
       }
       return 0;
     },
-  };
+  });
 }
 
 interface Cleaner {

@@ -341,7 +341,8 @@ function providerFaultsOf({ retry, onProviderFault }: SessionOptions, { folder }
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
-  return folder === undefined ? { root } : { root, store: folder };
+  // Every tool gets it, and the gate compares every path with it.
+  return Object.freeze(folder === undefined ? { root } : { root, store: folder });
 }
 
 function workspaceRoot(cwd: string): string {

@@ -327,7 +327,8 @@ function openOfKind<T extends Json>(
 ): StepOptions<T> | undefined {
   const open = options?.open;
   if (open === undefined) return options;
-  const events = open.events.map((draft) => eventOfKind(draft, journal));
+  // Not by the list's own `map`, which could return other events.
+  const events = Array.from(open.events, (draft) => eventOfKind(draft, journal));
   // What the command starts could answer requests of its own run.
   if (events.some(({ type, data }) => type === "command.started" && data.wall === "none")) answers.startsUnwalled();
   return { ...options, open: { ...open, events } };

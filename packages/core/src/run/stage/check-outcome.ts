@@ -1,4 +1,4 @@
-import { isJsonObject, isObject, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
+import { cloneJson, isJsonObject, isObject, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
 import { idFault } from "../../base/problems.ts";
 import { readPatch } from "../../definition/choice.ts";
 import type { StateSpec } from "../../definition/spec.ts";
@@ -36,10 +36,34 @@ async function checkedBy(
 
 /** An executor may be user code: an invalid outcome fails its state and nothing else. */
 export function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
-  const fault = outcomeFault(acted);
-  if (fault === undefined) return acted;
+  const own = isObject(acted) ? ownOutcome(acted) : acted;
+  const fault = outcomeFault(own);
+  if (fault === undefined) return own;
   const message = `the executor of ${kind} returned an invalid outcome: ${fault}`;
   return { status: "failed", code: "hook", message, turns: 0, usage: NO_USAGE };
+}
+
+/** A copy of what the executor may keep and change. An output is copied after its schema made JSON of it. */
+function ownOutcome(acted: ActOutcome): ActOutcome {
+  const outcome = { ...acted };
+  switch (outcome.status) {
+    case "completed":
+      return outcome.adds === undefined ? outcome : { ...outcome, adds: copyOf(outcome.adds) };
+    case "failed":
+      return outcome.detail === undefined ? outcome : { ...outcome, detail: copyOf(outcome.detail) };
+    case "cancelled":
+      return outcome.partial === undefined ? outcome : { ...outcome, partial: copyOf(outcome.partial) };
+    case "paused":
+      return { ...outcome, request: copyOf(outcome.request) };
+    default:
+      return outcome;
+  }
+}
+
+/** The value itself if it is not JSON: the check of the outcome says so. */
+function copyOf<T>(value: T): T {
+  const own = cloneJson(value);
+  return own.ok ? own.value : value;
 }
 
 function outcomeFault(acted: unknown): string | undefined {

@@ -175,7 +175,7 @@ async function intentOf(
   try {
     const intent = await prepare(toolCall({ ...allowed, call }, of, of.attempt.execution.detours.signal));
     const own = strictClone(intent);
-    return own.ok ? own.value : undefined;
+    return own.ok ? of.attempt.execution.deps.secrets.json(own.value) : undefined;
   } catch {
     return undefined;
   }
