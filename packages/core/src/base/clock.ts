@@ -13,17 +13,23 @@ const LONGEST_TIMER_MS = 2_147_483_647;
 export const systemClock: Clock = {
   now: () => Date.now(),
   after: (ms, fn) => {
-    let left = Math.max(0, ms);
-    let timer: ReturnType<typeof setTimeout>;
-    const arm = (): void => {
-      const step = Math.min(left, LONGEST_TIMER_MS);
-      timer = setTimeout(() => {
-        left -= step;
-        if (left > 0) arm();
-        else fn();
-      }, step);
-    };
-    arm();
+    if (ms > LONGEST_TIMER_MS) return afterTimers(ms, fn);
+    const timer = setTimeout(fn, Math.max(0, ms));
     return () => clearTimeout(timer);
   },
 };
+
+function afterTimers(ms: number, fn: () => void): () => void {
+  let left = ms;
+  let timer: ReturnType<typeof setTimeout>;
+  const arm = (): void => {
+    const step = Math.min(left, LONGEST_TIMER_MS);
+    timer = setTimeout(() => {
+      left -= step;
+      if (left > 0) arm();
+      else fn();
+    }, step);
+  };
+  arm();
+  return () => clearTimeout(timer);
+}
