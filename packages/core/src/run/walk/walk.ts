@@ -24,9 +24,11 @@ export interface Move {
   readonly next: Transition;
 }
 
-/** Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. */
-export async function walkToEnd(walk: Walk, first: Move): Promise<MachineEnd> {
-  let move = first;
+/**
+ * Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. Assigns its
+ * parameter, since the first move would be kept as long as the run.
+ */
+export async function walkToEnd(walk: Walk, move: Move): Promise<MachineEnd> {
   for (;;) {
     const { effect, patch } = unlessCancelled(walk, move.next);
     if (effect.kind === "approve") {
