@@ -11,7 +11,7 @@ import { type DenialCause, denial } from "../../gate/denial.ts";
 import { argsSummary } from "../../gate/summary.ts";
 import { type CallUsage, countAllowed, countCall } from "../../gate/usage.ts";
 import { maskSecrets, redactJson } from "../../journal/redaction.ts";
-import type { StepCall } from "../../journal/seam.ts";
+import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
 import { type CallGroupId, stepIds, stepNames } from "../../journal/step-id.ts";
 import { raceAbort } from "../limits/limits.ts";
 import { toolCall } from "./execute-tool-call.ts";
@@ -42,7 +42,7 @@ export async function recordVerdicts(
     let usage = before;
     for (const call of group) {
       usage = countCall(usage, call);
-      const recorded = readRecordedVerdict(step, call.id, call.tool);
+      const recorded = step.recorded && verdictIn(step.recorded, call.id, call.tool);
       const late = recorded === undefined ? of.attempt.limits.exceeded()?.message : worldLimitOf(recorded);
       const again = recorded && { subjects: recorded.subjects, edits: recorded.edits ?? [] };
       const policy: Policy = { ...of.policy, usage, late, ...again };
@@ -191,9 +191,8 @@ const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
   subjects: [],
 };
 
-/** In a replay, the recorded verdict on a call, or an approval without subjects if there is none. Undefined outside of replay. */
-export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
-  if (recorded === undefined) return undefined;
+/** The verdict on a call in a step that is replayed, or an approval without subjects if there is none. */
+export function verdictIn(recorded: RecordedOutcome, id: string, tool: string): RecordedVerdict {
   return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
 }
 

@@ -5,14 +5,7 @@ import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.t
 import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { answeredByOf, awaitAnswer, type JournaledAnswer, readAnswer, UNPROVEN } from "../requests/answer.ts";
-import {
-  cancelledCall,
-  deniedCall,
-  readRecordedVerdict,
-  requestIdOf,
-  type SettledCall,
-  settleCall,
-} from "./record-verdicts.ts";
+import { cancelledCall, deniedCall, requestIdOf, type SettledCall, settleCall, verdictIn } from "./record-verdicts.ts";
 import type { AskedCall, DecidedCall, ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict, worldLimitOf } from "./verdict.ts";
 
@@ -78,7 +71,7 @@ async function settleAnswer(of: ToolCallContext, asked: AnsweredCall, step: Step
   step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
   if (!approves(answer, call)) return deniedCall(of, call, step, causeOf(answer), denialReason(answer));
   if (cancelReason(execution.detours.signal) !== undefined) return cancelledCall(of, call, step);
-  const before = readRecordedVerdict(step, callId, tool);
+  const before = step.recorded && verdictIn(step.recorded, callId, tool);
   const limit = before && worldLimitOf(before);
   if (limit !== undefined) return deniedCall(of, call, step, "limit", limit, subjects);
   return await settleCall(of, call, step, before, () =>

@@ -6,13 +6,8 @@ import type { ModelToolCall, ModelUsage, ProviderData } from "./reply.ts";
 /** Below the journal's limit of 256, because a reply adds a few levels. */
 const MAX_DEPTH = 128;
 
-/** Makes `jsonFault` stop after MAX_DEPTH levels. */
+/** Makes `jsonFault` stop after MAX_DEPTH levels: a parsed value that is deeper cannot be journaled. */
 const START_DEPTH = 256 - MAX_DEPTH;
-
-/** Why a parsed value cannot be journaled (too deep, not a finite number), or undefined. */
-function depthFault(value: unknown): string | undefined {
-  return jsonFault(value, "$", START_DEPTH);
-}
 
 /** A provider's value as plain JSON: bytes become base64, dates and URLs strings. Undefined when it cannot be. */
 export function toJson(value: unknown): Json | undefined {
@@ -25,7 +20,7 @@ export function toJson(value: unknown): Json | undefined {
   }
   if (text === undefined) return undefined;
   const json: Json = JSON.parse(text);
-  return depthFault(json) === undefined ? json : undefined;
+  return jsonFault(json, "$", START_DEPTH) === undefined ? json : undefined;
 }
 
 function plain(_key: string, value: unknown): unknown {
@@ -123,7 +118,7 @@ export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput 
   }
   if (raw.trim() === "") return { rawInput: raw, input: {} };
   const parsed = parseJson(raw);
-  const fault = parsed.ok ? depthFault(parsed.value) : parsed.fault;
+  const fault = parsed.ok ? jsonFault(parsed.value, "$", START_DEPTH) : parsed.fault;
   if (parsed.ok && fault === undefined) return { rawInput: raw, input: parsed.value };
   const isDeep = parsed.ok && fault?.includes("nested deeper") === true;
   return {
