@@ -328,7 +328,8 @@ function openOfKind<T extends Json>(
   const open = options?.open;
   if (open === undefined) return options;
   // Not by the list's own `map`, which could return other events.
-  const events = Array.from(open.events, (draft) => eventOfKind(draft, journal));
+  const events: EventDraft[] = [];
+  for (const draft of open.events) events.push(eventOfKind(draft, journal));
   // What the command starts could answer requests of its own run.
   if (events.some(({ type, data }) => type === "command.started" && data.wall === "none")) answers.startsUnwalled();
   return { ...options, open: { ...open, events } };
