@@ -64,7 +64,7 @@ export function problemsOf(define: () => unknown): readonly string[] {
   }
 }
 
-export function told(problems: readonly Problem[]): readonly string[] {
+export function problemLines(problems: readonly Problem[]): readonly string[] {
   return problems.map(({ path, message, suggestion }) =>
     [path, message, ...(suggestion === undefined ? [] : [suggestion])].join(" | "),
   );

@@ -18,7 +18,7 @@ import {
   type Transition,
   transition,
 } from "@sluice/core/machine";
-import { told } from "./definition.ts";
+import { problemLines } from "./definition.ts";
 
 /** A stage that completes by an event of its rows. */
 export function byEvents(): Stage<EventOutput, undefined> {
@@ -57,7 +57,7 @@ export type Definition = Omit<PipelineDefinition, "id" | "input" | "initial"> &
 
 /** The problems of a definition whose initial state is `a`, as `path | message | suggestion`. */
 export function problemsIn(definition: Definition): readonly string[] {
-  return told(compiled(definition).problems);
+  return problemLines(compiled(definition).problems);
 }
 
 export function compiled(definition: Definition): ReturnType<typeof compilePipeline> {
@@ -74,7 +74,7 @@ export interface Walk {
 /** A run of a pipeline that nothing runs, in its initial state `a`. */
 export async function started(definition: Definition, input: Json = {}): Promise<Walk> {
   const { spec, problems } = compiled(definition);
-  if (problems.length > 0) throw new Error(told(problems).join("\n"));
+  if (problems.length > 0) throw new Error(problemLines(problems).join("\n"));
   const state = initialState(spec, { input });
   return await walkOf(spec, state);
 }

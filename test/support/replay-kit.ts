@@ -12,17 +12,17 @@ import { endOf, start, turns } from "./journal.ts";
 import { rehashed } from "./tampering.ts";
 
 export const decides = { decides: () => true };
-export const told = (text: string): EventDraft => ({
+export const initEvent = (text: string): EventDraft => ({
   type: "stage.init",
   executionId: "a#1",
   attempt: 1,
   data: { text },
 });
-/** The function of a step that tells of itself. */
+/** The function of a step that records an event of its own. */
 export const saying =
   <T extends Json>(text: string, value: T) =>
   ({ event }: StepCall): T => {
-    event(told(text));
+    event(initEvent(text));
     return value;
   };
 

@@ -17,7 +17,7 @@ import { compilePipeline, type PipelineDefinition } from "@sluice/core/host";
 import { checkSession } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
 import { pipelinesWithin } from "../../packages/core/src/definition/graph.ts";
-import { told } from "../support/definition.ts";
+import { problemLines } from "../support/definition.ts";
 import { byEvents, compiled, type Definition, guard, problemsIn } from "../support/machine-kit.ts";
 
 type Rows = NonNullable<Definition["transitions"]>;
@@ -91,7 +91,7 @@ test.each<readonly [string, Record<string, unknown>, string]>([
   ["an approval with an unknown option", { approval: { mesage: "x" } }, "approval.mesage | is not a known option"],
   ["a message that is no text", { approval: { message: 1 } }, "approval.message | is a text"],
   ["a label that is no text", { label: 1 }, "label | is a text"],
-])("a row with %s is told so", (_name, changes, problem) => {
+])("a row with %s is reported", (_name, changes, problem) => {
   const row: Rows[number] = { from: "a", on: { event: "GO" }, to: "ok", ...changes };
   const problems = problemsIn({ stages: { a: byEvents(), ok }, transitions: [row, ...GO] });
   expect(problems.join("\n")).toContain(`transitions[0].${problem}`);
@@ -269,7 +269,7 @@ test("a pipeline cannot invoke itself, by whatever way", () => {
 test("a session checks invoked pipelines, and asks no executor for final states", () => {
   const { spec } = compiled({ stages: { a: byEvents(), ok }, transitions: INVOKE, pipelines: { inner } });
   expect(checkSession(spec, { tools: [], kinds: ["agent"] })).toEqual([]);
-  expect(told(checkSession(spec, { tools: [], kinds: [] }))).toEqual([
+  expect(problemLines(checkSession(spec, { tools: [], kinds: [] }))).toEqual([
     "stages.a | this session has no executor for states of kind agent",
     "pipelines.inner.stages.a | this session has no executor for states of kind agent",
   ]);

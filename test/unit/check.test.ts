@@ -5,7 +5,7 @@ import { checkPipeline, checkSession } from "../../packages/core/src/definition/
 import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import type { PipelineDefinition } from "../../packages/core/src/definition/read.ts";
-import { focusedStage as focused, plainStage as plain, problemsOf, told } from "../support/definition.ts";
+import { focusedStage as focused, plainStage as plain, problemLines, problemsOf } from "../support/definition.ts";
 
 const SUBMIT = { completionTool: "submit", completionSchema: { type: "object", properties: {} }, turnCap: 3 } as const;
 const sound: PipelineDefinition = {
@@ -18,7 +18,7 @@ const sound: PipelineDefinition = {
 
 /** The problems of a definition that differs from a sound one as an untyped caller might make it differ. */
 function problems(changes: object): readonly string[] {
-  return told(checkPipeline({ ...sound, ...changes }));
+  return problemLines(checkPipeline({ ...sound, ...changes }));
 }
 /** The problems of one stage's options, likewise. */
 function stageProblems(changes: object): readonly string[] {
@@ -76,7 +76,7 @@ test.each<readonly [object, string]>([
   ],
   [{ next: { plan: { completed: () => 0, failed: "x" } } }, "next.plan.failed | is a function"],
   [{ next: { review: () => 0 } }, "next.plan | is a dead end"],
-])("%j is told: %s", (changes, problem) => {
+])("%j is reported: %s", (changes, problem) => {
   expect(problems(changes).join("\n")).toContain(problem);
 });
 
@@ -122,7 +122,7 @@ test.each<readonly [object, string]>([
   [{ limits: { maxHops: 3 } }, "limits.maxHops | is not a known option"],
   [{ setup: "x" }, "setup | is a function"],
   [{ asert: () => "ok" }, 'asert | is not a known option | did you mean "assert"?'],
-])("a stage with %j is told: %s", (changes, problem) => {
+])("a stage with %j is reported: %s", (changes, problem) => {
   expect(stageProblems(changes).join("\n")).toContain(`stages.plan.${problem}`);
 });
 
@@ -201,7 +201,7 @@ test.each<readonly [string, readonly unknown[], string]>([
     [{ from: "plan", on: "success", to: to("review", null, { context: { _a: 1 } }) }],
     'transitions[0].to | the context cannot hold "_a"',
   ],
-])("a table with %s is told", (_name, rows, problem) => {
+])("a table with %s is reported", (_name, rows, problem) => {
   expect(table(rows).join("\n")).toContain(problem);
 });
 
@@ -230,7 +230,7 @@ test("siblings of a table's fan-out are reached and need no row of their own", (
   ).toEqual(["stages.after | cannot be reached from plan | route to it, or remove it"]);
 });
 
-test("a table's target whose inputSchema its row cannot satisfy is told", () => {
+test("a table's target whose inputSchema its row cannot satisfy is reported", () => {
   const stages = { plan: plain, review: focused };
   const rows = (target: unknown) => [
     { from: "plan", on: "success", to: target },
@@ -243,7 +243,7 @@ test("a table's target whose inputSchema its row cannot satisfy is told", () => 
   expect(table(rows(to("review", { focus: "x" })), stages)).toEqual([]);
 });
 
-test("an initial state that needs what the run's input never has is told", () => {
+test("an initial state that needs what the run's input never has is reported", () => {
   expect(problems({ stages: { plan: focused, review: plain } })).toEqual([
     expect.stringContaining(
       "stages.plan.inputSchema | it cannot be satisfied: the run starts here, and its input has no focus",
@@ -265,7 +265,7 @@ test("declared routes make reachability certain", () => {
   ]);
 });
 
-test("a declared route to no state, or to a state from which nothing leads on, is told", () => {
+test("a declared route to no state, or to a state without a way out, is reported", () => {
   const review = () => done(1);
   expect(problems({ next: { plan: route(["reviw"], () => to("reviw")), review } })).toContain(
     'next.plan | route() declares reviw, which is not a state | did you mean "review"?',
@@ -305,7 +305,7 @@ test.each([
   "{{ctx.upstream}} {{ctx.upstream.plan}} {{ctx.upstream.plan.steps[3].title}}",
   "{{ctx.upstream.plan.notes.anything}}",
   "{{ctx.run.input.task}} {{ctx.context.whatever.it.is}}",
-  "{{ctx.input.from.whoever}} {{ctx.fork.plan.status}}",
+  "{{ctx.input.from.anyone}} {{ctx.fork.plan.status}}",
 ])("a prompt may name %s", (prompt) => {
   expect(prompting(prompt)).toEqual([]);
 });
@@ -320,7 +320,7 @@ test.each([
   ["{{ctx.run.task}}", "ctx.run has input"],
   ["{{ctx.task.length}}", "ctx.task has no parts"],
   ["{{ctx.fork.nobody.status}}", 'there is no state "nobody"'],
-])("a prompt that names %s is told", (prompt, reason) => {
+])("a prompt that names %s is reported", (prompt, reason) => {
   expect(prompting(prompt)).toEqual([
     expect.stringContaining(`stages.review.prompt | ${prompt} leads nowhere: ${reason}`),
   ]);
@@ -334,7 +334,7 @@ test("a prompt is held to its own inputSchema, and to what a schema makes of a v
   expect(prompting("{{ctx.input.length}}", { inputSchema: turned })).toEqual([]);
 });
 
-test("everything wrong is told at once, each with its place", () => {
+test("all mistakes are reported at once, each with its place", () => {
   const found = problemsOf(() =>
     pipeline({
       id: "many",
@@ -368,7 +368,7 @@ const session = (changes: object, live: object = {}) => {
     initial: "one",
     next: { one: () => done(1) },
   });
-  return told(checkSession(spec, { tools, kinds: ["agent"], ...live }));
+  return problemLines(checkSession(spec, { tools, kinds: ["agent"], ...live }));
 };
 
 test("patterns that match live tools, or are optional, are no problem", () => {
@@ -378,19 +378,19 @@ test("patterns that match live tools, or are optional, are no problem", () => {
   expect(session({})).toEqual([]);
 });
 
-test("a pattern that matches no live tool is told with the closest one", () => {
+test("a pattern that matches no live tool is reported with the closest one", () => {
   expect(session({ allowedTools: ["Read", "Gerp(src/**)"] })).toEqual([
     'stages.one.allowedTools[1] | Gerp(src/**) matches no tool of this session | did you mean "Grep"?; or { tool: "Gerp(src/**)", optional: true }',
   ]);
 });
 
-test("a completion tool named like a live tool is told", () => {
+test("a completion tool named like a live tool is reported", () => {
   expect(session({ completionTool: "Grep" })).toEqual([
     "stages.one.completionTool | Grep is also a tool of this session | choose another name",
   ]);
 });
 
-test("a kind that nothing here runs is told", () => {
+test("a kind that nothing here runs is reported", () => {
   expect(session({}, { kinds: ["human", "agents"] })).toEqual([
     'stages.one | this session has no executor for states of kind agent | did you mean "agents"?',
   ]);

@@ -6,7 +6,7 @@ import { z } from "zod";
 const nothing = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
 const completed = (output: Json): ActOutcome => ({ ...nothing, status: "completed", output });
 
-/** Runs one state of kind `echo`, whose executor does what it is told. */
+/** Runs one state of kind `echo`, whose executor does what `act` says. */
 async function runEcho(act: StateExecutor["act"], options: Parameters<typeof state>[0]) {
   const echoing = pipeline({
     id: "echoing",
@@ -116,7 +116,7 @@ test("what the schema said is recorded: a run that is resumed does not ask it ag
   expect([before, asked]).toEqual([1, 1]);
 });
 
-test("what is wrong with its options is told with everything else that is wrong", () => {
+test("mistakes in its options are reported with all other mistakes", () => {
   /** As a program in JavaScript could. */
   const wrong = (options: object): State<unknown, undefined> => Reflect.apply(state, undefined, [options]);
   const broken = () =>

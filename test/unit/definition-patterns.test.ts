@@ -164,7 +164,7 @@ test.each([
   ["Bash(npm 'test)", "quote is not closed"],
   ["Bash(a\\ b)", "use quotes"],
   [`Read(${"a".repeat(600)})`, "longer than 512"],
-])("the pattern %j is told: %s", (text, reason) => {
+])("the pattern %j is refused: %s", (text, reason) => {
   expect(refusalOf(text)).toContain(reason);
 });
 

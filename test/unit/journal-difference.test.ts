@@ -15,7 +15,7 @@ const saying =
     return completed();
   };
 
-describe("of two values is told", () => {
+describe("what is reported of two values", () => {
   const found = async (was: Json, is: Json): Promise<unknown> => {
     const difference = await differenceOf(await recorded(saying(was)), saying(is));
     return difference === undefined ? undefined : [difference.path, difference.recorded, difference.now];
@@ -68,7 +68,7 @@ describe("of two values is told", () => {
   });
 });
 
-describe("of two lists of events is told", () => {
+describe("what is reported of two lists of events", () => {
   const one: EventDraft = { type: "stage.init", executionId: "a#1", attempt: 1, data: { text: "x" } };
   const found = async (was: readonly EventDraft[], is: readonly EventDraft[]): Promise<unknown> => {
     const difference = await differenceOf(await recorded(saying(1, was)), saying(1, is));

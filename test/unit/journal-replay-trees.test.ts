@@ -16,12 +16,12 @@ import {
   cut,
   decides,
   differenceOf,
+  initEvent,
   pass,
   placeIn,
   recorded,
   replayed,
   saying,
-  told,
 } from "../support/replay-kit.ts";
 
 const child = (key: string, more: Partial<ChildRun> = {}): ChildRun => ({ key, input: key, events: [], ...more });
@@ -42,7 +42,7 @@ describe("a fork in a replay", () => {
   const same = (): Json => 1;
 
   test("is other where it has other children, or joins with other events", async () => {
-    const events: readonly EventDraft[] = [told("joined")];
+    const events: readonly EventDraft[] = [initEvent("joined")];
     const journals = await recorded(forking(two, same, { joined: () => events }));
     expect(await differenceOf(journals, forking(two, same, { joined: () => events }))).toBeUndefined();
     expect(await differenceOf(journals, forking([child("x"), child("z")], same))).toEqual({
@@ -53,7 +53,7 @@ describe("a fork in a replay", () => {
       now: "z",
       at: 1_000,
     });
-    expect(await differenceOf(journals, forking(two, same, { joined: () => [told("other")] }))).toMatchObject({
+    expect(await differenceOf(journals, forking(two, same, { joined: () => [initEvent("other")] }))).toMatchObject({
       ...placeIn(journals, "fan"),
       part: "event",
       event: "stage.init",
@@ -86,7 +86,7 @@ describe("a fork in a replay", () => {
       recorded: "y",
       now: "z",
     });
-    const events = [told("begun")];
+    const events = [initEvent("begun")];
     expect(await differenceOf(journals, forking([child("x"), child("y", { events })], same))).toMatchObject({
       ...first,
       part: "event",
@@ -149,7 +149,7 @@ describe("a fork in a replay", () => {
   });
 });
 
-describe("a run that was told to end", () => {
+describe("a run that was cancelled", () => {
   const program =
     (seen: unknown[]): RunProgram =>
     async (steps) => {
@@ -268,8 +268,8 @@ describe("a run that began with the past of another", () => {
       const say = async (name: string) => await steps.run(name, () => said, decides);
       if (steps.runId.includes("/")) return completed(await say("own"));
       await say("first");
-      await steps.run("acts", () => how, { open: { events: [told(how)] } });
-      const joined = [told(how)];
+      await steps.run("acts", () => how, { open: { events: [initEvent(how)] } });
+      const joined = [initEvent(how)];
       await steps.runChildren(
         "fan",
         keys.map((key) => child(key)),
@@ -284,12 +284,12 @@ describe("a run that began with the past of another", () => {
     await endOf(await start(host, program("old")));
     const from = await host.journal("r1");
     const before = from[0]?.records.findIndex(({ stepId }) => stepId === "after") ?? -1;
-    await host.copy({ runId: "r2", of: "r1", before, started: [], forked: [told("forked")] });
+    await host.copy({ runId: "r2", of: "r1", before, started: [], forked: [initEvent("forked")] });
     await endOf(await host.resume("r2", program("new")));
     const journals = await host.journal("r2");
     // A sibling that came along to a fork that joined later.
     const open = (from[0]?.records.findIndex(({ stepId }) => stepId === "fan") ?? -1) + 1;
-    await host.copy({ runId: "r3", of: "r1", before: open, started: [], forked: [told("forked")] });
+    await host.copy({ runId: "r3", of: "r1", before: open, started: [], forked: [initEvent("forked")] });
     await endOf(await host.resume("r3", program("new")));
     expect(await replayed(await host.journal("r3"), program("new"))).toMatchObject({ decided: 2, taken: 3 });
     expect(await differenceOf(await host.journal("r3"), program("new"))).toBeUndefined();

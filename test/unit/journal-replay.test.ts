@@ -13,18 +13,18 @@ import {
   cut,
   decides,
   differenceOf,
+  initEvent,
   pass,
   placeIn,
   recorded,
   replayed,
   saying,
-  told,
 } from "../support/replay-kit.ts";
 
 const settle: RunChildrenOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
 
 describe("a replay over a record", () => {
-  const open = { open: { events: [told("announced")], intent: { file: "a" } } };
+  const open = { open: { events: [initEvent("announced")], intent: { file: "a" } } };
   const everything =
     (ran: string[], seen: Json[]): RunProgram =>
     async (steps, input) => {
@@ -75,7 +75,7 @@ describe("a replay over a record", () => {
       await steps.run(
         "one",
         async (call) => {
-          call.event(told("x"));
+          call.event(initEvent("x"));
           call.hold(Promise.resolve());
           seen.push(call.recorded, await call.signals(), call.signal === steps.signal);
           return 7;
@@ -88,7 +88,7 @@ describe("a replay over a record", () => {
     const { incarnation } = journals[0]?.records[0] ?? expect.fail();
     seen.length = 0;
     expect(await differenceOf(journals, program)).toBeUndefined();
-    const event = { ...told("x"), id: "r1/1/0", runId: "r1", at: 1_000 };
+    const event = { ...initEvent("x"), id: "r1/1/0", runId: "r1", at: 1_000 };
     expect(seen).toEqual(["r1", incarnation, { value: "7", events: [event] }, [], true]);
   });
 
@@ -221,10 +221,10 @@ describe("a program is other than the record", () => {
         await runner.run(
           "one",
           (call) => {
-            call.event(told(event));
+            call.event(initEvent(event));
             return value;
           },
-          { open: { events: [told(announced)] }, ...decides },
+          { open: { events: [initEvent(announced)] }, ...decides },
         );
         return completed();
       };
@@ -352,15 +352,15 @@ describe("a program is other than the record", () => {
     expect(found).toMatchObject({ part: "fault", stepId: "b" });
     expect(found?.now).toBe("run r1: step b was started while a is open; use runChildren() for concurrency");
     // One whose step nobody waits for does not bring the process down.
-    const deaf: RunProgram = async (runner) => {
+    const careless: RunProgram = async (runner) => {
       void runner.run("other", () => 1);
       await turns(2);
       return completed();
     };
-    expect(await differenceOf(journals, deaf)).toMatchObject({ part: "step", recorded: "a", now: "other" });
+    expect(await differenceOf(journals, careless)).toMatchObject({ part: "step", recorded: "a", now: "other" });
   });
 
-  test("and the first place that is other is told, whatever the program makes of it", async () => {
+  test("and the first place that differs is reported, whatever the program makes of it", async () => {
     const journals = await recorded(steps(["a", "b"]));
     const caught: unknown[] = [];
     const program: RunProgram = async (runner) => {
@@ -371,7 +371,7 @@ describe("a program is other than the record", () => {
     expect(await differenceOf(journals, program)).toMatchObject({ part: "step", recorded: "a", now: "x" });
     const stopped = { class: "Host", code: "run_stopped", message: "the replay of run r1 ends here" };
     expect(caught).toMatchObject([stopped, stopped, stopped]);
-    // Also where the step that was open goes on, and is other.
+    // Also where the step that was open continues, and differs.
     const beside: RunProgram = async (runner) => {
       const a = runner.run("a", () => "other", decides);
       await Promise.allSettled([a, runner.run("b", () => "b", decides)]);
@@ -389,7 +389,7 @@ describe("a program is other than the record", () => {
         await runner.run("timed", saying("x", 1), decides);
         clock.turn(5);
         await runner.run("plain", () => value, decides);
-        await runner.run("open", () => last, { open: { events: [told("y")] }, ...decides });
+        await runner.run("open", () => last, { open: { events: [initEvent("y")] }, ...decides });
         return completed();
       };
     clock.turn(100);

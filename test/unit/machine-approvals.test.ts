@@ -56,7 +56,7 @@ test("a row with an approval asks first, and nothing has changed yet", async () 
   expect({ ...state, outputs: state.outputs.object }).toEqual(before);
 });
 
-test("an approved event moves as if no one had been asked, and says that somebody was", async () => {
+test("an approved event moves as if no one had been asked, and its trace says that someone approved", async () => {
   const { step, state } = await machine([{ from: "a", on: { event: "DEPLOY" }, to: "b", approval: {} }]);
   const asked = event("DEPLOY", { n: 1 });
   const next = await step(answer(asked, await step(asked), true));
@@ -104,7 +104,7 @@ test("a denied row after a result ends the run with the code approval_denied", a
     code: "approval_denied",
     message: "the move from b to ok was not approved: no",
   });
-  // What the state did is kept, whoever approves of what follows.
+  // What the state did is kept, whether or not what follows is approved.
   expect(denied.patch).toMatchObject({ turns: [{ state: "b", turns: 2 }], outputs: [{ state: "b", output: "built" }] });
 });
 

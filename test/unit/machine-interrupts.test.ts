@@ -238,8 +238,8 @@ test("the target of an interrupt is a state that runs and can read what an inter
 test("interrupts are an object by name", () => {
   const interrupts: Record<string, never> = JSON.parse('["x"]');
   const transitions: Rows = [{ from: "a", on: "success", to: to("a") }];
-  const told = problemsIn({ stages: { a: plain }, transitions, interrupts });
-  expect(told.join("\n")).toContain("interrupts");
+  const problems = problemsIn({ stages: { a: plain }, transitions, interrupts });
+  expect(problems.join("\n")).toContain("interrupts");
   const unnamed: Record<string, { files: string; target: string }> = { $return: { files: "**", target: "a" } };
   expect(problemsIn({ stages: { a: plain }, transitions, interrupts: unnamed })).toContain(
     'interrupts.$return | "$return" is reserved',

@@ -118,7 +118,7 @@ test("a declared route is held to what it declared, in every part of a choice", 
   }
 });
 
-test("a route that strayed is told all it was declared for", async () => {
+test("a route to an undeclared state is rejected with all states that it was declared for", async () => {
   const decision = await decide(
     { next: { plan: route(["test", "plan"], vi.fn().mockReturnValue(to("lint"))) } },
     completed(1),

@@ -125,7 +125,7 @@ test.each<readonly [string, Schema<unknown>]>([
   expect(await issuesOf(schema, {})).toEqual(["$ the schema could not check this value: the database is gone"]);
 });
 
-test("at most 20 issues are told, and none of them is long", async () => {
+test("at most 20 issues are reported, and none of them is long", async () => {
   const listed: Schema<unknown> = { type: "object", additionalProperties: { type: "number" } };
   const many = Array.from({ length: 500 }, () => "x".repeat(5000));
   for (const schema of [z.array(z.number()), { type: "object", not: {} } as const, z.enum(["a"])]) {

@@ -123,7 +123,7 @@ test("a shape whose rule throws refuses the value", async () => {
   expect(verdict).toMatchObject({ ok: false, issues: [{ path: "$", message }] });
 });
 
-test("at most 20 issues of a shape are told, and none of them is long", async () => {
+test("at most 20 issues of a shape are reported, and none of them is long", async () => {
   const own = compileSchema(shape.list(shape.oneOf(["x".repeat(500)])), "own");
   const verdict = await own.check(Array.from({ length: 50 }, () => "y"));
   const issues = verdict.ok ? [] : verdict.issues;

@@ -52,7 +52,7 @@ test.each([
   expect(rendered(text)).toBe(wanted);
 });
 
-test("the paths of a template are told, each once", () => {
+test("a template lists its paths, each once", () => {
   const { paths } = template(
     '{{ctx.task}} {{ ctx.task }} {{ctx.input.list[0].value}} {{ctx.input["a key"]}} \\{{ctx.visit}}',
   );
@@ -98,11 +98,11 @@ test.each([
   expect(refusalOf(text)).toContain(reason);
 });
 
-test("all faults of a template are told at once", () => {
+test("all faults of a template are reported at once", () => {
   expect(refusalOf("{{input.a}} {{ctx.task}} {{nope}}").split("\n")).toHaveLength(2);
 });
 
-test("a path that names much is told briefly", () => {
+test("the error about a path into a value with many keys is short", () => {
   const wide = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`${"k".repeat(500)}${index}`, 1]));
   expect(() => template("{{ctx.input.x}}").render({ input: wide })).toThrow(/, …$/);
   try {
