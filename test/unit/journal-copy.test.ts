@@ -10,7 +10,7 @@ const started: readonly EventDraft[] = [{ type: "run.started", data: { pipeline:
 const forked: readonly EventDraft[] = [{ type: "run.forked", data: { of: "r1" } }];
 const copy: RunCopy = { runId: "r2", of: "r1", before: 3, started, forked };
 
-const told = (draft: RecordDraft, type: string, data: Json, at = 5): RecordDraft => ({
+const withEvent = (draft: RecordDraft, type: string, data: Json, at = 5): RecordDraft => ({
   ...draft,
   events: JSON.stringify([{ at, type, data }]),
 });
@@ -23,16 +23,16 @@ function whole(runId: string, rootId: string, drafts: readonly RecordDraft[], pa
   return { row, records, head: last?.hash ?? "", ...(over ? { end: JSON.parse(last?.value ?? "") } : {}) };
 }
 const begin = (parent: string): RecordDraft =>
-  told(
+  withEvent(
     life("start", '{"parent":"r1","children":{"r1/fan/b":"r1"}}'),
     "run.started",
     { pipeline: "r1", state: "r1/fan/b", parent },
     7,
   );
 const over = (end: RunEnd): RecordDraft =>
-  told(life("end", JSON.stringify(end)), "run.finished", { status: end.status, reason: "r1" });
+  withEvent(life("end", JSON.stringify(end)), "run.finished", { status: end.status, reason: "r1" });
 
-/** The head of a run below `r1`, as whoever reads it may have written it down somewhere. */
+/** The head of a run below `r1`, as a reader may have written it down somewhere. */
 const KNOWN: string = treeOf("r1", "").find(({ row }) => row.runId === "r1/fan/r1/deep/x")?.head ?? "";
 
 /**
@@ -42,13 +42,13 @@ const KNOWN: string = treeOf("r1", "").find(({ row }) => row.runId === "r1/fan/r
 function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
   const [a, b] = [`${root}/fan/r1`, `${root}/fan/b`];
   const done: RunEnd = { status: "completed", value: { head: known, parent: "r1" } };
-  const saying = told(step(0, "say", "done", { list: ["r1", known], to: { head: known } }), "stage.init", {
+  const saying = withEvent(step(0, "say", "done", { list: ["r1", known], to: { head: known } }), "stage.init", {
     run: "r1",
     head: known,
   });
   const x = whole(`${a}/deep/x`, root, [begin(a), saying, over(done)], a);
   const joinOf = (ordinal: number, name: string, ends: readonly (readonly [string, WholeRun])[]): RecordDraft =>
-    told(
+    withEvent(
       step(
         ordinal,
         name,
@@ -71,12 +71,12 @@ function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
     const named = children.map(({ row, head }) => ({ run: row.runId, head }));
     const end: RunEnd = { status: "cancelled", value: { reason: "r1", children: heads } };
     const data = { status: "cancelled", reason: "r1", children: named };
-    return told(life("closed", JSON.stringify(end)), "run.finished", data);
+    return withEvent(life("closed", JSON.stringify(end)), "run.finished", data);
   };
   const y = whole(`${b}/deep/y`, root, [life("start", "7"), life("resume"), closed([])], b);
   const second = whole(b, root, [begin(root), step(0, "deep", "open", { children: ["y"] }), closed([y])], root);
   const top = whole(root, root, [
-    told(life("start", '"input"'), "run.started", { pipeline: "p" }),
+    withEvent(life("start", '"input"'), "run.started", { pipeline: "p" }),
     step(0, "fan", "open", { children: ["r1", "b"] }),
     joinOf(0, "fan", [
       ["r1", first],
@@ -181,7 +181,7 @@ describe("of a fork that is open", () => {
 
 describe("a copy is refused", () => {
   const asking = (id: string, type = "request.opened"): RecordDraft =>
-    told(step(0, "ask", "done", null), type, { requestId: id, kind: "askUser", digest: "d", body: {} });
+    withEvent(step(0, "ask", "done", null), type, { requestId: id, kind: "askUser", digest: "d", body: {} });
   const place = (before: number, why: string) => ({
     class: "Validation",
     code: "copy_point",
@@ -233,7 +233,7 @@ describe("a copy is refused", () => {
     expect(await refusal(spoken, 4)).toMatchObject(place(4, 'request "q1" is open there'));
     const { requestId: _id, ...nameless } = { requestId: 1, kind: "askUser" };
     const unnamed = numbered([
-      told(step(0, "ask", "done", null), "request.opened", nameless),
+      withEvent(step(0, "ask", "done", null), "request.opened", nameless),
       asking("q1", "request.answered"),
     ]);
     expect(await refusal(unnamed, 3)).toMatchObject(place(3, "request null is open there"));
@@ -259,17 +259,17 @@ describe("a copy is refused", () => {
 
 test("what a step says of heads stays as it was said, also where no run comes along", async () => {
   const said: Json = { a: { head: "r1" }, b: [{ head: "r1" }], head: "r1", parent: "r1" };
-  const intent = told(step(1, "b", "open", { head: "r1" }), "stage.init", { run: "r1" });
+  const intent = withEvent(step(1, "b", "open", { head: "r1" }), "stage.init", { run: "r1" });
   const drafts = [
     life("start", "null"),
-    told(step(0, "a", "done", said), "stage.init", { run: "r1", parent: "r1" }),
+    withEvent(step(0, "a", "done", said), "stage.init", { run: "r1", parent: "r1" }),
     intent,
     step(1, "b", "done", said),
-    told(step(2, "none", "open", { children: [] }), "fanOut.started", { siblings: ["r1"], run: "r1" }),
+    withEvent(step(2, "none", "open", { children: [] }), "fanOut.started", { siblings: ["r1"], run: "r1" }),
     step(2, "none", "done", { x: null, y: "r1", z: [1], head: "r1" }),
-    told(step(3, "start", "done", said), "stage.init", { parent: "r1" }),
-    told(step(4, "closed", "done", { children: { r1: "r1" } }), "stage.init", { run: "r1" }),
-    told(life("resume"), "run.resumed", { run: "r1" }),
+    withEvent(step(3, "start", "done", said), "stage.init", { parent: "r1" }),
+    withEvent(step(4, "closed", "done", { children: { r1: "r1" } }), "stage.init", { run: "r1" }),
+    withEvent(life("resume"), "run.resumed", { run: "r1" }),
   ];
   const { host } = hostOver([whole("r1", "r1", drafts)]);
   await host.copy({ ...copy, before: 9 });

@@ -266,13 +266,13 @@ describe("an export that is verified", () => {
       claiming(journal("r1", [started, ended]), { head: "0" }),
       "another head is claimed than the last record has",
     ],
-    ["goes on after its end", journal("r1", [started, ended, life("suspend")]), "records follow the run's end"],
+    ["continues after its end", journal("r1", [started, ended, life("suspend")]), "records follow the run's end"],
     ["ends twice", journal("r1", [started, ended, ended]), "records follow the run's end"],
-  ])("is told to differ where a journal %s", (_what, each, fault) => {
+  ])("reports a fault where a journal %s", (_what, each, fault) => {
     expect(faultsOf([each])).toEqual([`r1: ${fault}`]);
   });
 
-  test("tells of a record that was changed, alone, though more of its journal is other", () => {
+  test("reports a changed record alone, though more of its journal differs", () => {
     const records = childB.records.with(1, { ...(childB.records[1] ?? expect.fail()), value: "2" });
     const changed = { ...childB, records };
     expect(faultsOf([parent, childA, changed])).toEqual([

@@ -21,7 +21,7 @@ async function refusalOf(promise: Promise<unknown>): Promise<unknown> {
   );
 }
 
-test("a run that cannot be taken up says why; a lock that cannot be given back then is only reported", async () => {
+test("a run that cannot be resumed says why; a lock that cannot be given back then is only reported", async () => {
   const store = createMemoryJournals().connect();
   await suspendedIn(store);
   const [unreadable, stuck] = [new Error("unreadable"), new Error("stuck")];
@@ -53,7 +53,7 @@ test("a host says where its journals are kept, if they are in a folder", () => {
   expect(createHost(store, { clock })).not.toHaveProperty("folder");
 });
 
-test("a run that is taken up says in which stay, and nothing else", async () => {
+test("a resumed run records its incarnation, and nothing else", async () => {
   const host = await suspendedIn(createMemoryJournals().connect());
   const task = await host.resume("r1", waiting);
   const [record] = (await host.records("r1")).filter(({ stepId }) => stepId === "resume");
@@ -85,7 +85,7 @@ test("a run that is here, there already or a part of another is refused by its i
   await parent.suspend("interrupted");
 });
 
-test("a cancel that comes while the run is being taken up is seen by whoever takes it up", async () => {
+test("a cancel that comes while a host resumes the run is seen by that host", async () => {
   const memory = createMemoryJournals().connect();
   await suspendedIn(memory);
   const host = createHost(slowly(memory), { clock });
@@ -96,7 +96,7 @@ test("a cancel that comes while the run is being taken up is seen by whoever tak
   expect((await host.records("r1")).map(({ stepId }) => stepId)).toContain("cancel");
 });
 
-test("a run that was to end before it was taken up ends without its code", async () => {
+test("a run that is cancelled before it resumes ends without its code", async () => {
   const store = createMemoryJournals().connect();
   const host = await suspendedIn(store);
   await store.requestCancel("r1", "enough", "me", 1);
@@ -128,21 +128,21 @@ test("a cancel finds a run finished that ended by itself in the last moment", as
   expect(await createHost(late, { clock }).cancel("r1", "enough", "me")).toBe("finished");
 });
 
-test("whoever watches a host is not told after leaving, and not of its close", async () => {
+test("a listener of a host is not notified after it leaves, nor of the close", async () => {
   const host = createHost(createMemoryJournals().connect(), { clock });
-  const told: string[] = [];
+  const notified: string[] = [];
   let leave = (): void => undefined;
   host.onChange(() => {
-    told.push("first");
+    notified.push("first");
     leave();
   });
-  leave = host.onChange(() => told.push("second"));
+  leave = host.onChange(() => notified.push("second"));
   await endOf(await start(host, async () => completed()));
   await turns();
-  const before = told.length;
+  const before = notified.length;
   expect(before).toBeGreaterThan(0);
-  expect(told).not.toContain("second");
+  expect(notified).not.toContain("second");
   await host.close();
   await turns();
-  expect(told).toHaveLength(before);
+  expect(notified).toHaveLength(before);
 });

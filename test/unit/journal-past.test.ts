@@ -51,7 +51,7 @@ function thrownBy(fn: () => unknown): readonly [string?, string?, (JsonObject | 
   return [];
 }
 
-describe("a run that is taken up", () => {
+describe("a run that is resumed", () => {
   test("has the input that was recorded, its place in the chain, and whether it ever forked", async () => {
     const { records, row, store } = kept(drafts);
     expect(await loadForResume(store, row)).toMatchObject({

@@ -27,7 +27,7 @@ const lastOf =
     records: (id, from, limit) => (id === runId && from > 0 ? read() : store.records(id, from, limit)),
   });
 
-test("runs go in portions of a hundred, the oldest first, and only what the store removed is told", async () => {
+test("runs go in portions of a hundred, the oldest first, and only what the store removed is reported", async () => {
   const portions: (readonly string[])[] = [];
   const { pruned, left } = await storeOf(250, (store) => ({
     remove: (ids) => {
@@ -118,7 +118,7 @@ test("an end is as late as its last event, and one that is as late as asked for 
   expect(await pruned({ endedBefore: Number.POSITIVE_INFINITY })).toEqual(["later"]);
 });
 
-test("a run that somebody owns stays, finished or not, and one that is not finished counts for nothing", async () => {
+test("a run that has an owner stays, finished or not, and one that is not finished counts for nothing", async () => {
   const held = { id: "other", label: "another", live: true };
   const { clock, host, pruned } = await storeOf(2, (store) => ({
     runs: async (rootId, limit) =>

@@ -178,7 +178,7 @@ describe("a follower of a tree that took long to look over", () => {
     await task.suspend("interrupted");
   });
 
-  test("ends when it is told to, resting or about to, and leaves no timer", async () => {
+  test("ends when its signal aborts, while it rests or is about to, and leaves no timer", async () => {
     const resting = await following();
     const armed = resting.clock.waiting();
     await resting.go();
@@ -195,7 +195,7 @@ describe("a follower of a tree that took long to look over", () => {
 });
 
 describe("a follower", () => {
-  test("that may not be told to stop rests, too, and hears the end", async () => {
+  test("without a signal rests, too, and hears the end", async () => {
     const clock = handClock();
     const store = createMemoryJournals().connect();
     const run: JournalStore["run"] = (runId) => {

@@ -37,7 +37,7 @@ describe("a step", () => {
     expect(await faultOf(task)).toBe("step_id_invalid");
   });
 
-  test("that is announced without an intent is told by whom, and nothing else", async () => {
+  test("that is announced without an intent sees its incarnation, and nothing else", async () => {
     const opened: StepCall["opened"][] = [];
     const host = newHost();
     let incarnation = "";
@@ -103,7 +103,7 @@ test("what comes by a signal is cleaned before it is recorded, and says still wh
 });
 
 describe("a run that is cancelled while it replays", () => {
-  /** Records two steps; taken up again it meets its cancel between them, and then `after`. */
+  /** Records two steps; when it is resumed it meets its cancel between them, and then `after`. */
   async function cancelledInPast(after: (steps: StepRunner, resumed: () => RunTask) => Promise<unknown>) {
     const host = newHost();
     const first = await start(host, async (steps) => {

@@ -66,7 +66,7 @@ describe("a run that is ended without its code", () => {
     ]);
   });
 
-  test("is left to whoever took it up in between; another fault is told", async () => {
+  test("is left to the process that resumed it in between; another fault is thrown", async () => {
     const faults: readonly (readonly [unknown, unknown])[] = [
       [new SluiceError("Host", "run_owned", "theirs"), "requested"],
       [new SluiceError("Host", "store_busy", "locked"), "store_busy"],
@@ -78,15 +78,16 @@ describe("a run that is ended without its code", () => {
         throw fault;
       };
       const host = await abandoned(changed(store, { claim }));
-      const told = await host.cancel("r1", "enough", "me").catch((thrown: unknown) => thrown);
-      expect([told, told instanceof SluiceError ? told.code : told instanceof Error ? told.message : ""]).toContain(
-        outcome,
-      );
+      const answer = await host.cancel("r1", "enough", "me").catch((thrown: unknown) => thrown);
+      expect([
+        answer,
+        answer instanceof SluiceError ? answer.code : answer instanceof Error ? answer.message : "",
+      ]).toContain(outcome);
       expect(await endOfRow(store, "r1")).toBeUndefined();
     }
   });
 
-  test("is one that somebody wants to end, and that has not ended by itself", async () => {
+  test("is one whose cancel was requested, and that has not ended by itself", async () => {
     const store = createMemoryJournals().connect();
     const of = { store, clock, rootId: "r1", incarnation: () => "i2" };
     const host = createHost(store, { clock });

@@ -38,19 +38,19 @@ function forking(keys: readonly string[], child: (steps: StepRunner, key: string
   };
 }
 
-describe("whoever listens to a run's live output", () => {
-  test("and throws is reported and told no more, while others hear on; with no one there nothing is said", async () => {
+describe("a listener of a run's live output", () => {
+  test("that throws is reported and hears no more, while others continue to hear; without a listener nothing is sent", async () => {
     const { host, faults } = newHost();
     const heard: unknown[] = [];
-    const told: unknown[] = [];
+    const hasListeners: unknown[] = [];
     const task = await start(host, async (steps) => {
       steps.emit("text", "nobody");
-      told.push(steps.heard());
+      hasListeners.push(steps.heard());
       await steps.waitForSignal("go");
       for (const chunk of ["one", "two"]) steps.emit("text", chunk);
-      told.push(steps.heard());
+      hasListeners.push(steps.heard());
       await steps.waitForSignal("go");
-      told.push(steps.heard());
+      hasListeners.push(steps.heard());
       return completed();
     });
     await turns();
@@ -65,7 +65,7 @@ describe("whoever listens to a run's live output", () => {
     await endOf(task);
     expect(heard).toEqual(["one", "two"]);
     expect(faults).toEqual([new Error("no")]);
-    expect(told).toEqual([false, true, false]);
+    expect(hasListeners).toEqual([false, true, false]);
   });
 });
 
@@ -115,21 +115,21 @@ describe("a tree", () => {
     ["an error of the host", new SluiceError("Host", "broken", "broken"), "broken"],
   ])("stops as a whole for %s in one of its runs, and tells the others why", async (_, fault, code) => {
     const { host } = newHost();
-    let told: unknown;
+    let thrown: unknown;
     const program = forking(["a", "b"], async (steps, key) => {
       if (key === "a") {
         await turns();
         throw fault;
       }
-      told = await thrownBy(steps.waitForSignal("never"));
-      throw told;
+      thrown = await thrownBy(steps.waitForSignal("never"));
+      throw thrown;
     });
     const task = await start(host, program);
     expect(await thrownBy(task.settled)).toBe(fault);
-    expect(told).toMatchObject({ class: "Host", code });
+    expect(thrown).toMatchObject({ class: "Host", code });
     if (code !== "run_faulted") return;
     const message = `run r1 stopped here and can be resumed: ${fault.message}`;
-    expect(told).toMatchObject({ message, cause: fault });
+    expect(thrown).toMatchObject({ message, cause: fault });
   });
 });
 

@@ -9,7 +9,7 @@ const input = { task: "x" };
 const started = life("start", JSON.stringify(input));
 const ended = life("end", JSON.stringify(DONE));
 
-/** A run as a store would hand it over: whole, unless it is told otherwise. */
+/** A run as a store would hand it over: whole, unless `more` says otherwise. */
 function journal(runId: string, drafts: readonly RecordDraft[], more: Partial<RunJournal> = {}): RunJournal {
   const records = chain(runId, drafts);
   const claimed = { records: records.length, head: records.at(-1)?.hash ?? GENESIS };
@@ -38,7 +38,7 @@ describe("a chain", () => {
     expect(checkChain("r1", [])).toEqual({ head: GENESIS });
   });
 
-  test("is told to be broken at the first record that is missing or changed, with the head before it", () => {
+  test("is reported as broken at the first record that is missing or changed, with the head before it", () => {
     expect(checkChain("r1", [...records.slice(0, 1), ...records.slice(2)])).toEqual({
       head: records[0]?.hash,
       fault: "record 1 is missing (found 2 in its place)",
@@ -79,7 +79,7 @@ test("a head that was kept elsewhere is compared with the root's", () => {
   expect(faultsOf([], "0")).toEqual([": the head is , expected 0"]);
 });
 
-describe("a row is told to differ from its journal", () => {
+describe("a row that differs from its journal is reported", () => {
   const run = journal("r1", [started, step(0, "s", "done", 1), ended]);
   const atWork = journal("r1", [started, step(0, "s", "done", 1)]);
   const other: RunEnd = { status: "completed", value: 2 };
@@ -124,13 +124,13 @@ describe("a row is told to differ from its journal", () => {
     expect(faultsOf([each])).toEqual(faults.map((fault) => `r1: ${fault}`));
   });
 
-  test("once: a broken chain is told alone", () => {
+  test("once: a broken chain is reported alone", () => {
     const broken = { ...run, input: null, records: run.records.toSpliced(1, 1) };
     expect(faultsOf([broken])).toEqual(["r1: record 1 is missing (found 2 in its place)"]);
   });
 });
 
-describe("a tree is told where it does not hang together", () => {
+describe("a tree whose parts do not fit is reported", () => {
   test("a journal that is there twice", () => {
     expect(faultsOf([parent, childA, childB, childB])).toEqual(["r1/fan/b: this journal occurs twice"]);
     // Of two that differ one is not what was recorded, whichever comes first.

@@ -9,7 +9,7 @@ import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 
 const cancelled = new SluiceError("Cancellation", "run_cancelled", "enough");
-const lost = new SluiceError("Host", "ownership_lost", "somebody else has it");
+const lost = new SluiceError("Host", "ownership_lost", "another process has it");
 const suspended = new SluiceError("Host", SUSPENDED, "later");
 
 /** A run at work, as far as steps and waits see it. */
@@ -86,18 +86,18 @@ describe("whether a run may continue", () => {
     expect([stopped.signal.reason, stopped.cancelled]).toEqual([lost, undefined]);
   });
 
-  test("the step that listens is told of each once, and any number may listen to the signal", () => {
+  test("the step that listens is notified of each once, and any number may listen to the signal", () => {
     const control = new Cancellation();
-    const told: string[] = [];
-    const first = { controlChanged: () => told.push("first") };
-    const second = { controlChanged: () => told.push("second") };
+    const notified: string[] = [];
+    const first = { controlChanged: () => notified.push("first") };
+    const second = { controlChanged: () => notified.push("second") };
     control.listener = first;
     control.cancel(cancelled);
     control.cancel(cancelled);
     control.listener = second;
     control.stop(lost);
     control.stop(lost);
-    expect(told).toEqual(["first", "second"]);
+    expect(notified).toEqual(["first", "second"]);
     expect(getMaxListeners(control.signal)).toBe(0);
   });
 
@@ -375,20 +375,20 @@ describe("a step's function", () => {
     expect(await stateOf(Promise.resolve(done))).toBe("ownership_lost");
   });
 
-  test("that cancels its own run before it returns is told by its signal", async () => {
+  test("that cancels its own run before it returns sees its signal abort", async () => {
     const { run, control } = atWork();
     const done = callStep(
       run,
       ({ signal }) => {
         control.cancel(cancelled);
         return new Promise<string>((resolve) =>
-          signal.addEventListener("abort", () => resolve("told"), { once: true }),
+          signal.addEventListener("abort", () => resolve("aborted"), { once: true }),
         );
       },
       0,
       undefined,
     );
     expect(await stateOf(Promise.resolve(done))).toBe("done");
-    expect(await done).toEqual({ value: "told", events: [] });
+    expect(await done).toEqual({ value: "aborted", events: [] });
   });
 });

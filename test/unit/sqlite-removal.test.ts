@@ -55,7 +55,7 @@ test("a text that is removed while a commit that names it waits for the lock is 
   expect(await writer.records("rb", 1)).toEqual([record]);
 });
 
-test("space is given back to the disk when no one is at work, and left to later runs when somebody is", async () => {
+test("space is given back to the disk when no run is at work, and left to later runs when one is", async () => {
   const folder = scratch();
   const size = (): number => statSync(join(folder, "journal.db")).size;
   const values = Array.from({ length: 30 }, (_, at) => JSON.stringify(`${at}`.repeat(50_000)));

@@ -303,7 +303,7 @@ describe("long texts", () => {
     expect(() => store.records("r1", 0)).toThrow(
       expect.objectContaining({ code: "blob_missing", message: expect.stringContaining("run r1") }),
     );
-    // Writing the same text again mends it.
+    // Writing the same text again fixes it.
     await store.append(plain("r1", epoch, next({ value: long })));
     expect((await store.records("r1", 1))[0]?.value).toBe(long);
   });
@@ -321,48 +321,48 @@ describe("long texts", () => {
 });
 
 describe("changes", () => {
-  test("of this handle are told at once, of another at the next look, and no one looks when no one listens", async () => {
+  test("of this handle are reported at once, of another at the next look; without a listener no one looks", async () => {
     const folder = scratch();
     const clock = handClock();
     const [a, b] = [open(folder, { clock }), open(folder)];
     expect(clock.waiting()).toBe(0);
-    let told = 0;
+    let calls = 0;
     const stop = a.onChange(() => {
-      told += 1;
+      calls += 1;
     });
     expect(clock.waiting()).toBe(1);
     await startRun(a, "r1");
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
     clock.turn(100);
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
     await startRun(b, "r2");
-    expect(told).toBe(1);
+    expect(calls).toBe(1);
     clock.turn(25);
-    expect(told).toBe(2);
+    expect(calls).toBe(2);
     await b.putSignal("r1", { name: "news", payload: 1, by: "b" }, 1);
     await b.requestCancel("r1", "enough", "b", 1);
     clock.turn(25);
-    expect(told).toBe(3);
+    expect(calls).toBe(3);
     stop();
     expect(clock.waiting()).toBe(0);
   });
 
-  test("are told to every listener, also to one that was given twice", async () => {
+  test("are reported to every listener, also to one that was added twice", async () => {
     const store = open(scratch());
-    let told = 0;
+    let calls = 0;
     const listener = (): void => {
-      told += 1;
+      calls += 1;
     };
     const stops = [store.onChange(listener), store.onChange(listener)];
     await startRun(store, "r1");
-    expect(told).toBe(2);
+    expect(calls).toBe(2);
     for (const stop of stops) stop();
     await startRun(store, "r2");
-    expect(told).toBe(2);
+    expect(calls).toBe(2);
   });
 });
 
-describe("a lock held by somebody else", () => {
+describe("a lock that another connection holds", () => {
   function lockOut(folder: string): () => void {
     const other = new DatabaseSync(join(folder, "journal.db"));
     other.exec("BEGIN IMMEDIATE");
