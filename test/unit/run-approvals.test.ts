@@ -29,13 +29,13 @@ import {
 
 const input = { type: "object" } as const;
 
-/** Sends one event, and completes if it is accepted; what it was told is kept. */
-function deploying(told: Json[] = [], tries = 1): State<Json, unknown> {
+/** Sends one event, and completes if it is accepted; the answers are kept. */
+function deploying(outcomes: Json[] = [], tries = 1): State<Json, unknown> {
   const { kind, spec } = work({
     act: async (scope) => {
       for (let turn = 1; turn <= tries; turn += 1) {
         const { accepted, output } = await scope.accept({ turn, event: "DEPLOY", data: { to: "production" } });
-        told.push(json({ accepted, output }));
+        outcomes.push(json({ accepted, output }));
         if (accepted) return completed(output);
       }
       return failed("not deployed");
@@ -101,21 +101,21 @@ describe("an event whose row needs an approval", () => {
   test.each([
     ["a denial", { kind: "deny", reason: "not on a Friday" }, "not on a Friday"],
     ["a deferral", { kind: "defer" }, "deferred"],
-  ] as const)("stays after %s, and is told why", async (_name, answer, why) => {
-    const told: Json[] = [];
+  ] as const)("stays after %s, and the answer says why", async (_name, answer, why) => {
+    const outcomes: Json[] = [];
     const live = session({ model: noModel, interactors: [answering(answer)] });
-    expect(await live.run(guarded(deploying(told)), {})).toMatchObject({ status: "failed", state: "stopped" });
-    expect(told).toMatchObject([
+    expect(await live.run(guarded(deploying(outcomes)), {})).toMatchObject({ status: "failed", state: "stopped" });
+    expect(outcomes).toMatchObject([
       { accepted: false, output: { code: "transition_rejected", reason: expect.stringContaining(why) } },
     ]);
   });
 
   test("is refused at once, and never approved, where no one can answer", async () => {
-    const told: Json[] = [];
+    const outcomes: Json[] = [];
     const live = session({ model: noModel, mode: "yolo" });
-    const run = live.start(guarded(deploying(told)), {});
+    const run = live.start(guarded(deploying(outcomes)), {});
     expect(await run).toMatchObject({ status: "failed", state: "stopped" });
-    expect(told).toMatchObject([{ accepted: false, output: { reason: expect.stringContaining("no one") } }]);
+    expect(outcomes).toMatchObject([{ accepted: false, output: { reason: expect.stringContaining("no one") } }]);
     const answered = dataOf(await eventsOf(live.host, run.runId), "request.answered");
     expect(answered).toMatchObject([{ answer: "none", cause: "no_interactor", by: "headless" }]);
   });

@@ -64,7 +64,7 @@ describe("a state that asks", () => {
     expect(await live.run(asks(), {})).toMatchObject({ output: { answered: false, ...expected } });
   });
 
-  test("is told at once where no one can answer", async () => {
+  test("gets a refusal at once where no one can answer", async () => {
     const live = session({ model: noModel });
     expect(await live.run(asks(), {})).toMatchObject({ output: { answered: false, cause: "no_interactor" } });
   });
@@ -123,18 +123,18 @@ describe("a state that asks", () => {
 
   test("is cancelled while it waits, in order", async () => {
     const live = session({ model: noModel, wait: true });
-    let told: Json = null;
+    let outcome: Json = null;
     const run = live.start(
       asks(async (scope) => {
-        told = json(await scope.ask({ name: "color", question }));
-        return completed(told);
+        outcome = json(await scope.ask({ name: "color", question }));
+        return completed(outcome);
       }),
       {},
     );
     await eventually(async () => (await live.host.requests(run.runId)).length === 1);
     await run.cancel("enough");
     expect(await run).toMatchObject({ status: "cancelled", error: { message: "enough" } });
-    expect(told).toMatchObject({ answered: false, cause: "cancelled" });
+    expect(outcome).toMatchObject({ answered: false, cause: "cancelled" });
     expect(await live.host.requests(run.runId)).toEqual([]);
     await eventsOf(live.host, run.runId);
     await quiet();

@@ -61,8 +61,8 @@ function calling(
     },
   });
 }
-/** Somebody who answers every request the same way, and remembers them. */
-function somebody(
+/** An interactor that answers every request the same way, and remembers them. */
+function interactor(
   answer: Answer | ((request: PersonRequest) => Answer | Promise<Answer>),
   name = "me",
 ): Interactor & { asked: PersonRequest[] } {
@@ -96,7 +96,7 @@ describe("the three modes", () => {
     "in mode %s the envelope decides where there is one: inside runs unasked, outside asks",
     async (mode) => {
       const { ran, tools } = traced();
-      const person = somebody({ kind: "deny" });
+      const person = interactor({ kind: "deny" });
       const live = session({ model: noModel, mode, allow: ["Note", "Peek"], tools, interactors: [person] });
       const result = await live.run(one(calling([["Note"], ["Peek"]], ["Note"])), task);
       expect(ran).toEqual([["Note", {}]]);
@@ -141,7 +141,7 @@ describe("the three modes", () => {
 
   test("without an envelope: ask puts every call to a person, save the built-in ones that only read", async () => {
     const { ran, tools } = traced();
-    const person = somebody({ kind: "approve" });
+    const person = interactor({ kind: "approve" });
     const live = session({ model: noModel, mode: "ask", tools, interactors: [person] });
     const result = await live.run(one(calling([["Note"], ["Peek"], ["Glob", { pattern: "*.nothing" }]])), task);
     expect(person.asked.map(({ body }) => body.tool)).toEqual(["Note", "Peek"]);
@@ -151,7 +151,7 @@ describe("the three modes", () => {
 
   test("without an envelope: allowlist asks no one, and refuses what is not listed", async () => {
     const { ran, tools } = traced();
-    const person = somebody({ kind: "approve" });
+    const person = interactor({ kind: "approve" });
     const live = session({ model: noModel, mode: "allowlist", allow: ["Peek"], tools, interactors: [person] });
     const result = await live.run(one(calling([["Note"], ["Peek"]])), task);
     expect(ran).toEqual([["Peek", {}]]);
@@ -164,7 +164,7 @@ describe("the three modes", () => {
 
   test("what decided is in the events: the envelope, the grant or the mode", async () => {
     const { tools } = traced();
-    const live = session({ model: noModel, mode: "yolo", tools, interactors: [somebody({ kind: "approve" })] });
+    const live = session({ model: noModel, mode: "yolo", tools, interactors: [interactor({ kind: "approve" })] });
     const byOf = async (state: State<unknown, unknown>) => {
       const { runId } = await live.run(one(state), task);
       return dataOf(await eventsOf(live.host, runId), "call.decided").map(({ by }) => by);
@@ -178,7 +178,7 @@ describe("the three modes", () => {
 describe("a grant", () => {
   test("tells the person exactly what would run, and covers that one proposal", async () => {
     const { ran, tools } = traced();
-    const person = somebody({ kind: "approve" });
+    const person = interactor({ kind: "approve" });
     const live = session({ model: noModel, tools, interactors: [person] });
     const result = await live.run(
       one(
@@ -234,7 +234,7 @@ describe("a grant", () => {
     const live = session({
       model: noModel,
       tools,
-      interactors: [somebody({ kind: "deny", reason: "not on a Friday" })],
+      interactors: [interactor({ kind: "deny", reason: "not on a Friday" })],
     });
     const result = await live.run(one(calling([["Note"], ["Peek"]], ["Peek"])), task);
     expect(ran).toEqual([["Peek", {}]]);
@@ -255,13 +255,13 @@ describe("a grant", () => {
 
   test("that is put off is denied for now, and says so", async () => {
     const { tools } = traced();
-    const live = session({ model: noModel, tools, interactors: [somebody({ kind: "defer" })] });
+    const live = session({ model: noModel, tools, interactors: [interactor({ kind: "defer" })] });
     expect(await live.run(one(calling([["Note"]], [])), task)).toMatchObject({ output: [{ cause: "deferred" }] });
   });
 
-  test("that is put off while requests wait stays open for somebody else", async () => {
+  test("that is put off while requests wait stays open for someone else", async () => {
     const { ran, tools } = traced();
-    const person = somebody({ kind: "defer" });
+    const person = interactor({ kind: "defer" });
     const live = session({ model: noModel, tools, wait: true, interactors: [person] });
     const handle = live.start(one(calling([["Note"]], [])), task);
     await eventually(() => person.asked.length === 1);
@@ -278,7 +278,7 @@ describe("a grant", () => {
 
   test("that no one gives in time is denied with cause timeout; a later answer is refused", async () => {
     const { ran, tools } = traced();
-    const live = session({ model: noModel, tools, requestTimeoutMs: 30_000, interactors: [somebody(() => never)] });
+    const live = session({ model: noModel, tools, requestTimeoutMs: 30_000, interactors: [interactor(() => never)] });
     const handle = live.start(one(calling([["Note"]], [])), task);
     await eventually(() => live.clock.waiting() === 1);
     const [request] = await live.host.requests();
@@ -314,23 +314,23 @@ describe("a grant", () => {
     expect(dataOf(events, "grant.expired")).toEqual([]);
   });
 
-  test("with several people: the first answer wins, and the others are told", async () => {
+  test("with several people: the first answer wins, and the request to the others is withdrawn", async () => {
     const { tools } = traced();
-    const told: string[] = [];
+    const withdrawn: string[] = [];
     const slow: Interactor = {
       name: "slow",
       answer: (_request, signal) =>
         new Promise((resolve) =>
           signal.addEventListener("abort", () => {
-            told.push("slow");
+            withdrawn.push("slow");
             resolve({ kind: "approve" });
           }),
         ),
     };
-    const live = session({ model: noModel, tools, interactors: [slow, somebody({ kind: "deny" }, "fast")] });
+    const live = session({ model: noModel, tools, interactors: [slow, interactor({ kind: "deny" }, "fast")] });
     const result = await live.run(one(calling([["Note"]], [])), task);
     expect(result).toMatchObject({ output: [{ cause: "denied", reason: expect.stringContaining("fast") }] });
-    expect(told).toEqual(["slow"]);
+    expect(withdrawn).toEqual(["slow"]);
   });
 
   test("is not lost when one of those asked crashes; the failure is reported", async () => {
@@ -341,7 +341,7 @@ describe("a grant", () => {
       model: noModel,
       tools,
       onFault: ({ by, message }) => void faults.push(`${by}: ${message}`),
-      interactors: [broken, somebody({ kind: "approve" })],
+      interactors: [broken, interactor({ kind: "approve" })],
     });
     expect(await live.run(one(calling([["Note"]], [])), task)).toMatchObject({ output: ["Note ran"] });
     expect(faults).toEqual(["broken: no terminal"]);
@@ -351,7 +351,7 @@ describe("a grant", () => {
     const { ran, tools } = traced();
     const log: string[] = [];
     let open = 0;
-    const person = somebody(async ({ body }) => {
+    const person = interactor(async ({ body }) => {
       open += 1;
       log.push(`asked for ${JSON.stringify(body.input)}, ${open} open, ${ran.length} ran`);
       await quiet();
@@ -382,7 +382,7 @@ describe("a grant", () => {
   });
 
   test("is never asked for a call that cannot run: an unknown tool, wrong arguments, a hard limit", async () => {
-    const person = somebody({ kind: "approve" });
+    const person = interactor({ kind: "approve" });
     const strict = tool("Strict", {
       input: { type: "object", properties: { n: { type: "number" } }, required: ["n"], additionalProperties: false },
     });
@@ -440,7 +440,7 @@ describe("guard hooks", () => {
 
   test.each([
     ["envelope", { mode: "ask" as const }, ["Note"]],
-    ["grant", { mode: "ask" as const, interactors: [somebody({ kind: "approve" })] }, []],
+    ["grant", { mode: "ask" as const, interactors: [interactor({ kind: "approve" })] }, []],
     ["mode", { mode: "yolo" as const }, undefined],
   ])(
     "are asked once after an approval by %s: the session's, the pipeline's, the state's",
@@ -456,7 +456,7 @@ describe("guard hooks", () => {
   test("are not asked about what was refused or denied", async () => {
     const { tools } = traced();
     const log: string[] = [];
-    await run({ tools, interactors: [somebody({ kind: "deny" })] }, guards(log), []).result;
+    await run({ tools, interactors: [interactor({ kind: "deny" })] }, guards(log), []).result;
     expect(log).toEqual([]);
   });
 
@@ -465,7 +465,7 @@ describe("guard hooks", () => {
     async (owner) => {
       const { ran, tools } = traced();
       const log: string[] = [];
-      const { live, result } = run({ tools, interactors: [somebody({ kind: "approve" })] }, guards(log, owner), []);
+      const { live, result } = run({ tools, interactors: [interactor({ kind: "approve" })] }, guards(log, owner), []);
       const { runId, ...rest } = await result;
       expect(rest).toMatchObject({
         output: [{ code: "tool_call_denied", cause: "hook", reason: `${owner} says no` }],
@@ -579,7 +579,7 @@ describe("a turn's calls", () => {
           return completed(null);
         },
       });
-      const live = session({ model: noModel, tools, interactors: [somebody({ kind: "approve" })] });
+      const live = session({ model: noModel, tools, interactors: [interactor({ kind: "approve" })] });
       await expect(live.run(one(state), task)).rejects.toMatchObject({ code: "call_id_repeated" });
     }
     expect(ran).toHaveLength(1);
@@ -698,8 +698,8 @@ describe("AskUser", () => {
   const ask = (question = "Which one?") =>
     calling([["AskUser", { question, options: ["left", "right"] }]], ["AskUser"]);
 
-  test("puts the question to whoever is there, and the answer is the call's result", async () => {
-    const person = somebody({ kind: "value", value: "left" });
+  test("puts the question to a person, and the answer is the call's result", async () => {
+    const person = interactor({ kind: "value", value: "left" });
     const live = session({ model: noModel, interactors: [person] });
     const result = await live.run(one(ask("Which \u001b[31mone?")), task);
     expect(result).toMatchObject({ output: ["left"] });
@@ -728,7 +728,7 @@ describe("AskUser", () => {
     [{ kind: "deny" as const }, "not_answered"],
     [{ kind: "defer" as const }, "deferred"],
   ])("answered %j is a typed result", async (answer, code) => {
-    const live = session({ model: noModel, interactors: [somebody(answer)] });
+    const live = session({ model: noModel, interactors: [interactor(answer)] });
     expect(await live.run(one(ask()), task)).toMatchObject({ output: [{ code }] });
   });
 
@@ -737,7 +737,7 @@ describe("AskUser", () => {
     const live = session({
       model: noModel,
       wait: true,
-      interactors: [somebody({ kind: "value", value: "up" })],
+      interactors: [interactor({ kind: "value", value: "up" })],
       onFault: ({ message }) => void faults.push(message),
     });
     const handle = live.start(one(ask()), task);

@@ -34,7 +34,7 @@ const input = z.object({ task: z.string() });
 const task = { task: "t" };
 const never = new Promise<never>(() => undefined);
 
-/** A promise that tells when somebody came to it. */
+/** A promise that hangs, and one that resolves when someone waits for it. */
 function reached(): { readonly here: Promise<void>; readonly hang: () => Promise<never> } {
   let arrive = (): void => undefined;
   const here = new Promise<void>((resolve) => {
@@ -72,7 +72,7 @@ async function cancelAt(live: TestSession, pipe: ReturnType<typeof one>, here: (
 }
 
 describe("a cancelled run ends within 100 ms", () => {
-  test.each(["setup", "precondition", "assert"] as const)("while its %s hook hangs; exit is told", async (phase) => {
+  test.each(["setup", "precondition", "assert"] as const)("while its %s hook hangs; exit still runs", async (phase) => {
     const at = reached();
     const exits: string[] = [];
     const state = work({ [phase]: () => at.hang(), exit: ({ status }) => void exits.push(status) });
@@ -129,13 +129,13 @@ describe("a cancelled run ends within 100 ms", () => {
 
   test("while its model hangs and ignores the abort", async () => {
     const at = reached();
-    const deaf: ResolvedModel = {
-      id: "deaf",
+    const hanging: ResolvedModel = {
+      id: "hanging",
       secrets: [],
       at: () => ({
         specificationVersion: "v4",
-        provider: "deaf",
-        modelId: "deaf",
+        provider: "hanging",
+        modelId: "hanging",
         supportedUrls: {},
         doGenerate: () => never,
         doStream: () => at.hang(),
@@ -148,16 +148,16 @@ describe("a cancelled run ends within 100 ms", () => {
       turnCap: 3,
       allowedTools: [],
     });
-    const { result } = await cancelAt(session({ model: deaf }), one(state), () => at.here);
+    const { result } = await cancelAt(session({ model: hanging }), one(state), () => at.here);
     expect(result).toMatchObject({ status: "cancelled", stages: [{ status: "cancelled", reason: "enough" }] });
   });
 
   test.each(["read", "write"] as const)(
-    "while a deaf %s tool is at work; its lock is kept until that ends",
+    "while a %s tool that ignores its abort signal is at work; its lock is kept until the tool ends",
     async (effect) => {
       let settle = (): void => undefined;
       const at = reached();
-      const deaf = tool("Deaf", {
+      const stuck = tool("Stuck", {
         effect,
         execute: () => {
           void at.hang();
@@ -166,22 +166,22 @@ describe("a cancelled run ends within 100 ms", () => {
           });
         },
       });
-      const told: unknown[] = [];
+      const outputs: unknown[] = [];
       const state = work({
-        allowedTools: ["Deaf"],
+        allowedTools: ["Stuck"],
         act: async (scope) => {
-          told.push(await caller(scope)("Deaf"));
+          outputs.push(await caller(scope)("Stuck"));
           return completed(null);
         },
       });
       const memory = createMemoryJournals();
       const clock = handClock();
-      const live = session({ model: noModel, tools: [deaf], clock, host: createHost(memory.connect(), { clock }) });
+      const live = session({ model: noModel, tools: [stuck], clock, host: createHost(memory.connect(), { clock }) });
       const owner = async (runId: string) => (await memory.connect().run(runId))?.owner;
       const { result, events } = await cancelAt(live, one(state), () => at.here);
       expect(result.status).toBe("cancelled");
-      expect(told).toMatchObject([{ code: "call_aborted" }]);
-      expect(dataOf(events, "call.finished")).toMatchObject([{ tool: "Deaf", outcome: "abandoned" }]);
+      expect(outputs).toMatchObject([{ code: "call_aborted" }]);
+      expect(dataOf(events, "call.finished")).toMatchObject([{ tool: "Stuck", outcome: "abandoned" }]);
       expect(await owner(result.runId)).toMatchObject({ live: true });
       settle();
       await eventually(async () => (await owner(result.runId)) === undefined, "the lock was let go");
@@ -313,7 +313,7 @@ describe("a cancelled run ends within 100 ms", () => {
     await first.suspend();
   });
 
-  test("while its executor is deaf; what it still asks for is refused", async () => {
+  test("while its executor ignores its abort signal; what it still asks for is refused", async () => {
     const at = reached();
     let go = (): void => undefined;
     const late: unknown[] = [];
@@ -339,11 +339,11 @@ describe("a cancelled run ends within 100 ms", () => {
   test("with all its siblings, each of them in another phase", async () => {
     const setup = reached();
     const prompt = reached();
-    const deaf = reached();
+    const stuck = reached();
     const live = session({
       model: noModel,
       maxParallel: 8,
-      tools: [tool("Deploy"), tool("Deaf", { execute: () => deaf.hang() })],
+      tools: [tool("Deploy"), tool("Stuck", { execute: () => stuck.hang() })],
       interactors: [{ name: "screen", answer: () => prompt.hang() }],
     });
     const pipe = pipeline({
@@ -353,14 +353,14 @@ describe("a cancelled run ends within 100 ms", () => {
         one: work(),
         a: work({ setup: () => setup.hang() }),
         b: work({ allowedTools: [], act: async (scope) => completed(await caller(scope)("Deploy")) }),
-        c: work({ allowedTools: ["Deaf"], act: async (scope) => completed(await caller(scope)("Deaf")) }),
+        c: work({ allowedTools: ["Stuck"], act: async (scope) => completed(await caller(scope)("Stuck")) }),
         d: work({ act: () => completed("done before") }),
         join: work(),
       },
       initial: "one",
       next: { one: () => fanOut(["a", "b", "c", "d"], { join: "join" }), join: () => done("done") },
     });
-    const { result } = await cancelAt(live, pipe, () => Promise.all([setup.here, prompt.here, deaf.here]));
+    const { result } = await cancelAt(live, pipe, () => Promise.all([setup.here, prompt.here, stuck.here]));
     expect(result).toMatchObject({ status: "cancelled" });
     expect(result.stages.map(({ executionId, status }) => `${executionId} ${status}`)).toEqual([
       "one#1 completed",

@@ -163,10 +163,10 @@ test("a failure cancels the others, waits for them, and is one failure of the st
     lint: work({
       act: async ({ signal }) => {
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-        log.push("lint was told");
+        log.push("lint was aborted");
         await quiet();
         log.push("lint has drained");
-        return { status: "cancelled", reason: "told to", turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+        return { status: "cancelled", reason: "aborted", turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
       },
       exit: ({ status }) => void log.push(`lint exits ${status}`),
     }),
@@ -176,7 +176,7 @@ test("a failure cancels the others, waits for them, and is one failure of the st
   await quiet();
   fall();
   const result = await handle;
-  expect(log).toEqual(["lint was told", "lint has drained", "lint exits cancelled"]);
+  expect(log).toEqual(["lint was aborted", "lint has drained", "lint exits cancelled"]);
   expect(result).toMatchObject({
     status: "failed",
     error: { message: 'fan_out: parallel stages failed: test: 3 tests fail {"fanOut":"fan-1","failed":["test"]}' },
@@ -436,7 +436,7 @@ describe("the session's cap", () => {
 function answer(request: { requestId: string; digest: string } | undefined, kind: string) {
   if (request === undefined) throw new Error("there is no request");
   const { requestId, digest } = request;
-  return { name: `request/${requestId}`, payload: { kind, digest }, digest, by: "somebody" };
+  return { name: `request/${requestId}`, payload: { kind, digest }, digest, by: "someone" };
 }
 
 test("a call that a sibling was denied is in the run's account", async () => {
@@ -484,7 +484,7 @@ test("cancel-and-drain: a sibling that waits for a place never begins, one with 
       busy: work({
         act: async ({ signal }) => {
           await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-          log.push("busy was told");
+          log.push("busy was aborted");
           return completed(null);
         },
       }),
@@ -500,7 +500,7 @@ test("cancel-and-drain: a sibling that waits for a place never begins, one with 
     task,
   );
   expect(await handle).toMatchObject({ status: "failed" });
-  expect(log).toEqual(["doomed fails", "busy was told"]);
+  expect(log).toEqual(["doomed fails", "busy was aborted"]);
   expect(withdrawn).toEqual(["asking#1/a1/t1.c0"]);
   expect(await live.host.requests()).toEqual([]);
   const events = await eventsOf(live.host, handle.runId);

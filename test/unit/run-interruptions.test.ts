@@ -31,7 +31,7 @@ import {
   workExecutor,
 } from "../support/run-kit.ts";
 
-const task = { task: "Mend it." };
+const task = { task: "Fix it." };
 const input = z.object({ task: z.string() });
 
 /** Works in a step until it is stopped, and says how far it got. */

@@ -212,7 +212,7 @@ describe("a time cap", () => {
         tool("Slow", {
           execute: async (_input, { signal }) => {
             await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-            log.push("Slow was told");
+            log.push("Slow was aborted");
             return { ok: false, output: "cut" };
           },
         }),
@@ -235,7 +235,7 @@ describe("a time cap", () => {
     await eventually(() => live.clock.waiting() === 1);
     live.clock.turn(5_000);
     const result = await handle;
-    expect(log[0]).toBe("Slow was told");
+    expect(log[0]).toBe("Slow was aborted");
     expect(log[1]).toContain('"cause":"limit"');
     expect(log).toHaveLength(2);
     expect(result).toMatchObject({ status: "failed", error: { code: "timeout" } });

@@ -43,8 +43,8 @@ function byEvents(act: (scope: ActScope) => Promise<Awaited<ReturnType<Act>>>): 
 }
 const sends = (event: string, data = {}): State<Json, unknown> =>
   byEvents(async (scope) => {
-    const { accepted, output: told } = await scope.accept({ turn: 1, event, data });
-    return accepted ? completed(told) : failed(JSON.stringify(told));
+    const { accepted, output: answer } = await scope.accept({ turn: 1, event, data });
+    return accepted ? completed(answer) : failed(JSON.stringify(answer));
   });
 
 function changeTool(): Tool {
@@ -199,7 +199,7 @@ test("a denied return keeps the handler, which fails here, and the whole branch 
 test("a secret in an event reaches neither the journal nor the next state", async () => {
   const secret = "sk-a-very-secret-value-1234567890";
   const live = session({ ...options(), env: { API_KEY: secret }, secrets: ["API_KEY"] });
-  const told: Json[] = [];
+  const answers: Json[] = [];
   const telling = pipeline({
     id: "telling",
     input,
@@ -210,7 +210,7 @@ test("a secret in an event reaches neither the journal nor the next state", asyn
           event: "GO",
           data: { key: secret, rationale: `use ${secret}` },
         });
-        told.push(accepted);
+        answers.push(accepted);
         return completed(accepted);
       }),
       next: state(({ ctx }) => completed(json(ctx.context))),
@@ -222,7 +222,7 @@ test("a secret in an event reaches neither the journal nor the next state", asyn
     ],
   });
   const run = live.start(telling, {});
-  expect(JSON.stringify([await run, told])).not.toContain(secret);
+  expect(JSON.stringify([await run, answers])).not.toContain(secret);
   expect(JSON.stringify(await live.host.journal(run.runId))).not.toContain(secret);
 });
 

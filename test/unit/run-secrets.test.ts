@@ -144,15 +144,15 @@ test("a key in what tools return, note, report or throw, and in what people answ
       tool("Guesses", { subjects: () => [{ kind: "opaque", reason: `it reads ${key}` }] }),
     ],
   });
-  const told: Json[] = [];
+  const answers: Json[] = [];
   const state = work({
     allowedTools: ["Says", "Throws", "Long", "Knows", "Guesses", "Vetoed", "AskUser"],
     onCall: ({ tool: name }) => (name === "Vetoed" ? { veto: `not ${key}` } : undefined),
     act: async (scope) => {
       const call = caller(scope);
-      for (const name of ["Says", "Throws", "Long", "Knows", "Guesses", "Vetoed"]) told.push(await call(name));
-      told.push(await call("AskUser", { question: "What is it?" }));
-      return completed(told);
+      for (const name of ["Says", "Throws", "Long", "Knows", "Guesses", "Vetoed"]) answers.push(await call(name));
+      answers.push(await call("AskUser", { question: "What is it?" }));
+      return completed(answers);
     },
   });
   const pipe = pipeline({
@@ -164,8 +164,8 @@ test("a key in what tools return, note, report or throw, and in what people answ
   });
   const result = await live.run(pipe, task);
   expect(result.status).toBe("completed");
-  expect(told.at(-1)).toBe("it is [redacted:CASTLE_TOKEN]");
-  expectNoKey(await traces(live, result.runId, [result, told]));
+  expect(answers.at(-1)).toBe("it is [redacted:CASTLE_TOKEN]");
+  expectNoKey(await traces(live, result.runId, [result, answers]));
 });
 
 test("a key in an answer from another process is not in the run's records", async () => {
@@ -463,7 +463,7 @@ test("an argument that only its name gives away stands in no event, not in the o
   const events = await eventsOf(live.host, handle.runId);
   expect(JSON.stringify(events)).not.toContain(word);
   expect(events.filter(({ type }) => type === "call.decided")).toHaveLength(2);
-  // Whoever answers decides about what would run, and is shown it.
+  // The person who answers decides about what would run, and is shown it.
   expect(JSON.stringify(asked)).toContain(word);
 });
 

@@ -35,7 +35,7 @@ function traced(act?: (state: string) => void) {
   });
   return { three, seen };
 }
-const task = { task: "Mend it." };
+const task = { task: "Fix it." };
 
 describe("a run that starts in a state in the middle", () => {
   test("enters that state with its own input and an empty upstream, and continues along the routes", async () => {
