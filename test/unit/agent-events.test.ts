@@ -195,9 +195,9 @@ describe("an interrupt", () => {
     expect(
       results === undefined || back === undefined ? [] : lastResults({ ...back, messages: [results] }),
     ).toMatchObject([{}, { code: "interrupted" }, { code: "interrupted" }, { code: "interrupted" }]);
-    const told = JSON.stringify(notice);
+    const text = JSON.stringify(notice);
     for (const part of ["migrations", "db/001.sql", "checking#1", "You are back in building"])
-      expect(told).toContain(part);
+      expect(text).toContain(part);
     const events = await eventsOf(live.host, result.runId);
     expect(dataOf(events, "transition.accepted").map(({ event }) => event)).toEqual(["VALID", "DONE"]);
   });

@@ -6,11 +6,11 @@ import { dataOf, eventsOf, eventually, session } from "../support/run-kit.ts";
 import { finish, modelFrom, part } from "../support/stream-model.ts";
 import { type Heard, talker } from "../support/talker.ts";
 
-const task = { task: "Mend the parser." };
+const task = { task: "Fix the parser." };
 const submit: ScriptedTurn = { calls: [{ tool: "finish", input: { summary: "ok" } }] };
 const worker = (allowedTools: readonly string[] = []) =>
   stage({
-    prompt: "You mend parsers.",
+    prompt: "You fix parsers.",
     allowedTools: [...allowedTools],
     completionTool: "finish",
     turnCap: 5,
@@ -55,7 +55,7 @@ describe("an agent that a person interrupts", () => {
             return;
           }
           controller.enqueue(part({ type: "text-start", id: "t" }));
-          controller.enqueue(part({ type: "text-delta", id: "t", delta: "I have mended " }));
+          controller.enqueue(part({ type: "text-delta", id: "t", delta: "I have fixed " }));
           controller.enqueue(part({ type: "text-delta", id: "t", delta: "the lexer so far" }));
           isWriting = true;
           abortSignal?.addEventListener("abort", () => controller.error(abortSignal.reason), { once: true });
@@ -74,14 +74,14 @@ describe("an agent that a person interrupts", () => {
     expect(await live.resume(one(), handle.runId)).toMatchObject({
       status: "completed",
       stages: [
-        { executionId: "one#1", status: "cancelled", partial: "I have mended the lexer so far" },
+        { executionId: "one#1", status: "cancelled", partial: "I have fixed the lexer so far" },
         { executionId: "one#2", status: "completed" },
       ],
     });
     expect(openings[1]).toContain(
       "interrupted the previous execution of this state, one#1, with this reason: only the lexer",
     );
-    expect(openings[1]).toContain("I have mended the lexer so far");
+    expect(openings[1]).toContain("I have fixed the lexer so far");
     expect(openings[1]).not.toContain("was rejected");
     const journal = await live.host.journal(handle.runId);
     expect(await replayRun(one(), journal, { env: {} })).toMatchObject({ identical: true });

@@ -6,7 +6,7 @@ import { dataOf, eventsOf, eventually, quiet, session, tool, twoHosts, work } fr
 import { type Heard, lastResults, talker } from "../support/talker.ts";
 
 const input = z.object({ task: z.string() });
-const task = { task: "Mend the parser." };
+const task = { task: "Fix the parser." };
 const schema = z.object({ summary: z.string() });
 const finish = (summary = "ok"): ScriptedTurn => ({ calls: [{ tool: "finish", input: { summary } }] });
 const look = (path = "a"): ScriptedTurn => ({ calls: [{ tool: "Look", input: { path } }] });
@@ -21,7 +21,7 @@ type Options = Omit<Parameters<typeof stage>[0], "prompt" | "completionTool" | "
 };
 function worker(options: Options = {}) {
   return stage({
-    prompt: "You mend parsers.",
+    prompt: "You fix parsers.",
     allowedTools: ["Look"],
     completionTool: "finish",
     completionSchema: schema,
@@ -52,13 +52,13 @@ describe("the opening of a transcript", () => {
     const [first] = model.heard;
     expect(first?.messages.map((message) => message.role)).toEqual(["system", "user"]);
     const [system, user] = first?.messages ?? [];
-    expect(textOf(system)).toMatch(/^You mend parsers\./);
+    expect(textOf(system)).toMatch(/^You fix parsers\./);
     for (const word of ["finish", "Look", "8 turns"]) expect(textOf(system)).toContain(word);
-    expect(textOf(user)).toBe("Task:\nMend the parser.");
+    expect(textOf(user)).toBe("Task:\nFix the parser.");
     expect(first?.tools).toEqual(["Look", "finish"]);
   });
 
-  test("holds the state's own input as JSON, when somebody routed there with one", async () => {
+  test("holds the state's own input as JSON, when a route gives one", async () => {
     const model = talker(() => finish());
     const next = stage({
       prompt: "Go on.",
@@ -77,7 +77,7 @@ describe("the opening of a transcript", () => {
     });
     await session({ model }).run(pipe, task);
     const text = textOf(model.heard[0]?.messages[1]);
-    expect(text).toContain("Task:\nMend the parser.");
+    expect(text).toContain("Task:\nFix the parser.");
     expect(JSON.parse(text.slice(text.indexOf("{")))).toEqual({ findings: ["a < b"] });
     expect(model.heard[0]?.tools).toEqual(["finish"]);
     expect(textOf(model.heard[0]?.messages[0])).toContain("The only tool of this stage is finish");
@@ -165,7 +165,7 @@ const noHeard: Heard = { stage: "", turn: 0, attempt: 0, messages: [], tools: []
 describe("calls that repeat", () => {
   const turnsOf = (calls: readonly ScriptedTurn[]) => talker(({ turn }) => calls[turn] ?? finish());
 
-  test("the third identical call in a row does not run and is told so; another call in between starts again", async () => {
+  test("the third identical call in a row does not run, and its result says so; another call in between starts the count again", async () => {
     let ran = 0;
     const counted = tool("Look", { effect: "read", execute: async () => ({ ok: true, output: `run ${++ran}` }) });
     const model = turnsOf([look(), look(), look(), look("b"), look(), look()]);
@@ -292,7 +292,7 @@ describe("the completion", () => {
 });
 
 describe("a model that fails", () => {
-  /** Lets the run go on to its next wait and says how long that is, by turning the clock until somebody hears it. */
+  /** Runs to the end and says how long each wait is, by turning the clock until the model is called again. */
   async function backoffs(turns: readonly ScriptedTurn[]) {
     const model = talker(({ turn }) => turns[turn] ?? finish());
     const live = session({ model, tools: [reader] });

@@ -50,7 +50,7 @@ describe("rules of a hostile .gitignore", () => {
     await expect(walking).rejects.toMatchObject({ code: "cancelled" });
   });
 
-  test("are taken up to 64 KB in a folder and those around it together", async () => {
+  test("are read up to 64 KB in a folder and its parents together", async () => {
     const folder = tempFolder();
     folder.put(".gitignore", `early\n${`${"x".repeat(900)}\n`.repeat(100)}late`);
     folder.put("sub/.gitignore", `${"y".repeat(900)}\ndeep`);

@@ -23,7 +23,7 @@ import { finish, modelFrom, modelOf, part } from "../support/stream-model.ts";
 import { tempFolder } from "../support/tools.ts";
 
 const at = { stage: "plan", turn: 0, attempt: 1 };
-const env = { HOME: "/home/somebody", TMPDIR: "/tmp" };
+const env = { HOME: "/home/someone", TMPDIR: "/tmp" };
 
 function ask(text = "hello", more: Partial<LanguageModelV4CallOptions> = {}): LanguageModelV4CallOptions {
   return {
@@ -428,12 +428,12 @@ describe("places", () => {
   test("a path of the workspace becomes one of the workspace it is replayed in, over chunks too", async () => {
     const [here, there] = [folder(), folder()];
     const { file, lines } = tape();
-    const prompt = (root: string, runId: string) => ask(`in ${root}, run ${runId}, home /home/somebody/x`);
+    const prompt = (root: string, runId: string) => ask(`in ${root}, run ${runId}, home /home/someone/x`);
     const recorded = await recording(modelOf(said(`see ${here}/a.ts, ${here}. That is all.`)), file, { cwd: here });
     await partsOf(recorded.at({ ...at, runId: "r7k2m9x4abc" }), prompt(here, "r7k2m9x4abc"));
     expect(lines()[1]).not.toContain(here);
-    expect(lines()[1]).not.toMatch(/r7k2m9x4abc|somebody/);
-    const replay = await replaying(file, { cwd: there, env: { HOME: "/home/somebody", TMPDIR: "/tmp" } });
+    expect(lines()[1]).not.toMatch(/r7k2m9x4abc|someone/);
+    const replay = await replaying(file, { cwd: there, env: { HOME: "/home/someone", TMPDIR: "/tmp" } });
     const parts = await partsOf(replay.at({ ...at, runId: "rzzzzzzzzzz" }), prompt(there, "rzzzzzzzzzz"));
     const text = parts.map((each) => ("delta" in each ? each.delta : "")).join("");
     expect(text).toBe(`see ${there}/a.ts, ${there}. That is all.`);
@@ -444,10 +444,10 @@ describe("places", () => {
   });
 
   test("what looks like our own marks in a text comes back as it was; other paths stay what they are", async () => {
-    const text = "{{sluice.workspace}} {{sluice.literal}} /home/somebodyelse /mnt/home/somebody /tmpfile";
+    const text = "{{sluice.workspace}} {{sluice.literal}} /home/someoneelse /mnt/home/someone /tmpfile";
     const { again, exchange } = await roundTrip([part({ type: "text-delta", id: "1", delta: text }), finish("stop")]);
     expect(again[0]).toMatchObject({ delta: text });
-    expect(JSON.stringify(exchange)).toContain("/home/somebodyelse /mnt/home/somebody /tmpfile");
+    expect(JSON.stringify(exchange)).toContain("/home/someoneelse /mnt/home/someone /tmpfile");
   });
 
   test("what a program says is different each time is left out of the comparison", async () => {
@@ -489,12 +489,12 @@ describe("strict replay", () => {
     ["a description", { tools: [{ ...read, description: "Reads it." }] }, "Read has a different description or schema"],
     ["a setting", { temperature: 0.5 }, "the settings differ: temperature was 0.2, now 0.5"],
     ["a setting more", { maxOutputTokens: 9 }, "maxOutputTokens was not set, now 9"],
-  ])("tells %s", async (_what, change, told) => {
+  ])("tells %s", async (_what, change, difference) => {
     const { file } = tape();
     await partsOf((await recording(modelOf(said("ab")), file)).at(at), base);
     const replay = await replaying(file);
     const error: unknown = await partsOf(replay.at(at), { ...base, ...change }).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ code: "cassette_diverged", message: expect.stringContaining(told) });
+    expect(error).toMatchObject({ code: "cassette_diverged", message: expect.stringContaining(difference) });
     expect(replay.divergence).toBe(error);
     expect(replay.unused()).toEqual([{ line: 2, stage: "plan", turn: 0, attempt: 1 }]);
   });

@@ -233,7 +233,7 @@ test("a run that was in a state which is gone, or whose steps are others now, is
   expect(await after.resume(first(), runId)).toMatchObject({ status: "completed", output: "first" });
 });
 
-test("hooks that appeared or vanished, kinds and the pipeline's own settings are told", async () => {
+test("hooks that appeared or vanished, kinds and the pipeline's own settings are reported", async () => {
   const { runId, after } = await left();
   const other = pipeline({
     id: "changing",

@@ -106,7 +106,7 @@ const turn = (...calls: readonly (readonly [tool: string, input: Json])[]) => ({
 });
 const runs = (commands: readonly string[]) => turn(...commands.map((command) => ["Bash", { command }] as const));
 
-/** fixTests over a script whose stages ask for all of these, with programs that do nothing, and what its stages were told. */
+/** fixTests over a script whose stages ask for all of these, with programs that do nothing, and the system prompts of its stages. */
 async function asked(commands: readonly string[]) {
   const folder = tempFolder();
   const bin = tempFolder();
@@ -128,13 +128,13 @@ async function asked(commands: readonly string[]) {
       verify: [turn(["submit_verdict", { verdict: "fixed", summary: "s", problems: [] }])],
     },
   });
-  const told = new Map<string, string>();
+  const systemPrompts = new Map<string, string>();
   const listening: ResolvedModel = {
     ...model,
     at: (position) => {
       const inner = model.at(position);
       const doStream: typeof inner.doStream = (call) => {
-        told.set(position.stage, JSON.stringify(call.prompt[0]));
+        systemPrompts.set(position.stage, JSON.stringify(call.prompt[0]));
         return inner.doStream(call);
       };
       return { ...inner, doStream };
@@ -153,7 +153,7 @@ async function asked(commands: readonly string[]) {
       .filter(fits)
       .map(({ callId }) => commands[Number(/^t1\.c(\d+)$/.exec(String(callId))?.[1])]);
   return {
-    told,
+    systemPrompts,
     free: (stage: string) => decided(stage, ({ verdict, by }) => verdict === "approved" && by === "envelope"),
     refused: (stage: string) => decided(stage, ({ verdict }) => verdict === "refused"),
   };
@@ -185,14 +185,14 @@ describe("the stages of fixTests", () => {
   });
 
   test("hear in their prompts which commands run at once", async () => {
-    const { told } = await asked([]);
+    const { systemPrompts } = await asked([]);
     for (const [stage] of STAGES) {
       const rules = (fixTests.spec.states.get(stage)?.allowedTools ?? []).map(String);
       const commands = rules.flatMap((rule) => /^Bash\((.*)\)$/.exec(rule)?.[1] ?? []);
       expect(commands.length).toBeGreaterThan(10);
       for (const command of commands) {
         expect(command).not.toContain("*");
-        expect(told.get(stage)).toContain(`\`${command}\``);
+        expect(systemPrompts.get(stage)).toContain(`\`${command}\``);
       }
     }
   });

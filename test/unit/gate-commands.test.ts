@@ -160,7 +160,7 @@ test("without Bash in the envelope every command is outside", () => {
   expect(bash(["Read", "Edit"], ls)).toBe("ask");
 });
 
-test("somebody's own command tool is judged by its own rules in the same way", () => {
+test("a custom command tool is judged by its own rules in the same way", () => {
   const shell = (allowedTools: readonly string[], subject: Subject): string =>
     word(judge("Terminal", { allowedTools, subjects: [subject] }));
   expect(shell(["Terminal"], ls)).toBe("envelope");
@@ -186,7 +186,7 @@ describe("a command line", () => {
     expect(bash(["Bash", "Edit", "Read(**/*.md)"], ...unread)).toBe("ask");
   });
 
-  test("behind a wall runs whatever it is, where Bash has no scope and the wall can be told what Read opens", () => {
+  test("behind a wall runs whatever it is, where Bash has no scope and the wall can express what Read opens", () => {
     expect(bash(["Bash", "Read"], ...unread, walled)).toBe("envelope");
     expect(bash(["Bash"], command("touch a"), line, walled)).toBe("envelope");
     expect(bash(["Bash", "Read(src/**)", "Read(package.json)"], ...unread, walled)).toBe("envelope");

@@ -92,7 +92,7 @@ describe("without an envelope the session's mode decides", () => {
     ["a reading tool of ours passes", { effect: "read", builtin: true }, "mode"],
     ["a tool of ours that asks the person anyway passes", { effect: "ask", builtin: true }, "mode"],
     ["a writing tool of ours is asked about", { effect: "write", builtin: true }, "ask"],
-    ["somebody else's reading tool is asked about", { effect: "read", builtin: false }, "ask"],
+    ["a reading tool of someone else is asked about", { effect: "read", builtin: false }, "ask"],
   ] as const)("ask: %s", (_, tool, expected) => {
     expect(word(judge("Read", { mode: "ask", tool, allow: ["*"] }))).toBe(expected);
   });

@@ -7,7 +7,7 @@ function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]):
   return word(judge("Bash", { allowedTools, subjects }));
 }
 
-/** What a person is told of a call that is outside. */
+/** What a person reads about a call that is outside the envelope. */
 function why(tool: string, allowedTools: readonly AllowedTool[], ...subjects: readonly Subject[]): string {
   const verdict = judge(tool, { allowedTools, subjects });
   return verdict.kind === "prompt" ? verdict.why : `not asked: ${word(verdict)}`;
@@ -102,12 +102,12 @@ test("a call's sandbox is named; a line without one has none, and no other call 
   expect(sandboxOf([path("/ws/a")])).toBeUndefined();
 });
 
-describe("who is asked for a grant is told", () => {
+describe("a person who is asked for a grant reads", () => {
   test("which path is outside of which rules", () => {
-    const told = why("Edit", ["Edit(src/**)", "Edit(test/**)"], path("/ws/docs/a.md", "write"));
-    expect(told).toContain("docs/a.md");
-    expect(told).not.toContain("/ws/docs");
-    expect(told).toContain("Edit(src/**), Edit(test/**)");
+    const reason = why("Edit", ["Edit(src/**)", "Edit(test/**)"], path("/ws/docs/a.md", "write"));
+    expect(reason).toContain("docs/a.md");
+    expect(reason).not.toContain("/ws/docs");
+    expect(reason).toContain("Edit(src/**), Edit(test/**)");
   });
 
   test("that the envelope is empty", () => {
@@ -145,8 +145,8 @@ describe("who is asked for a grant is told", () => {
   test("120 characters of a command and no more", () => {
     const fits = `x ${"y".repeat(118)}`;
     expect(why("Bash", ["Bash"], command(fits))).toContain(`${fits} is not`);
-    const told = why("Bash", ["Bash"], command(`${fits}zz`));
-    expect(told).toContain(`${fits}… is not`);
-    expect(told).not.toContain("z");
+    const reason = why("Bash", ["Bash"], command(`${fits}zz`));
+    expect(reason).toContain(`${fits}… is not`);
+    expect(reason).not.toContain("z");
   });
 });

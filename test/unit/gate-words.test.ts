@@ -18,7 +18,7 @@ import {
 
 const wayOut = { allowedTools: ["Read", "Grep"], completionTool: "submit_plan" };
 
-describe("what a model is told", () => {
+describe("what a model reads", () => {
   test("a denial says why and what is allowed instead", () => {
     expect(denial("no_interactor", "Edit", "nobody was there", wayOut)).toEqual({
       code: "tool_call_denied",
@@ -30,7 +30,7 @@ describe("what a model is told", () => {
     });
   });
 
-  test("an unknown tool is told apart from a misspelt one", () => {
+  test("an unknown tool is distinguished from a misspelt one", () => {
     expect(unknownTool("Raed", ["Read", "Grep"], wayOut)).toMatchObject({
       code: "unknown_tool",
       reason: 'there is no tool "Raed"; did you mean "Read"?',
@@ -173,7 +173,7 @@ describe("what a person is shown", () => {
     });
   });
 
-  test("a person is told where links lead, each path once", () => {
+  test("a person sees where links lead, each path once", () => {
     const path = { kind: "path", real: "/work/src/a.ts", access: "write" } as const;
     const subjects = [path, { ...path, access: "read" } as const, path, { kind: "host", host: "a.example" } as const];
     const [given, input] = [{ path: "a" }, { path: "a" }];

@@ -122,7 +122,7 @@ describe("order", () => {
 });
 
 describe("several interactors", () => {
-  test("all see the head at once, the first answer wins, the others are told and their late answers dropped", async () => {
+  test("all see the head at once; the first answer wins, the others' requests are withdrawn and their late answers dropped", async () => {
     const [ann, bob] = [person("ann"), person("bob")];
     const { queue, submitted, faults } = bench({ interactors: [ann, bob] });
     queue.add(request("q1"));
@@ -255,7 +255,7 @@ describe("no one there", () => {
     expect(leftOpen).toEqual(["q1"]);
   });
 
-  test("somebody who only watches sees every request, and does not count as somebody who could answer", async () => {
+  test("an interactor that only watches sees every request, and does not count as one that can answer", async () => {
     const watcher = { ...person("watcher"), observes: true } as const;
     const ann = person("ann");
     const { queue, leftOpen } = bench({ interactors: [watcher], whenNobody: () => "wait" });
@@ -280,7 +280,7 @@ describe("no one there", () => {
     ]);
   });
 
-  test("whoever joins later is shown what was left open, oldest first", async () => {
+  test("an interactor that joins later is shown what was left open, oldest first", async () => {
     const { queue, submitted } = bench({ whenNobody: () => "wait" });
     for (const id of ["q1", "q2"]) queue.add(request(id));
     const ann = person("ann");
@@ -292,7 +292,7 @@ describe("no one there", () => {
     expect(ids(submitted)).toEqual(["q1"]);
   });
 
-  test("what somebody joined for and had no answer to is left open again", async () => {
+  test("a request that an interactor joined for and has no answer to is left open again", async () => {
     const { queue, leftOpen } = bench({ whenNobody: () => "wait" });
     queue.add(request("q1"));
     const ann = person("ann");

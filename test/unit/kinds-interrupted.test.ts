@@ -59,6 +59,6 @@ test("a timer that sleeps without a process is interrupted when its run continue
   expect(dataOf(events, "sleep.ended")).toMatchObject([{ by: "cancelled" }]);
   await expect(interruptRun(second, run.runId, "", "ann")).rejects.toMatchObject({ code: "run_suspended" });
   expect((await second.due(10)).runs).toEqual([]);
-  // The new visit sleeps anew.
+  // The new visit sleeps again.
   expect(await later.resume(waits, run.runId)).toMatchObject({ status: "suspended", reason: "sleeping" });
 });

@@ -157,7 +157,7 @@ describe("a server that dies in a call", () => {
 });
 
 describe("a server that does not answer", () => {
-  test("is told that the call is off when its time is over, and started again when it said nothing at all", async () => {
+  test("is notified that the call is cancelled when its time is over, and is started again when it said nothing at all", async () => {
     const bad = misbehaving("hangs", { callTimeoutMs: 5_000 });
     const { live } = mcpSession({ bad: bad.config });
     const twice = async (call: Call): Promise<readonly Json[]> => [await once(call), await call(look)];
@@ -171,7 +171,7 @@ describe("a server that does not answer", () => {
     expect(bad.noted().filter((line) => line === "start")).toHaveLength(2);
   });
 
-  test("is told that the call is off when the run is cancelled, which does not wait for it", async () => {
+  test("is notified that the call is cancelled when the run is cancelled, which does not wait for it", async () => {
     const bad = misbehaving("hangs");
     const { live } = mcpSession({ bad: bad.config });
     const run = live.start(callingPipeline(once, ["mcp__*"]), {});

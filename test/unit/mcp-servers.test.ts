@@ -223,7 +223,7 @@ describe("what a session knows of its tools holds", () => {
     expect(output).toMatchObject([{ code: "outcome_unknown" }, { code: "tool_changed" }, "start 2"]);
   });
 
-  test("a run is not resumed with other tools, unless somebody says so", async () => {
+  test("a run is not resumed with other tools, unless the caller accepts them", async () => {
     const { clock, first, second } = twoHosts();
     const bad = misbehaving("changes-between-starts");
     const calling = callingPipeline(

@@ -143,7 +143,7 @@ describe("what a tool does is for the user to say", () => {
     expect(output).toMatchObject([{ name: "mcp__bad__look", effect: "write" }, { effect: "write" }]);
   });
 
-  test("the settings' word is, and a pattern that names nothing is told", async () => {
+  test("the settings' word is, and a pattern that matches nothing is reported", async () => {
     const config = misbehaving("hint", { reads: ["lo*", "list_*"] }).config;
     const { output, faults } = await useServers({ bad: config }, offered);
     expect(output).toMatchObject([

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { dataOf, eventsOf, eventually, session, tool, twoHosts } from "../support/run-kit.ts";
 import { type Heard, type Talker, talker } from "../support/talker.ts";
 
-const task = { task: "Mend the parser." };
+const task = { task: "Fix the parser." };
 const finish = (summary: Json = "ok"): ScriptedTurn => ({ calls: [{ tool: "finish", input: { summary } }] });
 const look: ScriptedTurn = { calls: [{ tool: "Look", input: {} }] };
 const overloaded = { status: 529, retryAfterMs: 0 };
@@ -15,7 +15,7 @@ const reader = tool("Look", { effect: "read", execute: async () => ({ ok: true, 
 type Options = Partial<Omit<Parameters<typeof stage>[0], "completionSchema">>;
 function worker(options: Options = {}) {
   return stage({
-    prompt: "You mend parsers.",
+    prompt: "You fix parsers.",
     allowedTools: ["Look"],
     completionTool: "finish",
     turnCap: 12,
@@ -167,8 +167,8 @@ describe("a message to a run", () => {
   });
 });
 
-describe("a run that is taken up again", () => {
-  /** Suspended in its third call, which had taken what was said during the second; then more is said, and it goes on. */
+describe("a run that is resumed", () => {
+  /** Suspended in its third call, which had taken what was said during the second; then more is said, and it is resumed. */
   async function interrupted(say: (heard: Heard) => ScriptedTurn) {
     const { clock, first, second } = twoHosts();
     const never = new Promise<ScriptedTurn>(() => undefined);
@@ -211,13 +211,13 @@ describe("what a message may hold", () => {
     const looks = "sk-abcdefghijklmnopqrstuvwx";
     const model = talker(() => finish());
     const live = session({ model, tools: [reader], env: { DEPLOY_TOKEN: known } });
-    const told = one({
+    const pipe = one({
       setup: async ({ runId }) => {
         await sendMessage(live.host, runId, `use ${known} and ${looks}`, `me ${known}`);
         return null;
       },
     });
-    const { runId } = await live.run(told, task);
+    const { runId } = await live.run(pipe, task);
     expect(model.heard.map(heardBy)).toEqual([[`says use ${REDACTION_MARKER}DEPLOY_TOKEN] and ${looks}`]]);
     const records = await live.host.records(runId);
     expect(JSON.stringify(records)).not.toContain(known);
@@ -226,7 +226,7 @@ describe("what a message may hold", () => {
     expect(shown).not.toContain(looks);
   });
 
-  test("a sender is told of one that is too long, empty, or for a run that cannot read it", async () => {
+  test("a message that is too long, empty, or for a run that cannot read it is refused", async () => {
     const live = session({ model: talker(() => finish()), tools: [reader] });
     const send = (runId: string, text: string) => sendMessage(live.host, runId, text, "me");
     const { runId } = await live.run(one(), task);

@@ -49,7 +49,7 @@ describe("when the signal aborts, a model call returns at once", () => {
     expect(asked).toBe(false);
   });
 
-  test("while a deaf provider has not answered yet; an answer that comes later is cancelled", async () => {
+  test("while a provider that ignores the signal has not answered; an answer that comes later is cancelled", async () => {
     let answer: (stream: ReadableStream<LanguageModelV4StreamPart>) => void = () => undefined;
     const model = modelFrom(
       () =>
@@ -69,7 +69,7 @@ describe("when the signal aborts, a model call returns at once", () => {
     await cancelled;
   });
 
-  test("while a deaf provider has not answered yet; a failure that comes later is no one's", async () => {
+  test("while a provider that ignores the signal has not answered; a failure that comes later is ignored", async () => {
     let fail: (reason: Error) => void = () => undefined;
     const model = modelFrom(
       () =>

@@ -46,7 +46,7 @@ describe("the model where none was named", () => {
     expect((await choose({ env: left })).chosen).toBeUndefined();
   });
 
-  test("is another one of that provider where somebody says so", async () => {
+  test("is another one of that provider where the options name it", async () => {
     const defaultModels = { openai: "openai/other" };
     const only = { OPENAI_API_KEY: "k" };
     expect((await choose({ env: only, defaultModels })).chosen?.id).toBe("openai/other");
@@ -93,11 +93,11 @@ describe("a local Ollama", () => {
   test("that does not answer is given up after 290 ms, also when it ignores that", async () => {
     const clock = handClock();
     const signals: (AbortSignal | null | undefined)[] = [];
-    const deaf: typeof fetch = (_url, init) => {
+    const unresponsive: typeof fetch = (_url, init) => {
       signals.push(init?.signal);
       return new Promise(() => undefined);
     };
-    const choice = choose({ clock, fetch: deaf });
+    const choice = choose({ clock, fetch: unresponsive });
     await expect.poll(() => clock.waiting()).toBe(1);
     clock.turn(289);
     expect(signals[0]?.aborted).toBe(false);

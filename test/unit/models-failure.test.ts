@@ -58,7 +58,7 @@ describe("a prompt that does not fit", () => {
     ["the request exceeds the available context size. try increasing it", "exceed_context_size_error"],
     ["The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", undefined],
     ["whatever words", "context_length_exceeded"],
-  ])("is told from other bad requests: %s", (message, code) => {
+  ])("is distinguished from other bad requests: %s", (message, code) => {
     const data = { error: { message, ...(code === undefined ? {} : { code }) } };
     expect(failureOf(refusal(400, { message, data }), false).kind).toBe("context_overflow");
   });
@@ -124,7 +124,7 @@ describe("errors without a status", () => {
     });
   });
 
-  test("somebody else's abort is a timeout", () => {
+  test("an abort that is not ours is a timeout", () => {
     expect(failureOf(new DOMException("too slow", "TimeoutError"), false)).toMatchObject({
       kind: "transient",
       code: "timeout",

@@ -141,7 +141,7 @@ describe("a whole stream becomes one value", () => {
 });
 
 describe("calls", () => {
-  test("calls with the same id are told apart by position, in the content too", async () => {
+  test("calls with the same id are distinguished by position, in the content too", async () => {
     const reply = await good([
       toolCall("x", '{"n":1}'),
       toolCall("x", '{"n":2}'),

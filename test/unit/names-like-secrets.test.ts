@@ -89,7 +89,7 @@ test("siblings and tools named like secrets stand in the events as they are, and
   expect(JSON.stringify(events)).not.toContain("[redacted:");
 });
 
-test("a tool named like a secret that is another is told as such", async () => {
+test("a changed tool named like a secret is reported as changed", async () => {
   const here = lives();
   const runId = await suspendedRun(here);
   const [name = ""] = TOOLS;
@@ -100,7 +100,7 @@ test("a tool named like a secret that is another is told as such", async () => {
   });
 });
 
-test("a run whose tools were recorded in another shape is resumed only when somebody accepts that", async () => {
+test("a run whose tools were recorded in another shape is resumed only when the caller accepts that", async () => {
   const here = lives();
   const [data] = dataOf(await eventsOf(here.before.host, await suspendedRun(here)), "run.started");
   const older: JsonObject = { ...data, tools: { get_token: "[redacted:get_token]" } };

@@ -193,12 +193,12 @@ describe("a run with a message in its sleep that is killed before any of its rec
     const second = session({ model, clock, host: createHost(memory.connect(), { clock }) });
     const { status, stages } = ended ?? (await second.resume(own, handle.runId));
     const events = await eventsOf(second.host, handle.runId);
-    const told = events
+    const lines = events
       .filter(({ type }) => type !== "run.resumed")
       .map(({ type, executionId }) => `${executionId} ${type}`);
     return {
       written,
-      facts: { status, stages: stages.map(({ executionId, status: each }) => `${executionId} ${each}`), told },
+      facts: { status, stages: stages.map(({ executionId, status: each }) => `${executionId} ${each}`), lines },
     };
   }
 
@@ -208,7 +208,7 @@ describe("a run with a message in its sleep that is killed before any of its rec
   ])("%s", async (_what, turns) => {
     const whole = await killedAt(turns, Number.POSITIVE_INFINITY);
     expect(whole.facts.status).toBe("completed");
-    expect(whole.facts.told.join()).toContain("interrupt.started");
+    expect(whole.facts.lines.join()).toContain("interrupt.started");
     for (let record = 2; record <= whole.written; record += 1)
       expect((await killedAt(turns, record)).facts).toEqual(whole.facts);
   });

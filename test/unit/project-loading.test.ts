@@ -101,7 +101,7 @@ test("the question lists the project's own modules that the code imports, whethe
   expect(second.asked[0]).toContain("\n  src/words.mjs  (changed or new)\n");
 });
 
-test("whoever says no continues without the config, where the folder was never trusted", async () => {
+test("a person who says no continues without the config, where the folder was never trusted", async () => {
   const root = withConfig("globalThis.evaluated = true;\n");
   const { projects, asked, said } = atTerminal(folder(), false);
   const project = await projects.open(root);

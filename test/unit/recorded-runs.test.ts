@@ -112,7 +112,7 @@ test("recording again takes the place of the old cassette only when the run coul
   expect(readdirSync(join(cassette, ".."))).toEqual(["notes.jsonl"]);
 });
 
-test("a cassette that is not there, or is cut, is told before anything runs", async () => {
+test("a missing or cut cassette is an error before anything runs", async () => {
   const { cassette } = await recorded();
   const options = { cassette: `${cassette}.none`, files, env: { SLUICE_RECORD: "0" } };
   await expect(runRecorded(notes, task, options)).rejects.toMatchObject({ code: "cassette_not_found" });

@@ -196,7 +196,7 @@ describe("values that a text gives the name of a secret", () => {
     "--token <token> --token $TOKEN --no-token --secret --other",
     "max_tokens=4096, inputTokens: 100000, tokens=abcdefgh",
     "https://h/?sort_key=abcdef&key=abcdef",
-    '{"tokens":"abcdef","author":"somebody","password":12345678,"token":""}',
+    '{"tokens":"abcdef","author":"someone","password":12345678,"token":""}',
     "TOKEN=short",
   ])("%s stays", (text) => {
     expect(redactText(text)).toBe(text);

@@ -94,8 +94,8 @@ describe("a state that was entered", () => {
     const journals = await recorded(pipe);
     expect(called).toEqual(["setup"]);
     expect(await replayed(pipe, journals)).toMatchObject({ identical: true, status: "failed" });
-    const mended = one({ setup: () => 1, init: () => note("init", 2) });
-    expect(await replayed(mended, journals)).toMatchObject({ identical: true });
+    const fixed = one({ setup: () => 1, init: () => note("init", 2) });
+    expect(await replayed(fixed, journals)).toMatchObject({ identical: true });
     expect(called).toEqual(["setup"]);
   });
 
@@ -105,7 +105,7 @@ describe("a state that was entered", () => {
     const journals = await recorded(pipe);
     expect(await replayed(pipe, journals)).toMatchObject({ identical: true });
     expect(called).toEqual(["init", "init"]);
-    expect((await replayed(one({ init: () => "mended" }), journals)).divergence).toMatchObject({
+    expect((await replayed(one({ init: () => "fixed" }), journals)).divergence).toMatchObject({
       stepId: "a#1/a1/enter",
       part: "value",
       path: "$.kind",
@@ -119,8 +119,8 @@ describe("a state that was entered", () => {
   test("with a prompt that threw asks no gate, also where the prompt is there now", async () => {
     const { called, note, threw } = counting();
     const journals = await recorded(one({ init: threw("init"), precondition: () => note("gate", "skip") }));
-    const mended = one({ init: () => "mended", precondition: () => note("gate", "skip") });
-    expect((await replayed(mended, journals)).divergence).toMatchObject({
+    const fixed = one({ init: () => "fixed", precondition: () => note("gate", "skip") });
+    expect((await replayed(fixed, journals)).divergence).toMatchObject({
       path: "$.kind",
       recorded: "ended",
       now: "ready",
@@ -239,8 +239,8 @@ describe("a state that was left", () => {
     ["run.maxCostUsd", {}, { maxCostUsd: 1.5 }],
     ["state.timeoutMs", { limits: { timeoutMs: 50 } }, {}],
     ["run.timeoutMs", {}, { timeoutMs: 50 }],
-  ])("past %s is past it again, and what assert is told of it is the same", async (limit, more, limits) => {
-    const told: Json[] = [];
+  ])("past %s is past it again, and what assert sees of it is the same", async (limit, more, limits) => {
+    const results: Json[] = [];
     const state: WorkOptions = {
       ...more,
       act: async ({ budget, steps }) => {
@@ -252,17 +252,17 @@ describe("a state that was left", () => {
         return completed("done");
       },
       assert: (result) => {
-        told.push(JSON.parse(JSON.stringify(result)));
+        results.push(JSON.parse(JSON.stringify(result)));
         return "ok";
       },
     };
     const pipe = one(state, { limits });
     const journals = await recorded(pipe, turning(100));
-    expect(told).toMatchObject([
+    expect(results).toMatchObject([
       { status: "failed", code: limit.endsWith("Ms") ? "timeout" : "budget", detail: { limit } },
     ]);
     expect(await replayed(pipe, journals)).toMatchObject({ identical: true, status: "failed" });
-    expect(told[1]).toEqual(told[0]);
+    expect(results[1]).toEqual(results[0]);
     expect(
       (await replayed(one({ ...state, assert: () => ({ fail: "other" }) }, { limits }), journals)).divergence,
     ).toMatchObject({

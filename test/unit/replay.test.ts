@@ -141,7 +141,7 @@ describe("a recorded run is replayed as it was recorded", () => {
         const journals = await store.journal(forked.runId);
         const report = await replayRun(now, journals, OWN);
         expect([report.divergence?.message, report.identical]).toEqual([undefined, true]);
-        // Of two changes the one that made a difference to this run is told.
+        // Of two changes the one that made a difference to this run is reported.
         const { divergence } = await replayRun(flow("third", "fourth"), journals, OWN);
         expect(divergence?.executionId).toBe(from);
       }
@@ -383,7 +383,7 @@ describe("a pipeline that goes another way", () => {
     expect([ran, outcomes]).toEqual([[], []]);
   });
 
-  test("in act is told by the step that the record does not have", async () => {
+  test("in act is reported by the step that the record does not have", async () => {
     const acting = (name: string) =>
       pipeline({
         id: "acting",
@@ -401,7 +401,7 @@ describe("a pipeline that goes another way", () => {
     expect(divergence?.means).toContain("a replay calls nothing");
   });
 
-  test("of several siblings that are other the first is told", async () => {
+  test("with several siblings that differ is reported by the first", async () => {
     const clock = handClock();
     const forked = (text: string) =>
       pipeline({

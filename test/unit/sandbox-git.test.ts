@@ -219,7 +219,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect(world.outside("git status --short; cat src/code.ts")).toBe(" M src/code.ts\nchanged\n");
     });
 
-    test("a .git that leads to somebody else's repository leads nowhere, and one that is a link is refused", async () => {
+    test("a .git that leads to another repository leads nowhere, and one that is a link is refused", async () => {
       const world = wallWorld(user);
       world.outside("mkdir ../other; cd ../other; git init -q; git commit -q --allow-empty -m secret");
       world.put("work/.git", `gitdir: ${world.folder}/other/.git\n`);

@@ -24,7 +24,7 @@ const pipe = pipeline({
   next: { one: () => done("end") },
 });
 
-/** A model that answers when it is told to. */
+/** A model that answers when `answer` is called. */
 function slow() {
   const answer = Promise.withResolvers<void>();
   const model = talker(async () => {

@@ -154,7 +154,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("a command that is deaf to being ended does not outlive a process that ends before the grace is over", async () => {
+test("a command that ignores SIGTERM does not outlive a process that ends before the grace is over", async () => {
   const program = join(import.meta.dirname, "../fixtures/exits-early.ts");
   const flags = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning"];
   const { stdout, status } = spawnSync(process.execPath, [...flags, program], { encoding: "utf8", timeout: 90_000 });

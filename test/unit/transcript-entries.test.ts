@@ -17,7 +17,7 @@ import { z } from "zod";
 import { session, tool, twoHosts } from "../support/run-kit.ts";
 import { type Heard, lastResults, talker } from "../support/talker.ts";
 
-const task = { task: "Mend the parser." };
+const task = { task: "Fix the parser." };
 const finish = (summary: Json = "ok"): ScriptedTurn => ({ calls: [{ tool: "finish", input: { summary } }] });
 const call = (name: string, input: Json = {}) => ({ tool: name, input });
 const reader = tool("Look", {
@@ -29,7 +29,7 @@ const note = tool("Note");
 type Options = Partial<Omit<Parameters<typeof stage>[0], "completionSchema">>;
 function worker(options: Options = {}) {
   return stage({
-    prompt: "You mend parsers.",
+    prompt: "You fix parsers.",
     allowedTools: ["Look"],
     completionTool: "finish",
     turnCap: 12,
@@ -222,7 +222,7 @@ describe("the entries of a transcript", () => {
     expect(await said(`${runId}/fan-1/b`)).toEqual([`${runId}/fan-1/b I am b`]);
   });
 
-  test("of a run that was taken up again continue where they were, and nothing stands there twice", async () => {
+  test("of a resumed run continue where they were, and no entry occurs twice", async () => {
     const { clock, first, second } = twoHosts();
     let reached: (() => void) | undefined;
     const waits = new Promise<void>((resolve) => {
@@ -299,7 +299,7 @@ describe("what the provider ran itself", () => {
     hash: "",
   });
 
-  test("is told from our calls, whatever ids it has", () => {
+  test("is distinguished from our calls, whatever ids it has", () => {
     const own = { type: "tool-call", toolCallId: "t2.c0", toolName: "search", input: { q: 1 }, providerExecuted: true };
     const ours = { type: "tool-call", toolCallId: "t2.c0", toolName: "Look", input: { path: "a" } };
     const result = {

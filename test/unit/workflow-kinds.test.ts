@@ -215,7 +215,7 @@ describe("the fields of a kind", () => {
     expect(JSON.stringify(diagnostics)).not.toContain("1234567890");
   });
 
-  test("a shell line with a template is told how to pass the value", async () => {
+  test("a shell line with a template is refused with another way to pass the value", async () => {
     const script = { shell: "echo {{ctx.task}}" };
     const { diagnostics } = await loadDocument({ id: "w", initial: "a", states: { a: { script, on }, done: final } });
     expect(diagnostics).toMatchObject([

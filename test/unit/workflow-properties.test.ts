@@ -360,8 +360,8 @@ test.each([
   ["always: plan after plan", "names plan twice (name two things, or write never: A after A)"],
   ["never: state:Bash", 'there is no state or tool "Bash"'],
 ])("%s is refused", async (text, message) => {
-  const [told = ""] = await verdicts(documentOf(STATES), text);
-  expect(told).toContain(message);
+  const [verdict = ""] = await verdicts(documentOf(STATES), text);
+  expect(verdict).toContain(message);
 });
 
 test("words may be quoted, labels, and say what they are", async () => {
