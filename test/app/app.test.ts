@@ -19,7 +19,7 @@ import { skewedClock } from "../support/skewed-clock.ts";
 
 const WRITES = { calls: [{ tool: "Write", input: { file_path: "new.txt", content: "new\n" } }] };
 
-test("a card that came up while an editor had the terminal is new to whoever comes back", async () => {
+test("a card that came up while an editor had the terminal is new to the person who comes back", async () => {
   const place = desk();
   const clock = skewedClock();
   let comeBack: () => void = () => undefined;
@@ -215,12 +215,12 @@ test.each([30, 60, 80, 100, 200])("at %i columns /help tells every command and k
   app.quit();
   await app.quitted;
   expectToFit(rows, width);
-  const told = textOf(rows).replaceAll(/\s+/g, " ");
+  const shown = textOf(rows).replaceAll(/\s+/g, " ");
   for (const { name, usage, description } of COMMANDS) {
-    expect(told).toContain(`/${name} ${usage}`.trim());
-    expect(told).toContain(description);
+    expect(shown).toContain(`/${name} ${usage}`.trim());
+    expect(shown).toContain(description);
   }
-  expect(told).toContain("else asks whether to cancel the run");
+  expect(shown).toContain("else asks whether to cancel the run");
   const [first = "", second = ""] = textOf(rows).split("\n").slice(1);
   const column = width < 69 ? 4 : 29;
   expect((width < 69 ? second : first).slice(0, column + 1)).toMatch(/\S$/);

@@ -138,7 +138,7 @@ test.each([
   expect(shown(state)).toBe(text);
 });
 
-test("a fault in finding files is told once, below the text", () => {
+test("a fault in finding files is shown once, below the text", () => {
   const asked = press(undefined, [{ type: "@" }]).state;
   const state = filesFound(asked, { query: "", files: [], fault: "files cannot be listed: no" }, context);
   expect(palette(state)).toEqual(["! files cannot be listed: no"]);

@@ -106,7 +106,7 @@ test("of a great many files the fitting ones are found", async () => {
   expect((await finder.find("comp", 0)).files).toHaveLength(50);
 });
 
-test("a listing that fails is told with what was known before, and tried again", async () => {
+test("a listing that fails is reported with what was known before, and tried again", async () => {
   let fails = true;
   const finder = createFileFinder({
     list: () => (fails ? Promise.reject(new Error("no such folder")) : Promise.resolve({ files: ["a.ts"] })),
@@ -146,7 +146,7 @@ test("VISUAL goes before EDITOR, and a blank one counts for nothing", async () =
   expect(await editOutside("", { VISUAL: " ", EDITOR: command })).toEqual({ ok: true, text: "visual" });
 });
 
-test("an editor that fails or is not there is told, and nothing is left behind", async () => {
+test("an editor that fails or does not exist is reported, and no file is left behind", async () => {
   const before = left();
   expect(await editOutside("x", env(editor("process.exit(7)")))).toMatchObject({
     ok: false,

@@ -27,14 +27,14 @@ test("a run that is begun in the app writes the same events as a headless one pr
   place.write("a.txt", "one\n");
   const model = place.script(SCRIPT);
   const { engine } = engineIn(place.folder, { model });
-  const run = await engine.start("codeReview", "mend a.txt");
+  const run = await engine.start("codeReview", "fix a.txt");
   await run.handle;
   const inApp = await eventsOf(run.host, run.runId);
   await engine.close();
 
   const { stdout } = await place.sluice([
     // Requests of the app's runs stay open.
-    ...["run", "codeReview", "mend a.txt", "--model", model, "--wait"],
+    ...["run", "codeReview", "fix a.txt", "--model", model, "--wait"],
     ...["--output-format", "stream-json", "--store", join(place.folder, "other")],
   ]);
   const printed = stdout
@@ -89,7 +89,7 @@ test("looking for runs makes no store", async () => {
   expect(await engine.store()).toBeUndefined();
 });
 
-test("what keeps a run from beginning is told, and nothing is begun", async () => {
+test("what keeps a run from starting is reported, and no run starts", async () => {
   const folder = emptyFolder();
   const { engine } = engineIn(folder, {});
   await expect(engine.start("codeReview", "x")).rejects.toMatchObject({ code: "no_model" });
@@ -97,7 +97,7 @@ test("what keeps a run from beginning is told, and nothing is begun", async () =
   expect(await engine.list()).toEqual([]);
 });
 
-test("a request waits for somebody, a closed app suspends its run, and another one takes it up as it was started", async () => {
+test("a request waits for a person, a closed app suspends its run, and another app resumes it as it was started", async () => {
   const place = desk();
   place.write("a.txt", "one\n");
   const model = place.script({
@@ -108,7 +108,7 @@ test("a request waits for somebody, a closed app suspends its run, and another o
     ],
   });
   const first = engineIn(place.folder, { model });
-  const begun = await first.engine.start("codeReview", "mend a.txt");
+  const begun = await first.engine.start("codeReview", "fix a.txt");
   await asked(begun);
   const result = Promise.resolve(begun.handle);
   await first.engine.close();
@@ -121,7 +121,7 @@ test("a request waits for somebody, a closed app suspends its run, and another o
     name: `request/${request?.requestId}`,
     payload: { kind: "deny", digest: request?.digest ?? "" },
     digest: request?.digest ?? "",
-    by: "somebody",
+    by: "someone",
   });
   expect(await again.handle).toMatchObject({ status: "completed", denied: [{ tool: "Write", cause: "denied" }] });
 });
@@ -181,7 +181,7 @@ async function finished(engine: Engine, task: string): Promise<KnownRun> {
   return run;
 }
 
-/** Waits until somebody has to answer. */
+/** Waits until a person has to answer. */
 async function asked({ host, runId }: KnownRun): Promise<Awaited<ReturnType<typeof host.requests>>> {
   for await (const event of host.events(runId, { follow: true })) {
     if (event.type !== "grant.requested") continue;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { CardNames, cardNamed, type NamedCard } from "../../packages/tui/src/cards/card-controller.ts";
 import { createCardStack, requestsChanged, sendAnswer } from "../../packages/tui/src/cards/card-stack.ts";
 
-test("a name that was told never means a later request whose digest begins alike", () => {
+test("a name that was shown never means a later request whose digest begins alike", () => {
   const names = new CardNames();
   const [first] = named(names, [request("one", `abc123${"0".repeat(58)}`)]);
   expect(first?.name).toBe("abc123");

@@ -33,7 +33,7 @@ async function answered(
     }
     await new Promise((resolve) => setImmediate(resolve));
   }
-  return { ...(await running), said: at.told };
+  return { ...(await running), said: at.notices };
 }
 
 const press = (at: TestDesk, ...names: readonly (Key["name"] | Key)[]): void => {
@@ -84,7 +84,7 @@ test("a question is answered with what was chosen", async () => {
   expect(after.outcomes).toEqual(["ok"]);
 });
 
-test("of two who answer the first counts; the other is told, and sends nothing more", async () => {
+test("of two who answer, the first counts; the other is notified and sends nothing more", async () => {
   const after = await answered({ allowedTools: [], calls: [write("new.txt")] }, async (at, host) => {
     press(at, "tab", "up");
     const { request } = at.up?.card ?? {};

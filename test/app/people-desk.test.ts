@@ -32,7 +32,7 @@ describe("a card that comes up", () => {
     expect(at.sent).toEqual([]);
   });
 
-  test("is not focused while somebody types, also where another took the keys", () => {
+  test("is not focused while a person types, also where another took the keys", () => {
     const at = deskOf(rm);
     for (let times = 0; times < 20; times += 1) {
       at.pressElsewhere(399);
@@ -297,7 +297,7 @@ describe("a request that is answered elsewhere", () => {
     expect(at.press(ENTER, 1)).toBe(true);
     expect(at.press(ENTER, 1)).toBe(true);
     expect(at.sent).toEqual([]);
-    expect(at.told).toEqual(["Bash (r1 execute#1/a1/t3.c0): answered elsewhere, or no longer needed"]);
+    expect(at.notices).toEqual(["Bash (r1 execute#1/a1/t3.c0): answered elsewhere, or no longer needed"]);
     expect([at.up?.card.request, at.up?.open.focused]).toEqual([ls, false]);
   });
 
@@ -348,12 +348,12 @@ describe("an answer on its way", () => {
     const [{ key: sent, answer } = { key: "", answer: { kind: "deny" as const } }] = at.sent;
     return { at, sent, answer };
   };
-  test("is told when it was accepted, and its request does not come back", () => {
+  test("is reported when it is accepted, and its request does not come back", () => {
     const { at, sent, answer } = sending();
     at.requests(ls);
     at.take(answerSent(at.stack, sent, answer, "accepted"));
     at.requests(rm, ls);
-    expect(at.told).toEqual(["denied Bash (r1 execute#1/a1/t3.c0)"]);
+    expect(at.notices).toEqual(["denied Bash (r1 execute#1/a1/t3.c0)"]);
     expect(at.stack.cards.map(({ request }) => request)).toEqual([ls]);
   });
 
@@ -364,13 +364,13 @@ describe("an answer on its way", () => {
   ] as const)("that is refused as %s says why", (outcome, why) => {
     const { at, sent, answer } = sending();
     at.take(answerSent(at.stack, sent, answer, outcome));
-    expect(at.told).toEqual([why]);
+    expect(at.notices).toEqual([why]);
   });
 
   test("that cannot be sent brings its card back, unfocused", () => {
     const { at, sent } = sending();
     at.take(answerFailed(at.stack, sent, "the store is full"));
-    expect(at.told[0]).toContain("the store is full");
+    expect(at.notices[0]).toContain("the store is full");
     at.requests(rm);
     expect([at.up?.card.request, at.up?.open.focused]).toEqual([rm, false]);
   });

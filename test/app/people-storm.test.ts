@@ -110,7 +110,7 @@ describe("keys at any pace", () => {
     fc.constantFrom(249, 250, 399, 400, 600),
     fc.integer({ min: 400, max: 700 }),
   );
-  /** Somebody who wants to, with other keys in between. */
+  /** Someone who wants to, with other keys in between. */
   const meant: readonly Key[] = [key("tab"), key("up"), key("enter")];
 
   test("approve only as: the card drawn, Tab or Esc or Ctrl+N to it, Up, a pause, Enter; and each once", () => {

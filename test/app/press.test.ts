@@ -8,25 +8,25 @@ const NONE = {
 };
 
 test("a piece that ends in Enter is text and Enter, a line break in the middle makes it a paste", () => {
-  expect(told(keysOf("abc\r", NONE))).toEqual(["text abc", "enter"]);
-  expect(told(keysOf("\r", { ...NONE, return: true }))).toEqual(["enter"]);
-  expect(told(keysOf("one\rtwo\r", NONE))).toEqual(["paste one\rtwo\r"]);
+  expect(described(keysOf("abc\r", NONE))).toEqual(["text abc", "enter"]);
+  expect(described(keysOf("\r", { ...NONE, return: true }))).toEqual(["enter"]);
+  expect(described(keysOf("one\rtwo\r", NONE))).toEqual(["paste one\rtwo\r"]);
 });
 
 test("a line feed by itself is Ctrl+J", () => {
-  expect(told(keysOf("\n", NONE))).toEqual(["ctrl+text j"]);
+  expect(described(keysOf("\n", NONE))).toEqual(["ctrl+text j"]);
 });
 
 test("keys that were read together are keys, each by itself, and never text with control characters in it", () => {
-  expect(told(keysOf("\t\t", NONE))).toEqual(["tab", "tab"]);
-  expect(told(keysOf("\u0017\u0017", NONE))).toEqual(["ctrl+text w", "ctrl+text w"]);
-  expect(told(keysOf("ab\u0015c", NONE))).toEqual(["text ab", "ctrl+text u", "text c"]);
+  expect(described(keysOf("\t\t", NONE))).toEqual(["tab", "tab"]);
+  expect(described(keysOf("\u0017\u0017", NONE))).toEqual(["ctrl+text w", "ctrl+text w"]);
+  expect(described(keysOf("ab\u0015c", NONE))).toEqual(["text ab", "ctrl+text u", "text c"]);
 });
 
 test("a key that is let go is none", () => {
   expect(keysOf("a", { ...NONE, eventType: "release" })).toEqual([]);
 });
 
-function told(keys: ReturnType<typeof keysOf>): readonly string[] {
+function described(keys: ReturnType<typeof keysOf>): readonly string[] {
   return keys.map(({ name, text, ctrl }) => `${ctrl ? "ctrl+" : ""}${name}${text === "" ? "" : ` ${text}`}`);
 }

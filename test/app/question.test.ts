@@ -66,14 +66,14 @@ test("what is typed ahead with pauses answers nothing but the safe choice: a com
   expect(answers).toEqual(["trust 0"]);
 });
 
-test("an answer in words is for the question that was told, not for the one behind it", () => {
+test("an answer in words is for the question that was shown, not for the one behind it", () => {
   const { ask, answers, questions } = asking();
   ask("one");
   ask("two");
-  const told = questions.current;
-  if (told === undefined) throw new Error("nothing is asked");
-  questions.answer(told, 1);
-  questions.answer(told, 1);
+  const shown = questions.current;
+  if (shown === undefined) throw new Error("nothing is asked");
+  questions.answer(shown, 1);
+  questions.answer(shown, 1);
   expect(answers).toEqual(["one 1"]);
 });
 

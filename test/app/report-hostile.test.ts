@@ -9,7 +9,7 @@ import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
 import { execution, runView } from "../support/random-views.ts";
 import { pageOf, soundPage } from "../support/report-kit.ts";
 
-/** What somebody would write who wants the page to be theirs. */
+/** What an attacker writes to take over the page. */
 const attacks = [
   "</script><script>alert(1)</script>",
   "<img src=x onerror=alert(1)>",
@@ -69,7 +69,7 @@ function command(text: string, more: Partial<CommandView> = {}): CommandView {
   };
 }
 
-/** A run in which everything somebody else wrote is this text. */
+/** A run in which everything that others wrote is this text. */
 function viewWith(text: string): RunView {
   const place = { runId: "r1", executionId: "plan#1", attempt: 1, turn: 1 };
   const items: readonly TranscriptItem[] = [
@@ -243,7 +243,7 @@ test.each(attacks)("%j is read as it was written", (text) => {
     expect(textIn(sectionIn(root, id))).toContain(written);
 });
 
-test("hidden characters are told from the same letters typed", () => {
+test("hidden characters look different from the same letters typed", () => {
   const root = soundPage(pageOf(viewWith("a\u202eb"), eventsWith("a·U+202Eb")));
   const marked = elementsIn(root).filter(({ attributes }) => attributes.get("class") === "unseen");
   expect(marked.length).toBeGreaterThan(10);

@@ -61,14 +61,14 @@ test("grants and denials say who, why and for which digest", async () => {
 });
 
 test("a call says who approved it, and why it was refused, before it is unfolded", async () => {
-  for (const [answer, told] of [
+  for (const [answer, shown] of [
     ["approve", "approved by ann"],
     ["deny", "denied by ann: not now"],
   ] as const) {
     const { live, runId } = await play(ASKING, answer);
     const { page } = await reportOf(live.host, runId);
     const heads = elementsIn(sectionIn(soundPage(page), "stages")).filter(({ tag }) => tag === "summary");
-    expect(heads.map(textIn).filter((text) => text.includes(told))).toHaveLength(3);
+    expect(heads.map(textIn).filter((text) => text.includes(shown))).toHaveLength(3);
   }
 });
 
@@ -202,7 +202,7 @@ test("a box of the picture has whole words only, and all of them in its title", 
   expect(path).not.toContain("…");
 });
 
-test("a journal that is not as it was written is told before anything else", () => {
+test("a changed journal is reported before anything else", () => {
   const root = soundPage(pageOf(runView(), [], { faults: [{ runId: "r1", fault: "record 3 was changed" }] }));
   const text = textIn(root);
   expect(text.indexOf("record 3 was changed")).toBeGreaterThan(0);

@@ -87,7 +87,7 @@ function executionOf(items: readonly TranscriptItem[], more: Partial<ExecutionVi
   return execution("plan", { items: list.view(), ...more });
 }
 
-test("what somebody says stands apart from what was called before, and at what is called after it", () => {
+test("a text stands apart from the call before it, and directly above the call after it", () => {
   const said = [
     { ...place, kind: "text", text: "I look." },
     call(),
@@ -433,7 +433,7 @@ describe("the log", () => {
     );
   });
 
-  test("fits any terminal, whatever was said and whoever it was", () => {
+  test("fits any terminal, for any text of any speaker", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(hostileItem, hostileText), { maxLength: 4 }),

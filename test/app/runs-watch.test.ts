@@ -40,17 +40,17 @@ test("a run is followed from its first record to its end, and its view is that o
   expect(errors).toEqual([]);
 });
 
-test("listeners are told at most once a beat, and the view stays the same in between", async () => {
+test("listeners are called at most once a beat, and the view stays the same in between", async () => {
   const { live, handle } = begin(ASKING);
   const { watching, clock } = watch(live.host, handle.runId, { handle });
-  let told = 0;
+  let calls = 0;
   watching.subscribe(() => {
-    told += 1;
+    calls += 1;
   });
   await eventually(async () => (await live.host.requests(handle.runId).catch(() => [])).length > 0);
   await quiet();
   // The clock stands still: everything up to the request came in one beat.
-  expect(told).toBeLessThanOrEqual(1);
+  expect(calls).toBeLessThanOrEqual(1);
   const before = watching.view();
   await quiet();
   expect(watching.view()).toBe(before);
@@ -59,15 +59,15 @@ test("listeners are told at most once a beat, and the view stays the same in bet
     await quiet();
   }
   expect(watching.view()).toMatchObject({ status: "waiting", requests: [{ kind: "grantStageTool" }] });
-  expect(told).toBeLessThanOrEqual(4);
-  const after = told;
+  expect(calls).toBeLessThanOrEqual(4);
+  const after = calls;
   clock.turn(10 * BEAT);
   await quiet();
-  expect(told).toBe(after);
+  expect(calls).toBe(after);
   await handle.cancel("enough");
 });
 
-test("live text is told in beats, not in pieces, and is dropped at the end", async () => {
+test("live text is reported once a beat, not once a piece, and is dropped at the end", async () => {
   const { live, handle } = begin(ASKING);
   let speak:
     | ((chunk: { runId: string; channel: string; chunk: { [key: string]: string | number } }) => void)
@@ -84,9 +84,9 @@ test("live text is told in beats, not in pieces, and is dropped at the end", asy
   await until(({ view }) => view().status === "waiting");
   clock.turn(BEAT);
   await quiet();
-  let told = 0;
+  let calls = 0;
   const unsubscribe = watching.subscribe(() => {
-    told += 1;
+    calls += 1;
   });
   for (let pieces = 0; pieces < 1_000; pieces += 1) {
     const chunk = { executionId: "execute#1", attempt: 1, turn: 2, try: 1, text: "word " };
@@ -95,7 +95,7 @@ test("live text is told in beats, not in pieces, and is dropped at the end", asy
   await quiet();
   clock.turn(BEAT);
   await quiet();
-  expect(told).toBeLessThanOrEqual(2);
+  expect(calls).toBeLessThanOrEqual(2);
   expect(watching.view().executions[1]?.live?.text).toBe("word ".repeat(1_000));
   unsubscribe();
   await handle.cancel("enough");
@@ -216,7 +216,7 @@ test("a run whose process is gone is seen to be suspended, though no one said so
   await handle.cancel("enough");
 });
 
-test("a run that is not there yet is awaited; a store that cannot be read is told once, and read again", async () => {
+test("a run that is not there yet is awaited; a store that cannot be read is reported once, and read again", async () => {
   const { clock, first, second } = twoHosts();
   const { live, handle } = begin(SMOOTH, { host: first, clock });
   let broken = true;
@@ -242,7 +242,7 @@ test("a run that is not there yet is awaited; a store that cannot be read is tol
   await live.close();
 });
 
-test("a record whose events cannot be read is told, and the rest is shown", async () => {
+test("a record whose events cannot be read is reported, and the rest is shown", async () => {
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
@@ -261,16 +261,16 @@ test("what is closed calls no listener and leaves no timer behind", async () => 
   const { live, handle } = begin(ASKING);
   const { watching, clock, until } = watch(live.host, handle.runId, { handle });
   await until(({ view }) => view().status === "waiting");
-  let told = 0;
+  let calls = 0;
   watching.subscribe(() => {
-    told += 1;
+    calls += 1;
   });
   watching.close();
   await handle.cancel("enough");
   await quiet();
   clock.turn(10_000);
   await quiet();
-  expect(told).toBe(0);
+  expect(calls).toBe(0);
   expect(clock.waiting()).toBe(0);
 });
 

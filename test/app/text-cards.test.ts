@@ -55,7 +55,7 @@ describe("the head of a call", () => {
     expect(folded(call(tool, input), 90)).toEqual([`✔ ${expected}  done`]);
   });
 
-  test("time, lines changed and exit code are told where there are any", () => {
+  test("time, changed lines and exit code are shown where there are any", () => {
     expect(folded(bash("ls", { ms: 12 }))).toEqual(["✔ Bash ls  done · 12 ms"]);
     expect(folded(bash("ls", { ms: 1_240 }))).toEqual(["✔ Bash ls  done · 1.2 s"]);
     expect(folded(bash("ls", { ms: 125_000 }))).toEqual(["✔ Bash ls  done · 2 min 5 s"]);
@@ -140,7 +140,7 @@ describe("an unfolded call", () => {
     ]);
   });
 
-  test("what the model was told is shown where it is not the reason", () => {
+  test("the output that the model got is shown where it is not the reason", () => {
     const output = { code: "tool_call_denied", reason: "another" };
     expect(open(bash("a", { state: "refused", why: "said by a person", output })).slice(3)).toEqual([
       "  │ ⊘ said by a person",

@@ -101,7 +101,7 @@ describe("revealed", () => {
     );
   });
 
-  test("of a very long text the rest is told as a number", () => {
+  test("of a very long text the rest is shown as a number", () => {
     const line = revealed("x".repeat(10_000_000), "code", 100);
     expect(plainOf(line)).toBe(`${"x".repeat(100)} … 9999900 characters more`);
     expect(revealed("\u200b".repeat(1_000_000)).length).toBeLessThan(5);

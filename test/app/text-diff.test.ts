@@ -53,7 +53,7 @@ describe("a diff", () => {
     ]);
   });
 
-  test("a single unchanged line between two changes is shown, not told", () => {
+  test("a single unchanged line between two changes is shown, not counted", () => {
     const before = numbered(9);
     const after = before.replace("line 1\n", "one\n").replace("line 9\n", "nine\n");
     expect(shown(before, after)).toContain("  line 5");
@@ -132,7 +132,7 @@ describe("a diff", () => {
     expect(plainRows(written("a", "b\nc\n", 23)).slice(2)).toEqual(["+ b", "+ c"]);
   });
 
-  test("more than the rows there are is told as a number of lines", () => {
+  test("more lines than fit are shown as a number of lines", () => {
     const rows = plainRows(written("a", numbered(1_000), width, 5));
     expect(rows).toEqual([
       "a  +1000 −0 · the whole file",

@@ -62,7 +62,7 @@ describe("markdown", () => {
     ["<me@a.example>", "me@a.example"],
     ["![alt](http://i.example/x.png)", "[image: alt] (http://i.example/x.png)"],
     ["[a][missing]", "[a][missing]"],
-  ])("where %s leads is told", (text, expected) => {
+  ])("where %s leads is shown", (text, expected) => {
     expect(rows(text, 80)).toEqual([expected]);
   });
 
@@ -119,7 +119,7 @@ describe("markdown", () => {
     expect(lines.every((line, at) => line.trimStart() === `${at + 1}. item ${at}`)).toBe(true);
   });
 
-  test("text that is not whole is told as a number of lines", () => {
+  test("text that is cut says how many lines are missing", () => {
     expect(plainRows(markdown("a\n\nb\n\nc\n\nd", 40, 4))).toEqual(["a", "", "b", "… 3 lines more"]);
     expect(markdown("a\n".repeat(5_000_000), 40, 10)).toHaveLength(10);
   });

@@ -38,9 +38,9 @@ test.each([
   ["model", "plan failed (model): nobody answers", "plan failed (model): nobody answers"],
   ["cancelled", "cancelled by root", "cancelled by root"],
   ["budget", "12 dollars are spent", "12 dollars are spent (budget)"],
-])("the code %s is told once", (code, message, told) => {
+])("the code %s is shown once", (code, message, shown) => {
   const rows = rowsOf(runView({ executions: [last], status: "failed", error: { code, message } }));
-  expect(rows).toBe(`\n✖ run failed\n  ${told}`);
+  expect(rows).toBe(`\n✖ run failed\n  ${shown}`);
 });
 
 test("a long result is there whole, and what is too long says what has the rest", () => {

@@ -97,7 +97,7 @@ describe("an answer that is not quite an approval", () => {
       look: unconsumed,
     },
     {
-      name: "somebody who throws",
+      name: "an interactor that throws",
       never: "counts as leave",
       interactors: [
         saying(() => {
@@ -119,7 +119,7 @@ describe("an answer that is not quite an approval", () => {
   ]);
 });
 
-test("somebody who changes what is asked before the next one sees it: never changes it for them, nor what runs", async () => {
+test("an interactor that changes a request before the next one sees it: never changes it for that one, nor what runs", async () => {
   const here = scene();
   const seen: string[] = [];
   const meddler = saying((request) => {
@@ -309,7 +309,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
   }
   const name = (request: PersonRequest): string => `request/${request.requestId}`;
 
-  describe("text that is made to look like a secret: never hides from whoever answers what would run", () => {
+  describe("text that is made to look like a secret: never hides what would run from the person who answers", () => {
     test.each([
       ["a key that never ends", "echo '-----BEGIN PRIVATE KEY-----'; rm -rf src"],
       ["a password in a URL", "curl https://me:$(reboot)@a.example"],

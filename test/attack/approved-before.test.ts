@@ -150,8 +150,8 @@ describe("a call that a person granted before a kill", () => {
     "with a guard hook that vetoes": { first: asked, second: { ...later, onCall: () => ({ veto: "not now" }) } },
   };
   const places = [
-    ["taken up at its answer", SETTLE],
-    ["taken up before it began", CALL],
+    ["resumed at its answer", SETTLE],
+    ["resumed before it began", CALL],
   ] as const;
   test.each(
     Object.entries(changes).flatMap(([how, change]) => places.map(([place, at]) => [how, place, at, change] as const)),

@@ -267,7 +267,7 @@ describe("text that is hard to show or to compare", () => {
       never: "is taken for another file",
       place: (here) => here.put("src/\ufffd", "ANOTHER FILE"),
       calls: [["Read", raw('{"file_path":"src/\\ud800"}')]],
-      look: (after) => expect(after.told).not.toContain("ANOTHER FILE"),
+      look: (after) => expect(after.sent).not.toContain("ANOTHER FILE"),
     },
     {
       name: "a lone surrogate in a command",
@@ -365,7 +365,7 @@ describe("the same arguments, written otherwise", () => {
     expect(after.outcomes).toEqual(["ok", "ok", "repeated_call", "repeated_call", "repeated_call"]);
   });
 
-  test("what a person approved: never is changed by whoever shows it", async () => {
+  test("what a person approved: never is changed by the interactor that shows it", async () => {
     const here = scene();
     const meddler = {
       name: "meddler",

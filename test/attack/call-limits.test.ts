@@ -295,7 +295,7 @@ test("calls of one turn do not exceed a limit on tool calls together", async () 
 });
 
 describe("a limit on the bytes of results", () => {
-  const told: Call = ["Tell", {}];
+  const tells: Call = ["Tell", {}];
   const telling = (output: Json, ok = true) => [
     tool("Tell", { effect: "read", execute: async () => ({ ok, output }) }),
   ];
@@ -305,7 +305,7 @@ describe("a limit on the bytes of results", () => {
       tools: telling(output, ok),
       limits: { maxResultBytes },
       // Equal calls in a row are not run.
-      calls: Array.from({ length: calls }, (_, at): Call => [told[0], { at }]),
+      calls: Array.from({ length: calls }, (_, at): Call => [tells[0], { at }]),
     });
 
   test("cuts what is beyond, says so, and keeps the whole result in the journal", async () => {

@@ -30,7 +30,7 @@ function work(allowedTools: readonly string[] | undefined, turnCap = 3) {
   });
 }
 
-/** A cassette as somebody could write it by hand. */
+/** A cassette as a person could write it by hand. */
 function forged(place: Scene, turns: readonly (readonly Json[])[], more: Readonly<Record<string, Json>> = {}): string {
   const request = { digest: "", from: 0, messages: [], tools: [], settings: {} };
   const lines = turns.map((parts, turn) => ({
@@ -212,7 +212,7 @@ describe("a secret stands in a cassette in no part of it", () => {
       model: { id: `anthropic/${KEY}`, secrets: [], at: () => inner },
       traffic: recordTraffic(file),
       cwd: place.root,
-      env: { PATH: process.env.PATH, THE_API_KEY: KEY, HOME: "/home/somebody" },
+      env: { PATH: process.env.PATH, THE_API_KEY: KEY, HOME: "/home/someone" },
       ...options,
     });
     await live.run(work(["*"], 1), { task: `say ${KEY}` });
@@ -221,7 +221,7 @@ describe("a secret stands in a cassette in no part of it", () => {
 
   test("names, descriptions and schemas of tools", async () => {
     const place = scene();
-    const told = (what: string) =>
+    const telling = (what: string) =>
       defineTool({
         name: what,
         description: `its key is ${KEY}`,
@@ -230,7 +230,7 @@ describe("a secret stands in a cassette in no part of it", () => {
         subjects: () => [],
         execute: async () => ({ ok: true, output: KEY }),
       });
-    const text = await recorded(place, [finished("stop")], { tools: [told(`mcp__mine__${KEY}`)] });
+    const text = await recorded(place, [finished("stop")], { tools: [telling(`mcp__mine__${KEY}`)] });
     expect(text).not.toContain(KEY);
   });
 

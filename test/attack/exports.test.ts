@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { readRecordedRun } from "../../packages/core/src/journal/replay/recorded-run.ts";
 import { rehashed } from "../support/tampering.ts";
 
-// Files that somebody made who can hash: each chain in them is whole.
+// Files by someone who can hash: each chain in them is whole.
 
 type Draft = Pick<JournalRecord, "ordinal" | "stepId" | "phase">;
 

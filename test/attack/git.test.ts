@@ -73,7 +73,7 @@ beforeAll(() => {
 function copied(here: Scene, template: string): void {
   rmSync(here.path(".git"), { recursive: true });
   cpSync(join(templates, template), here.root, { recursive: true });
-  // A copy has other times than its index holds, which `git diff` would mend there.
+  // A copy has other times than its index holds, which `git diff` would fix there.
   for (const folder of template === "submodule" ? [here.root, here.path("sub")] : [here.root])
     shell(folder, "git update-index -q --refresh");
 }
@@ -612,6 +612,6 @@ describe("options and variables on the line", () => {
       "git show src/../secret.txt",
     ];
     const after = await attack(here, { allowedTools: ["Bash", "Read(src/**)"], calls: lines.map(bash) });
-    expect(after.told).not.toContain(INSIDE);
+    expect(after.sent).not.toContain(INSIDE);
   });
 });

@@ -33,7 +33,7 @@ const secretly = {
 const stored = (here: Scene): Attack => ({ host: () => sqliteHost(here.path(".sluice/store")) });
 /** A known secret is nowhere: not in the record, not in what is shown, not in what the model was sent after it said it. */
 const nowhere = (after: Attacked): void => {
-  for (const text of [after.recorded, after.shown, after.told]) expect(text).not.toContain(KEY);
+  for (const text of [after.recorded, after.shown, after.sent]) expect(text).not.toContain(KEY);
 };
 
 describe("a known key", () => {
@@ -157,7 +157,7 @@ describe("a known key", () => {
     row("in the task", { task: `deploy with ${KEY}` }),
     row("in a pattern that fails", { calls: [grep({ pattern: `(${KEY}` }), ["Glob", { pattern: `/${KEY}` }]] }),
   ]);
-  test("streamed in pieces to whoever listens: never is heard", async () => {
+  test("streamed in pieces to a listener: never is heard", async () => {
     const here = scene();
     const pieces = Array.from(KEY).map((delta) => part({ type: "text-delta", id: "1", delta }));
     const after = await attack(here, { ...secretly, turns: [{ parts: [...pieces, finish("stop")] }] });
@@ -221,7 +221,7 @@ describe("arguments and results that are hard to write down", () => {
   });
 });
 
-describe("a store that somebody changed", () => {
+describe("a store that was changed", () => {
   /** Ends a run, changes its database, and says whether that is found. */
   async function tampered(change: string): Promise<readonly unknown[]> {
     const here = scene();
@@ -251,7 +251,7 @@ describe("a store that somebody changed", () => {
     ],
     [
       "who answered is another",
-      "UPDATE records SET events = replace(events, 'approving', 'somebody') WHERE events LIKE '%approving%'",
+      "UPDATE records SET events = replace(events, 'approving', 'another') WHERE events LIKE '%approving%'",
     ],
     ["a record is gone", "DELETE FROM records WHERE place = (SELECT place FROM records LIMIT 1 OFFSET 3)"],
     ["the last record is gone", "DELETE FROM records WHERE place = (SELECT max(place) FROM records)"],

@@ -210,7 +210,7 @@ describe("a symbolic link in the workspace, where everything asked is approved",
       },
       calls: [write("src/docs/new.md"), read("src/s")],
       outcomes: ["no_interactor", "no_interactor"],
-      look: (after) => expect(after.told).not.toContain(INSIDE),
+      look: (after) => expect(after.sent).not.toContain(INSIDE),
     },
   ]);
 });

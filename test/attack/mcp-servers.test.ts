@@ -29,14 +29,14 @@ test("what a server lists: never carries its key to a model, into a record, a ca
   const file = place.put("server.mjs", TELLS_ITS_KEY);
   const cassette = place.path("cassette.jsonl");
   const faults: string[] = [];
-  const { told, recorded, shown } = await attack(place, {
+  const { sent, recorded, shown } = await attack(place, {
     allowedTools: ["mcp__mine__*"],
     calls: [["mcp__mine__plain", {}]],
     mcpServers: { mine: { command: process.execPath, args: [file], env: { SERVER_TOKEN: KEY } } },
     traffic: recordTraffic(cassette),
     onFault: ({ message }) => void faults.push(message),
   });
-  for (const text of [told, recorded, shown, faults.join("\n"), readFileSync(cassette, "utf8")])
+  for (const text of [sent, recorded, shown, faults.join("\n"), readFileSync(cassette, "utf8")])
     expect(text).not.toContain(KEY);
 });
 

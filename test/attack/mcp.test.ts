@@ -85,7 +85,7 @@ describe("a tool that changes after it was approved", () => {
     served({
       name,
       never: "is called",
-      // A scope never covers a call of a server: somebody is asked.
+      // A scope never covers a call of a server: a person is asked.
       allowedTools: ["mcp__s__act(src/**)"],
       server: () => serve(),
       more: (server) => {
@@ -143,7 +143,7 @@ describe("what a server says of its tools", () => {
     served({
       allowedTools: ["mcp__s__*"],
       name: "names that are none",
-      never: "are offered, cut or mended",
+      never: "are offered, cut or fixed",
       server: () =>
         serve([
           listed("act"),
@@ -332,7 +332,7 @@ describe("what a server answers", () => {
       calls: [act()],
       outcomes: ["ok"],
       check: (after) => {
-        for (const said of [after.recorded, after.shown, after.told]) expect(said).not.toContain(KEY);
+        for (const said of [after.recorded, after.shown, after.sent]) expect(said).not.toContain(KEY);
       },
     }),
     served({
@@ -361,11 +361,11 @@ describe("what a server answers", () => {
       calls: [act()],
       check: (after) => {
         expect(after.outcomes).not.toEqual(["ok"]);
-        expect(after.told + after.recorded).not.toContain(KEY);
+        expect(after.sent + after.recorded).not.toContain(KEY);
       },
     }),
     served({
-      name: "a redirection to somebody else",
+      name: "a redirection to another server",
       never: "sends its headers there",
       server: () =>
         serve([listed("act")], (_message, response) => {

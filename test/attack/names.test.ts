@@ -53,7 +53,7 @@ describe("a name that is not quite a tool's", () => {
     named("a path in front", "../Write"),
     named("nothing", ""),
     named("ten million characters", "W".repeat(10_000_000), {
-      look: (after) => expect(after.told.length + after.recorded.length).toBeLessThan(100_000),
+      look: (after) => expect(after.sent.length + after.recorded.length).toBeLessThan(100_000),
     }),
   ]);
 });

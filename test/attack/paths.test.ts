@@ -353,7 +353,7 @@ describe("a stage that may see one folder only", () => {
       name: "another file by its path",
       never: "is shown",
       calls: [read("secret.txt"), read("src/../secret.txt"), read("SRC/../secret.txt"), read("src/")],
-      look: (after) => expect(after.told).not.toContain(INSIDE),
+      look: (after) => expect(after.sent).not.toContain(INSIDE),
     },
     {
       name: "a search around the folder",
@@ -364,7 +364,7 @@ describe("a stage that may see one folder only", () => {
         glob("**"),
         glob("../*", "src"),
       ],
-      look: (after) => expect(after.told).not.toContain(INSIDE),
+      look: (after) => expect(after.sent).not.toContain(INSIDE),
     },
     {
       name: "the folder's name in another case",
@@ -391,7 +391,7 @@ describe("a stage that may see one folder only", () => {
         "cat<secret.txt",
         "git diff --no-index /dev/null secret.txt",
       ].map(bash),
-      look: (after) => expect(after.told).not.toContain(INSIDE),
+      look: (after) => expect(after.sent).not.toContain(INSIDE),
     },
   ]);
 });

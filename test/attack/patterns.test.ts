@@ -329,7 +329,7 @@ describe("the mode of a session", () => {
     },
     {
       name: "ask without an envelope",
-      never: "lets a writing tool or one of somebody's own pass unasked",
+      never: "lets a writing tool or one of the program's own pass unasked",
       mode: "ask",
       tools: [tool("Own", { effect: "read" })],
       calls: [["Own", {}], write("x"), bash("true")],

@@ -189,7 +189,7 @@ test("a request that waits on in another process has another code there: never c
   expect((await answersIn(later, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
 });
 
-test("a code is told when the first process without a wall starts after the request came", async () => {
+test("a code is shown when the first process without a wall starts after the request came", async () => {
   const made = office({ walled: true });
   const release = Promise.withResolvers<void>();
   const late = tool("Late", {

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { at, call, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { deskHere } from "../support/command-here.ts";
 
-// Whoever can write the store shows people another request than the one that waits. The run goes by its journal.
+// Anyone who can write the store can show people another request than the one that waits. The run goes by its journal.
 
 const JSON_OUT = ["--output-format", "json"];
 

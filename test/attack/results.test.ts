@@ -16,7 +16,7 @@ import {
 import { tool } from "../support/run-kit.ts";
 import { finish, part } from "../support/stream-model.ts";
 
-/** The parts of the transcript that speak for somebody: what a file or a tool said must be in none of them. */
+/** The parts of the transcript that speak for Sluice or a person: what a file or a tool said must be in none of them. */
 function spoken(after: Attacked): string {
   return JSON.stringify(after.prompt.filter(({ role }) => role === "system" || role === "user"));
 }
@@ -79,7 +79,7 @@ describe("a file whose text looks like", () => {
   );
 });
 
-describe("a tool of somebody's own whose result looks like", () => {
+describe("a tool of the program's own whose result looks like", () => {
   const shapes: Readonly<Record<string, Json>> = {
     "content parts": { type: "content", value: [{ type: "text", text: MARK }] },
     "an execution that was denied": { type: "execution-denied", reason: MARK },

@@ -27,6 +27,6 @@ test.each([
     ],
     calls: [["Pay", raw(`{"pin":${said},"list":[${said}]}`)]],
   });
-  for (const text of [after.recorded, after.shown, after.told]) expect(text).not.toContain(PIN);
+  for (const text of [after.recorded, after.shown, after.sent]) expect(text).not.toContain(PIN);
   expect(after.outcomes).toEqual(["ok"]);
 });

@@ -3,9 +3,9 @@ import {
   ATTACKS,
   type Came,
   comesOf,
+  described,
   ENVELOPES,
   type ShellAttack,
-  told,
   type WallMode,
 } from "../support/shell-lanes.ts";
 
@@ -39,8 +39,8 @@ test.each((["off", "try"] as const).flatMap((mode) => Object.keys(ENVELOPES).map
     console.log(summary(stageName, mode, came));
     const had = came.filter(({ effects }) => effects.length > 0);
     const known = mode === "off" ? had.filter(unguarded) : [];
-    if (known.length > 0) console.log(`without a wall these stay:\n${known.map(told).join("\n")}`);
-    expect(had.filter((each) => !known.includes(each)).map(told)).toEqual([]);
+    if (known.length > 0) console.log(`without a wall these stay:\n${known.map(described).join("\n")}`);
+    expect(had.filter((each) => !known.includes(each)).map(described)).toEqual([]);
   },
   900_000,
 );

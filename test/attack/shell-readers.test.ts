@@ -253,7 +253,7 @@ describe("a path through the process that follows it", () => {
     },
     {
       name: "to what only that process may see",
-      never: "is shown, whoever grants it",
+      never: "is shown, even when it is granted",
       interactors: [approving()],
       calls: ["cat /proc/self/environ", "cat < /proc/self/environ", "cat /dev/fd/3"].map(bash),
       outcomes: ["limit", "limit", "limit"],

@@ -3,10 +3,10 @@ import { missingProgram } from "../support/programs.ts";
 import {
   ATTACKS,
   comesOf,
+  described,
   ENVELOPES,
   type RunsAs,
   type ShellAttack,
-  told,
   withoutEffect,
 } from "../support/shell-lanes.ts";
 import { hasWall } from "../support/walls.ts";
@@ -98,6 +98,6 @@ describe.each([
   test.each(sandboxes)("sandbox %s: no line has an effect", async (sandbox) => {
     const came = await comesOf(attacks, { sandbox, allowedTools });
     expect(came).toHaveLength(attacks.length);
-    expect(came.filter(({ effects }) => effects.length > 0).map(told)).toEqual([]);
+    expect(came.filter(({ effects }) => effects.length > 0).map(described)).toEqual([]);
   });
 });

@@ -410,7 +410,7 @@ describe("a line in a stage that may read one folder", () => {
         name: `a file beside it, ${name}`,
         never: "is shown",
         calls: commands.map(bash),
-        look: (after: Attacked) => expect(after.told).not.toContain(INSIDE),
+        look: (after: Attacked) => expect(after.sent).not.toContain(INSIDE),
       }),
     ),
   );

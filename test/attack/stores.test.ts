@@ -10,11 +10,11 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { fileNameOf } from "../../packages/cli/src/output/output-file.ts";
 import { chainOf, plain, startRun } from "../support/sqlite-store.ts";
 
-// A store that somebody handed over: it may hold anything, and is only looked at.
+// A store that someone else handed over: it may hold anything, and is only looked at.
 
 const DIGEST = "a".repeat(64);
 
-/** A store with one run of two records, changed by whoever handed it over. */
+/** A store with one run of two records, changed by the one who handed it over. */
 async function handedOver(change: (folder: string, sql: (text: string) => void) => void): Promise<string> {
   const folder = join(mkdtempSync(join(tmpdir(), "sluice-handed-")), "store");
   onTestFinished(() => rmSync(join(folder, ".."), { recursive: true, force: true }));

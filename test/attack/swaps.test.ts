@@ -101,7 +101,7 @@ describe("a swap between judging and acting, while a guard hook is asked", () =>
         calls: [read("src/b.ts")],
       }),
       outcomes: ["path_changed"],
-      look: (after) => expect(after.told).not.toContain(INSIDE),
+      look: (after) => expect(after.sent).not.toContain(INSIDE),
     },
     {
       name: "the folder of a search becomes a link",
@@ -257,21 +257,21 @@ describe("a swap at the moment a writing call is announced", () => {
       name: "the file gets other content",
       never: "is overwritten",
       made: (here) => ({
-        ...whenAnnounced(() => writeFileSync(here.path("a.txt"), "somebody's work\n")),
+        ...whenAnnounced(() => writeFileSync(here.path("a.txt"), "someone's work\n")),
         calls: [read("a.txt"), write("a.txt")],
       }),
       outcomes: ["ok", "stale_file"],
-      look: (_after, here) => expect(here.text("a.txt")).toBe("somebody's work\n"),
+      look: (_after, here) => expect(here.text("a.txt")).toBe("someone's work\n"),
     },
     {
       name: "a file appears where a new one goes",
       never: "is overwritten",
       made: (here) => ({
-        ...whenAnnounced(() => writeFileSync(here.path("new.txt"), "somebody's work\n")),
+        ...whenAnnounced(() => writeFileSync(here.path("new.txt"), "someone's work\n")),
         calls: [write("new.txt")],
       }),
       outcomes: ["stale_file"],
-      look: (_after, here) => expect(here.text("new.txt")).toBe("somebody's work\n"),
+      look: (_after, here) => expect(here.text("new.txt")).toBe("someone's work\n"),
     },
     {
       name: "a link in a command is turned",

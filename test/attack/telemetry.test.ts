@@ -54,7 +54,7 @@ const run = async (telemetry: Telemetry, onFault: (fault: unknown) => void) => {
   return await session.run(greeting, {});
 };
 
-test("telemetry whose promises reject ends neither the run nor the process, and is told once", async () => {
+test("telemetry whose promises reject ends neither the run nor the process, and is reported once", async () => {
   const faults: unknown[] = [];
   const result = await run(rejecting, (fault) => void faults.push(fault));
   expect(result).toMatchObject({ status: "completed", output: "hi" });
@@ -69,7 +69,7 @@ test("nor does telemetry whose promises are of another library", async () => {
   expect(faults).toEqual([expect.objectContaining({ by: "telemetry", message: expect.stringContaining("far away") })]);
 });
 
-test("nor does a listener that throws when it is told of that", async () => {
+test("nor does a listener that throws when it is notified of that", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
   onTestFinished(() => warned.mockRestore());
   const thrower = (): never => {

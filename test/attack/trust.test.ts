@@ -95,7 +95,7 @@ describe("rules that a trusted config made are not gone without a word", () => {
   });
 });
 
-describe("a record from somebody else names a folder with code", () => {
+describe("a record from someone else names a folder with code", () => {
   const given = async (): Promise<{ readonly here: Desk; readonly from: Desk }> => {
     const [from, here] = [desk(), desk()];
     from.write("sluice.config.mjs", marking(from));
@@ -131,7 +131,7 @@ describe("a record from somebody else names a folder with code", () => {
   });
 });
 
-describe("a record from somebody else names a file as its pipeline", () => {
+describe("a record from someone else names a file as its pipeline", () => {
   test("a replay does not load it, also with --trust, unless the user names it: here, or to an earlier run", async () => {
     const [from, here] = [desk(), desk()];
     const file = from.write(

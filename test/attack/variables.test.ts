@@ -47,9 +47,9 @@ test.each([
   "export CI=$DATABASE_URL; ls $CI",
   "echo a.txt | xargs -I {} ls {} $DATABASE_URL",
 ])("%s: the value is not recorded where the line is judged", async (line) => {
-  const { outcomes, recorded, told, shown } = await attack(scene(), { ...plain, calls: [bash(line)] });
+  const { outcomes, recorded, sent, shown } = await attack(scene(), { ...plain, calls: [bash(line)] });
   expect(outcomes).toEqual(["no_interactor"]);
-  for (const text of [recorded, told, shown]) expect(text).not.toContain(VALUE);
+  for (const text of [recorded, sent, shown]) expect(text).not.toContain(VALUE);
 });
 
 test("a model that has the name still has the command run, by a person's grant or behind a wall", async () => {

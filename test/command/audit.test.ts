@@ -11,12 +11,12 @@ test("audit lists every event in order, children indented behind their fork, and
   expect(code).toBe(0);
   expect(stdout).toContain("verified: every record is unchanged");
   const types = stdout.split("\n").map((line) => /^\d+\/\d+ +\+[\d.]+ {2}( *)([\w.]+)/.exec(line));
-  const told = types.flatMap((match) => (match === null ? [] : [`${match[1]}${match[2]}`]));
-  const fork = told.indexOf("fanOut.started");
-  const joined = told.indexOf("fanOut.joined");
-  expect(told[0]).toBe("run.started");
-  expect(told.at(-1)).toBe("run.finished");
-  expect(told.slice(fork + 1, joined).filter((type) => type.startsWith("  run."))).toEqual([
+  const shown = types.flatMap((match) => (match === null ? [] : [`${match[1]}${match[2]}`]));
+  const fork = shown.indexOf("fanOut.started");
+  const joined = shown.indexOf("fanOut.joined");
+  expect(shown[0]).toBe("run.started");
+  expect(shown.at(-1)).toBe("run.finished");
+  expect(shown.slice(fork + 1, joined).filter((type) => type.startsWith("  run."))).toEqual([
     "  run.started",
     "  run.finished",
     "  run.started",

@@ -339,7 +339,7 @@ export const greet = defineTool({ name: "Greet", description: "Greets.", input: 
   });
 });
 
-test("its MCP servers serve its runs, and their mistakes are told like all others", async () => {
+test("its MCP servers serve its runs, and their mistakes are reported like all others", async () => {
   const here = desk();
   here.write("a.txt", "what the file says");
   const servers = JSON.stringify({ files: { command: process.execPath, args: [FILESYSTEM, here.folder] } });

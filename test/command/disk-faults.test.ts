@@ -43,14 +43,14 @@ async function outcomes(place: Place): Promise<readonly (Json | undefined)[]> {
   return events.filter(({ type }) => type === "call.finished").map(({ data }) => field(data, "outcome"));
 }
 
-/** The command stopped in front of its next effect, says why and how to go on, and does when told to. */
-async function expectStopped(place: Place, ended: Ended, code: string, mend: RegExp): Promise<string> {
+/** The command stopped in front of its next effect, says why and how to go on, and goes on when it is resumed. */
+async function expectStopped(place: Place, ended: Ended, code: string, fix: RegExp): Promise<string> {
   expect(ended, ended.stderr).toMatchObject({ code: 4, signal: null });
   const report = reportOf(ended);
   const { runId } = report;
   expect(report).toMatchObject({
     status: "suspended",
-    error: { class: "Host", code, message: expect.stringMatching(mend) },
+    error: { class: "Host", code, message: expect.stringMatching(fix) },
     suspended: { resume: expect.stringContaining(`sluice resume ${String(runId)}`) },
   });
   expect(ended.stderr).toMatch(/resume it with: sluice resume/);
@@ -124,18 +124,18 @@ describe.skipIf(!canTrace())("at its system calls (where strace may watch)", () 
     return name === "execve" && result === "0" && args.includes('exec \\"$0\\"') ? "Bash" : undefined;
   }
 
-  const broken = { code: "store_io", mend: /check the disk/ };
-  const full = { code: "store_full", mend: /free some space/ };
+  const broken = { code: "store_io", fix: /check the disk/ };
+  const full = { code: "store_full", fix: /free some space/ };
   // The log begins with some thirty calls to write and two to sync; each record takes four or more, and one.
   test.each([
     { what: "a sync fails", call: "fsync", how: "error=EIO:when=9", ...broken },
     { what: "writing fails", call: "pwrite64", how: "error=EIO:when=70+", ...broken },
     { what: "a write finds no room", call: "pwrite64", how: "error=ENOSPC:when=90", ...full },
-  ])("a run under which $what stops with exit 4, says how to go on, and does", async ({ call, how, code, mend }) => {
+  ])("a run under which $what stops with exit 4, says how to go on, and does", async ({ call, how, code, fix }) => {
     const place = createPlace(NO_MODEL);
     const work = scripted(place, [write("a.txt", "a\n"), bash("echo ran >> log.txt"), finish]);
     const under = failing(join(place.store, "journal.db-wal"), call, how);
-    const runId = await expectStopped(place, await place.run(work, { under }), code, mend);
+    const runId = await expectStopped(place, await place.run(work, { under }), code, fix);
     await expectResumed(place, runId);
     expect(textOf(place, "a.txt")).toBe("a\n");
     const [written, ran] = await outcomes(place);

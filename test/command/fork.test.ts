@@ -54,7 +54,7 @@ describe("sluice fork", () => {
     expect(report.code).toBe(0);
     expect(readFileSync(join(here.folder, "fork.html"), "utf8")).toContain(`forked from ${of} before second#1`);
     expect(after.stdout).toBe(before.stdout);
-    // Only what is new is told as it happens, and the fork is a run like any other: it can be forked and replayed.
+    // Only what is new is printed as it happens, and the fork is a run like any other: it can be forked and replayed.
     const again = await here.sluice(["fork", runId, "--from", "second#1", "--output-format", "stream-json"]);
     const types = lines(again).map((line) => textAt(line, "type"));
     expect(types.slice(0, 3)).toEqual(["run.started", "run.forked", "run.resumed"]);
@@ -82,7 +82,7 @@ describe("sluice fork", () => {
     const refused = await here.sluice([...fork, "--trust"]);
     expect(textAt(printed(refused), "error", "code")).toBe("pipeline_changed");
     expect(refused.stderr).toContain("  state work: turnCap changed from 4 to 3\n");
-    expect(refused.stderr, "what does not happen is not told").not.toContain("forks ");
+    expect(refused.stderr, "what does not happen is not printed").not.toContain("forks ");
     const allowed = await here.sluice([...fork, "--trust", "--allow-changed", "--mode", "yolo"]);
     expect(printed(allowed)).toMatchObject({ status: "completed" });
     const shown = await here.sluice(["show", textAt(printed(allowed), "runId"), "--output-format", "json"]);

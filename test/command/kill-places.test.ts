@@ -139,7 +139,7 @@ test("a run continues with what its script says now, and with what it said befor
   await expectVerified(place);
 });
 
-test("a command that was running is not run again: its processes are ended, and then the model is told", async () => {
+test("a command that was running is not run again: its processes are ended, and then the model is notified", async () => {
   // It lives on when its pipe breaks, and when it is asked to end.
   const command = "trap '' TERM PIPE; echo ran >> log.txt; echo $$ > pid.txt; while :; do sleep 0.1; done";
   await using model = await startLoopbackModel(toolsTurns({ tool: "Bash", command }));

@@ -124,7 +124,7 @@ test("a second signal ends the process at once, and the run can be resumed all t
   const pid = Number(await written(place, "pid.txt"));
   first.signal("SIGINT");
   await first.said(/a second one ends the process at once/);
-  // Within a moment of the first it would be the same key press, told twice.
+  // Within a moment of the first it would be the same key press, reported twice.
   await vi.waitFor(
     () => {
       first.signal("SIGINT");
@@ -141,7 +141,7 @@ test("a second signal ends the process at once, and the run can be resumed all t
   expect(model.asked(place.key).flatMap(lastResults)).toEqual([expect.stringContaining('"outcome_unknown"')]);
 });
 
-test("a signal while a run waits for an answer leaves the request open for whoever answers later", async () => {
+test("a signal while a run waits for an answer leaves the request open for a later answer", async () => {
   await using model = await startLoopbackModel({
     submit_work: [says("w0", "Edit", { file_path: "a.txt", old_string: "a", new_string: "b" }), DONE],
   });

@@ -96,7 +96,7 @@ test("every argument is shown whole and harmless, each line of it behind a bar",
   await at.answer;
 });
 
-test("a short call is told in one line, a long one by its tool's name, with every argument below", async () => {
+test("a short call is shown in one line, a long one by its tool's name, with every argument below", async () => {
   const short = await terminal(grant({ path: "a" }));
   expect(short.shown()).toContain('\n  Edit(path: "a")\n    path: a\n');
   await short.type("");

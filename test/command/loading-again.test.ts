@@ -65,7 +65,7 @@ describe("a file that is loaded again in one process", () => {
     ).toMatchObject([{ out: [1, 7] }, { out: [1, 1] }]);
   });
 
-  test("is tried again after it failed, and works once it is mended", () => {
+  test("is tried again after it failed, and works once it is fixed", () => {
     const broken = { "deep.ts": 'export const deep = 1;\nthrow new Error("boom");\n' };
     expect(
       loads(TWO, [

@@ -32,7 +32,7 @@ function loadedWith(...args: readonly string[]): readonly string[] {
   return (output[3] ?? "").split("\n");
 }
 
-test("whoever looks at runs waits for no model, no tool and no screen to be loaded", () => {
+test("a command that looks at runs waits for no model, no tool and no screen to be loaded", () => {
   const loaded = loadedBy("runs");
   expect(loaded.some((url) => url.includes("/packages/sqlite/"))).toBe(true);
   expect(loaded.filter((url) => /\/stages\/dist\/(?:index|shared)|node_modules\/(?:ai|ink|zod)\//.test(url))).toEqual(

@@ -90,7 +90,7 @@ describe("each outcome in each format", () => {
       expect(events.at(-1)).toMatchObject({ type: "result", status });
       expect(events.slice(0, -1).every((event) => typeof event.id === "string")).toBe(true);
 
-      // Whoever reads only stderr learns of denied calls, once.
+      // A reader of stderr alone learns of denied calls, once.
       for (const { stderr } of [text, json, stream]) {
         expect(stderr.match(/call was denied/g)?.length ?? 0).toBe(denied);
       }

@@ -53,10 +53,10 @@ describe("a run that waits, seen from another process", () => {
     expect(runs.stdout).toMatch(new RegExp(`^${runId} +running .* single +x \\(waiting for an answer\\)$`, "m"));
     const digest = textAt(printed(shown), "requests", 0, "digest");
     const line = `sluice answer ${runId} 'work#1/a1/t1.c0' --digest ${digest.slice(0, 16)} approve`;
-    // No shell runs it as it stands: whoever pastes it has not answered yet.
+    // No shell runs it as it stands: a person who pastes it has not answered yet.
     expect(announced).toBe(line.replace("approve", "<approve, deny or defer>"));
     expect(show.stdout).toContain(line);
-    // Whole, since somebody decides by it: a summary leaves out the middle.
+    // Whole, since a person decides by it: a summary leaves out the middle.
     expect(show.stdout).toContain("    file_path: one.txt\n");
     expect(show.stdout).toContain(`  writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
     expect(show.stdout).toContain("owner      process");

@@ -35,7 +35,7 @@ test("--record writes what a run's model was asked and answered, and --model cas
   expect(printed(again)).toMatchObject({ output, usage, status });
 });
 
-test("a recording in the workspace, where tools find it, is told; one beside it is not", async () => {
+test("a recording in the workspace, where tools find it, is reported; one beside it is not", async () => {
   const at = deskHere();
   const { ended } = await recorded(at);
   expect(ended.stderr).toContain("this file is in the workspace: move it elsewhere before playback");

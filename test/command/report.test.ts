@@ -72,7 +72,7 @@ test("a run that is not there and a folder that is not there are exit codes of t
   ]);
 });
 
-test("a record that was changed afterwards is told on the page and by exit 1", async () => {
+test("a record that was changed afterwards is reported on the page and by exit 1", async () => {
   const here = deskHere();
   const runId = await forkedRun(here);
   const db = new DatabaseSync(join(here.store, "journal.db"));

@@ -134,7 +134,7 @@ describe.each(Object.entries(stores))("%s", (_name, open) => {
         const ids = (each: readonly RunJournal[]): string =>
           JSON.stringify(each.map(({ records }) => records.map(({ hash }) => hash)));
         fc.pre(ids(changed) !== ids(journals));
-        // Somebody who moves records may also make the row say what is there.
+        // Someone who moves records may also make the row say what is there.
         const claiming = changed.map((journal) => ({
           ...journal,
           claimed: { records: journal.records.length, head: journal.records.at(-1)?.hash ?? "" },

@@ -55,7 +55,7 @@ const trouble: fc.Arbitrary<Trouble> = fc.record({
   ),
 });
 
-/** Time that passes as soon as somebody waits for it. */
+/** Time that passes as soon as something waits for it. */
 function hastyClock(): Clock {
   let now = 1_000;
   return {
@@ -71,7 +71,7 @@ function hastyClock(): Clock {
   };
 }
 
-/** Does what the plan says; notes every call of a function, and what each child was told to do. */
+/** Does what the plan says; notes every call of a function, and what each child has to do. */
 function programOf(root: Plan, calls: string[]) {
   const planOf = (runId: string): Plan => {
     const keys = [...runId.matchAll(/\/fork\/(\d+)\/c(\d+)/g)];

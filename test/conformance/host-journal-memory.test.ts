@@ -130,14 +130,14 @@ test("a run that begins under the id of one that was removed is not taken for th
   expect(await endOf(working)).toEqual({ status: "completed", value: 1 });
 });
 
-describe("whoever listens", () => {
+describe("a listener", () => {
   async function listening() {
     const memory = createMemoryJournals();
     const [store, other] = [memory.connect(), memory.connect()];
     const heard: string[] = [];
     const leave = store.onChange(() => heard.push("store"));
     other.onChange(() => heard.push("other"));
-    /** Who was told by a call. */
+    /** Who was notified by a call. */
     const by = async (call: () => unknown): Promise<readonly string[]> => {
       heard.length = 0;
       await call();
@@ -147,7 +147,7 @@ describe("whoever listens", () => {
   }
   const both = ["store", "other"];
 
-  test("is told of all that may have changed, by whichever owner, and of nothing else", async () => {
+  test("is notified of all that may have changed, by whichever owner, and of nothing else", async () => {
     const { store, other, by } = await listening();
     const row = { runId: "r2", rootId: "r2", createdAt: 1, input: null };
     expect(await by(() => created(store))).toEqual(both);

@@ -1,5 +1,5 @@
 // What the host makes of a store that fails, lies or is slow, and of listeners that throw: asked of the host itself, since
-// not every store can be told to.
+// not every store can be made to.
 
 import { type JournalRecord, type ProgramEnd, type RunProgram, SluiceError, type StepRunner } from "@sluice/core";
 import { createHost, createMemoryJournals, GENESIS, hashRecord, type JournalStore } from "@sluice/core/host";

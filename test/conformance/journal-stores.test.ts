@@ -278,7 +278,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.signals("r1", "request/q4")).toEqual([]);
   });
 
-  test("open requests are told oldest first, of a tree or of all, until they are closed or their run ends", async () => {
+  test("open requests are listed oldest first, of a tree or of all, until they are closed or their run ends", async () => {
     const { store } = opened();
     const next = chainOf("r1");
     const epoch = await startRun(store, "r1", next);

@@ -117,7 +117,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(live);
   });
 
-  test("the first of two answers wins, the slow one is told, and what it says later is dropped and refused", async () => {
+  test("the first of two answers wins, the slow interactor is notified, and what it says later is dropped and refused", async () => {
     const [fast, slow] = [person("fast"), person("slow")];
     const { live, ran, faults, handle, stores } = asking({ interactors: [slow, fast] });
     await soon(() => slow.seen.length === 1 && fast.seen.length === 1);
@@ -205,7 +205,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     await expectCalm(live);
   });
 
-  test("defer leaves the request open where the run waits, for whoever answers later", async () => {
+  test("defer leaves the request open for a later answer where the run waits", async () => {
     const me = person("me");
     const { live, ran, handle, stores } = asking({ interactors: [me], wait: true });
     await soon(() => me.seen.length === 1);

@@ -157,7 +157,7 @@ describe.skipIf(!isRoot)("a user without the rights", () => {
     return { folder, driver };
   }
 
-  test("cannot make a store, and is told where", async () => {
+  test("cannot make a store, and the error says where", async () => {
     const { folder, driver } = await asNobody();
     await expect(driver.do("open", { folder: join(folder, ".sluice", "store") })).rejects.toMatchObject({
       class: "Host",
@@ -167,7 +167,7 @@ describe.skipIf(!isRoot)("a user without the rights", () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test("cannot open somebody's store, nor look into it", async () => {
+  test("cannot open another user's store, nor look into it", async () => {
     const { folder, driver } = await asNobody();
     const place = join(folder, "store");
     const store = open(place);

@@ -89,12 +89,12 @@ test("a run that waits in another process is answered from here, and its end is 
   await until(here, async () => (await here.requests()).length === 1);
   expect(await here.get("r1")).toMatchObject({ status: "running", owner: expect.stringContaining("process") });
   await expect(here.resume("r1", program)).rejects.toMatchObject({ code: "run_owned" });
-  const answer = { name: "request/q1", payload: "yes", digest: "d1", by: "somebody" };
+  const answer = { name: "request/q1", payload: "yes", digest: "d1", by: "someone" };
   expect(await here.signal("r1", { ...answer, digest: "d2" })).toBe("digest_mismatch");
   expect(await here.signal("r1", answer)).toBe("accepted");
   expect(await here.result("r1")).toMatchObject({
     status: "completed",
-    value: ["done", "done", { answer: "yes", by: "somebody" }, "done"],
+    value: ["done", "done", { answer: "yes", by: "someone" }, "done"],
   });
   await there.exited;
   expect(await here.requests()).toEqual([]);

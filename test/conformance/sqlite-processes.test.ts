@@ -42,7 +42,7 @@ test("a stopped owner still lives", async () => {
   expect(await store.run("r1")).toMatchObject({ records: 2 });
 });
 
-test("a dead owner whose process id somebody else has now is dead", async () => {
+test("a dead owner whose process id another process has now is dead", async () => {
   const folder = scratch();
   const first = open(folder);
   await startRun(first, "r1");

@@ -1,4 +1,4 @@
-// Who owns a run is told by the kernel alone: neither process ids, which containers count anew, nor clocks have a say.
+// The kernel alone says who owns a run: neither process ids, which each container counts from 1, nor clocks matter.
 import { spawnSync } from "node:child_process";
 import type { RunHost } from "@sluice/core";
 import { createHost, verifyJournal } from "@sluice/core/host";
@@ -35,7 +35,7 @@ test.skipIf(!canContain)(
   },
 );
 
-test("a run is taken up by a process whose clock is years behind, keeps its order and its answers, and ends", async () => {
+test("a run is resumed by a process whose clock is years behind, keeps its order and its answers, and ends", async () => {
   const folder = scratch();
   const hostAt = (now: number): RunHost => createHost(open(folder), { clock: createHandClock(now) });
   const [ahead, behind] = [hostAt(2_000_000_000_000), hostAt(1_000_000_000_000)];

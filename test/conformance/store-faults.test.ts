@@ -190,8 +190,8 @@ async function meet(
       (result) => result,
       (thrown: unknown) => thrown,
     );
-    const { code, mend } = FAULTS[fault.kind];
-    const message = expect.stringMatching(new RegExp(`journal\\.db.*${mend.source}`));
+    const { code, fix } = FAULTS[fault.kind];
+    const message = expect.stringMatching(new RegExp(`journal\\.db.*${fix.source}`));
     // Where an answer was not kept, and the disk is well again, the run is suspended in order.
     if (stopped instanceof Error) expect(stopped, why).toMatchObject({ class: "Host", code, message });
     else expect([stopped, outside.faults], why).toMatchObject([{ status: "suspended" }, [message]]);
@@ -292,8 +292,8 @@ describe("a lock that another process holds while a run is at work", () => {
 
   test("stops the run when it is long, which says so and continues when it is gone", async () => {
     const { outside, locker, live, run } = await locked();
-    const { code, mend } = FAULTS.locked;
-    await expect(run).rejects.toMatchObject({ class: "Host", code, message: expect.stringMatching(mend) });
+    const { code, fix } = FAULTS.locked;
+    await expect(run).rejects.toMatchObject({ class: "Host", code, message: expect.stringMatching(fix) });
     await locker.do("unlock");
     expect(await live.resume(work, run.runId)).toMatchObject({ status: "completed", output: "end ended" });
     // What it had said was not kept.

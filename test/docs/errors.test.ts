@@ -12,8 +12,8 @@ const { codes, unread } = thrownIn(sources);
 
 /** `Class code` of each row below a class's heading; every row has a meaning and a fix. */
 function listed(className: string): readonly string[] {
-  return tableOf(sectionOf(page, `### ${className}`)).map(([code = "", meaning, mend]) => {
-    expect(`${code}: ${meaning} ${mend}`).toMatch(/^`[a-z_]+`: \S.* \S.*$/);
+  return tableOf(sectionOf(page, `### ${className}`)).map(([code = "", meaning, fix]) => {
+    expect(`${code}: ${meaning} ${fix}`).toMatch(/^`[a-z_]+`: \S.* \S.*$/);
     return `${className} ${codesIn(code)[0]}`;
   });
 }

@@ -149,7 +149,7 @@ test("every event of runs in which everything happens fits the exported schemas,
     denied: [{ cause: "hook" }, { cause: "denied" }, { cause: "limit" }],
   });
 
-  // Requests that nobody answers: one run is suspended and taken up again, and both are cancelled while they wait.
+  // Requests that nobody answers: one run is suspended and resumed, and both are cancelled while they wait.
   const asks = scriptedModel({ stages: { work: [{ calls: [write("granted.md")] }], left: [finish] } });
   const waiting = createSession({ model: asks, cwd: folder.root, wait: true });
   const first = waiting.start(everything, { task: "wait" });

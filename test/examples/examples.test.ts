@@ -197,7 +197,7 @@ test("the guard hook lets two files through and vetoes the third", () => {
   expect(status).toBe(0);
 });
 
-test("a run in a store of one's own is left, answered and taken up by another session", () => {
+test("a run in a custom store is left, answered and resumed by another session", () => {
   const { status, stdout } = run("custom-store/run.ts");
   expect(stdout).toMatch(
     /^first: suspended\nanswer: accepted\nsecond: completed Weir\n\d+ records, 0 faults, \d+ lines\n$/,

@@ -32,7 +32,7 @@ test("the example's tests pass with the cassette that is committed", () => {
   expect(status, said).toBe(0);
 });
 
-test("a changed prompt makes its cassette stale, and SLUICE_RECORD=1 mends it", () => {
+test("a changed prompt makes its cassette stale, and SLUICE_RECORD=1 records it again", () => {
   const folder = copy();
   const pipeline = join(folder, "release-notes.ts");
   writeFileSync(pipeline, readFileSync(pipeline, "utf8").replace("Leave out", "Omit"));

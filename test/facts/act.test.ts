@@ -4,8 +4,8 @@ import { dataOf, eventually, tool } from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
 
 fact(22, "a completion that fits its schema ends the stage with its payload", async () => {
-  const { result, heard } = await drive(worker(), saying(finish("mended"), finish("never said")));
-  expect(result).toMatchObject({ status: "completed", output: { summary: "mended" }, stages: [{ turns: 1 }] });
+  const { result, heard } = await drive(worker(), saying(finish("fixed"), finish("never said")));
+  expect(result).toMatchObject({ status: "completed", output: { summary: "fixed" }, stages: [{ turns: 1 }] });
   expect(heard).toHaveLength(1);
 });
 
@@ -15,10 +15,10 @@ fact(
   async () => {
     const { result, results, events } = await drive(
       worker(),
-      saying(calls(["finish", { summary: 7 }]), finish("mended")),
+      saying(calls(["finish", { summary: 7 }]), finish("fixed")),
     );
     expect(results(0)).toMatchObject([{ code: "completion_schema_invalid", issues: [{ path: "$.summary" }] }]);
-    expect(result).toMatchObject({ status: "completed", output: { summary: "mended" }, stages: [{ turns: 2 }] });
+    expect(result).toMatchObject({ status: "completed", output: { summary: "fixed" }, stages: [{ turns: 2 }] });
     expect(dataOf(events, "completion.rejected")).toHaveLength(1);
   },
 );

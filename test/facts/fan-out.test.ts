@@ -163,13 +163,13 @@ fact(46, "after a failure the join is not entered", async () => {
 });
 
 fact(47, "a run cancelled from outside is cancelled in every sibling, and each of them hears it", async () => {
-  const told: string[] = [];
+  const seen: string[] = [];
   const sibling = work({
     act: async ({ signal }) => {
-      told.push("begun");
+      seen.push("started");
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-      told.push("told");
-      return { status: "cancelled", reason: "told", turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+      seen.push("aborted");
+      return { status: "cancelled", reason: "aborted", turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
     },
   });
   const pipe = pipeline({
@@ -184,12 +184,12 @@ fact(47, "a run cancelled from outside is cancelled in every sibling, and each o
     talker(() => finish()),
     {
       during: async (handle) => {
-        await eventually(() => told.length === 3);
+        await eventually(() => seen.length === 3);
         await handle.cancel("from outside");
       },
     },
   );
-  expect(told.filter((one) => one === "told")).toHaveLength(3);
+  expect(seen.filter((one) => one === "aborted")).toHaveLength(3);
   expect(result.stages.map(({ status }) => status)).toEqual(["completed", "cancelled", "cancelled", "cancelled"]);
 });
 

@@ -54,7 +54,7 @@ fact(
   },
 );
 
-fact(52, "a grant is consumed once: the same call in a later turn is asked about anew", async () => {
+fact(52, "a grant is consumed once: the same call in a later turn is asked about again", async () => {
   const { ran, tool: made } = watched("Deploy");
   const asked: string[] = [];
   const me = callbackInteractor("me", ({ requestId }) => noting(asked, requestId, { kind: "approve" as const }));

@@ -180,7 +180,7 @@ fact(
   },
 );
 
-fact(75, "somebody who watches and throws breaks neither the run nor the others who watch", async () => {
+fact(75, "a listener that throws breaks neither the run nor the other listeners", async () => {
   const warned: string[] = [];
   const onWarning = ({ message }: Error): void => void warned.push(message);
   process.on("warning", onWarning);

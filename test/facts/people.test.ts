@@ -3,7 +3,7 @@ import { expect } from "vitest";
 import { calls, drive, fact, noting, saying, tools, worker } from "../support/facts.ts";
 import { dataOf, eventually, quiet, tool } from "../support/run-kit.ts";
 
-/** Somebody at a screen: sees requests, and answers when the test says so. */
+/** A person at a screen: sees requests, and answers when the test says so. */
 function person(name: string) {
   const seen: { readonly requestId: string; readonly signal: AbortSignal; readonly answer: (given: Answer) => void }[] =
     [];
@@ -35,7 +35,7 @@ fact(63, "requests are shown one at a time, in the order they came", async () =>
   expect(me.seen.map(({ requestId }) => requestId)).toEqual(["one#1/a1/t1.c0", "one#1/a1/t1.c1", "one#1/a1/t1.c2"]);
 });
 
-fact(64, "the first answer wins, the others are told, and what they say later is refused", async () => {
+fact(64, "the first answer wins, the others are notified, and what they say later is refused", async () => {
   const [fast, slow] = [person("fast"), person("slow")];
   const { events, result } = await drive(worker(), three(calls("Deploy")), {
     tools: outside,
@@ -79,7 +79,7 @@ fact(
   },
 );
 
-fact(66, "with nobody there the model is told so by a typed result, for a grant and for a question", async () => {
+fact(66, "with nobody there, a typed result says so to the model, for a grant and for a question", async () => {
   const asking = calls("Deploy", ["AskUser", { question: "Which?" }]);
   const { results } = await drive(worker({ allowedTools: ["Look", "AskUser"] }), three(asking), { tools: outside });
   expect(results(0)).toMatchObject([{ code: "tool_call_denied", cause: "no_interactor" }, { code: "no_interactor" }]);

@@ -36,7 +36,7 @@ describe("the prompt", () => {
     expect(() => make("{{ctx.task}}")).not.toThrow();
   });
 
-  fact(14, "the prompt is rendered at Init, after Setup, and anew for each attempt", async () => {
+  fact(14, "the prompt is rendered at Init, after Setup, and again for each attempt", async () => {
     let setups = 0;
     const state = worker({
       setup: () => {
@@ -83,14 +83,14 @@ describe("the prompt", () => {
     const pipe = pipeline({
       id: "p",
       input: z.object({ task: z.string() }),
-      context: { marker: "context-only", told: "told" },
-      stages: { one: worker({ setup: () => "setup-only", prompt: "{{ctx.context.told}}" }) },
+      context: { marker: "context-only", used: "in-the-prompt" },
+      stages: { one: worker({ setup: () => "setup-only", prompt: "{{ctx.context.used}}" }) },
       initial: "one",
       next: { one: () => done(1) },
     });
     const { heard } = await drive(pipe, saying(calls("Look")));
     const sent = JSON.stringify(heard);
-    expect(sent).toContain("told");
+    expect(sent).toContain("in-the-prompt");
     expect(sent).not.toMatch(/context-only|setup-only/);
   });
 
@@ -122,7 +122,7 @@ describe("the envelope", () => {
 
   fact(
     20,
-    "a name in allowedTools that no tool has is told before the run; an optional one widens nothing",
+    "a name in allowedTools that no tool has is reported before the run; an optional one widens nothing",
     async () => {
       await expect(drive(worker({ allowedTools: ["Look", "Loook"] }), saying())).rejects.toMatchObject({
         code: "session_invalid",

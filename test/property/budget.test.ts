@@ -126,13 +126,13 @@ class Provider {
   }
 }
 
-async function live(told: Story) {
-  const keys = told.siblings.map((_sibling, index) => `s${index}`);
-  const own = new Map(told.siblings.map(({ caps: held }, index) => [`s${index}`, limitsOf(held)]));
-  const runCaps = limitsOf(told.run);
+async function live(drawn: Story) {
+  const keys = drawn.siblings.map((_sibling, index) => `s${index}`);
+  const own = new Map(drawn.siblings.map(({ caps: held }, index) => [`s${index}`, limitsOf(held)]));
+  const runCaps = limitsOf(drawn.run);
   const provider = new Provider(
-    new Map(told.siblings.map(({ deeds }, index) => [`s${index}`, [...deeds]])),
-    new Map(told.siblings.map(({ input }, index) => [`s${index}`, input])),
+    new Map(drawn.siblings.map(({ deeds }, index) => [`s${index}`, [...deeds]])),
+    new Map(drawn.siblings.map(({ input }, index) => [`s${index}`, input])),
     (id) => [
       { of: (other) => other === id, caps: own.get(id) ?? {} },
       { of: () => true, caps: runCaps },
@@ -175,7 +175,7 @@ async function live(told: Story) {
       tools: [look],
       prices: { [model.id]: PRICE },
       clock,
-      maxParallel: told.maxParallel,
+      maxParallel: drawn.maxParallel,
       host: createHost(memory.connect(), { clock }),
     });
   /** Goes on until the run is over, or nothing moves but calls that hang. */
@@ -207,8 +207,8 @@ async function live(told: Story) {
 
 test("no call starts that could pass a cap, and nothing is ever spent beyond one, whatever calls use, fail or crash", async () => {
   await fc.assert(
-    fc.asyncProperty(story, async (told) => {
-      const { provider, result, runCaps, own, journals } = await live(told);
+    fc.asyncProperty(story, async (drawn) => {
+      const { provider, result, runCaps, own, journals } = await live(drawn);
       expect(provider.faults).toEqual([]);
       expect(verifyJournal(journals).faults).toEqual([]);
 

@@ -41,9 +41,9 @@ const state = fc.record({
   /** Attempts that assert sends back. */
   retries: fc.nat(2),
 });
-/** What becomes of a request that somebody here is shown. */
+/** What becomes of a request that a person here is shown. */
 const here = fc.constantFrom("approve", "approve", "approve", "deny", "defer", "silence", "late", "crash");
-/** What somebody elsewhere does next: to an open request, or to one they only guess at. */
+/** What a person elsewhere does next: to an open request, or to one they only guess at. */
 const elsewhere = fc.record({
   target: fc.constantFrom("open", "open", "open", "other", "guess"),
   kind: fc.constantFrom("approve", "approve", "approve", "deny", "defer", "value"),
@@ -189,7 +189,7 @@ function personHere(decisions: string[], clock: HandClock): Interactor {
   };
 }
 
-/** Does what somebody elsewhere does next. What they answer may be about anything. */
+/** Does what a person elsewhere does next. What they answer may be about anything. */
 async function actElsewhere(host: RunHost, action: Story["elsewhere"][number] | undefined): Promise<void> {
   const open = await host.requests();
   const first = open[0];
@@ -271,7 +271,7 @@ async function live(given: Story) {
       await new Promise((resolve) => (idle < 4_000 ? setImmediate(resolve) : setTimeout(resolve, 1)));
       if (over || idle % 4 !== 3) continue;
       if (given.people === "elsewhere" || given.people === "both") await actElsewhere(elsewhereHost, actions.shift());
-      // Whoever here only hesitates does so for a second at most.
+      // A person here who only hesitates does so for a second at most.
       clock.turn(1_000);
       if (idle > 14_000) throw new Error(`the story does not end: ${JSON.stringify(await elsewhereHost.requests())}`);
     }
@@ -322,7 +322,7 @@ test("whatever is proposed, answered and interrupted: what runs was inside its e
           seen.mode += 1;
           continue;
         }
-        // Outside, or in mode ask: somebody said yes, first, to this very proposal and these very arguments.
+        // Outside, or in mode ask: a person said yes, first, to this very proposal and these very arguments.
         const name = `request/${executionId}/a${attempt}/${proposalId}`;
         const covering = answered.filter(
           ({ runId: of, message, outcome }) => outcome === "accepted" && of === one.runId && message.name === name,

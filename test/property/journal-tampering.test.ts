@@ -92,8 +92,8 @@ describe.each([
           seq % records.length,
           changedRecord(records[seq % records.length] ?? expect.fail(), field, at, bit),
         );
-        const told = firstFault(journals.map((one, index) => (index === of ? { ...one, records: changed } : one)));
-        expect(told).toMatch(new RegExp(`^record ${seq % records.length} `));
+        const fault = firstFault(journals.map((one, index) => (index === of ? { ...one, records: changed } : one)));
+        expect(fault).toMatch(new RegExp(`^record ${seq % records.length} `));
       }),
       { numRuns },
     );
@@ -108,7 +108,7 @@ describe.each([
         const other = REARRANGED[how]?.(records, first % records.length, second % records.length) ?? expect.fail();
         const claimed = { records: other.length, head: other.at(-1)?.hash ?? "" };
         const tampered = journals.map((one, index) => (index === of ? { ...one, records: other, claimed } : one));
-        // A last record that is gone, with its row told so, is what a head is kept for.
+        // A last record that is gone, where the row agrees, is what a head is kept for.
         const head = headOf(journals);
         expect(verifyJournal(tampered, head).faults).not.toEqual([]);
         expect(verified(exported(tampered), head).faults).not.toEqual([]);
@@ -192,7 +192,7 @@ describe("an export", () => {
     expect(verified(bytes).faults).not.toEqual([]);
   });
 
-  test("that is no export is told to be none, whatever it is", () => {
+  test("that is no export is reported as none, whatever it is", () => {
     for (const text of [
       "",
       "\n",

@@ -1,7 +1,7 @@
 import type { RunJournal, SluiceEvent } from "@sluice/core";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type HostileWorld, hostileWorld, type Ran, type Told } from "../support/hostile-world.ts";
+import { type HostileWorld, hostileWorld, type PlayedStory, type Ran } from "../support/hostile-world.ts";
 import { COMPLETION, type RandomStory, type RandomStream, story, TOOLS } from "../support/random-streams.ts";
 import { eventsOf } from "../support/run-kit.ts";
 import { finish, part } from "../support/stream-model.ts";
@@ -24,21 +24,21 @@ afterAll(() => {
 
 test("10,000 random streams end in a normal outcome, with one result per call and nothing left behind", async () => {
   let played = 0;
-  let told = 0;
+  let stories = 0;
   let world: HostileWorld | undefined;
   const statuses = new Set<string>();
   const tools = new Set<string>();
   await fc.assert(
     fc.asyncProperty(story, async (each) => {
-      if (told % PER_SESSION === 0) {
+      if (stories % PER_SESSION === 0) {
         await world?.live.close();
         world = undefined;
       }
-      const here = world ?? hostileWorld(1 + (told % 2));
-      told += 1;
+      const here = world ?? hostileWorld(1 + (stories % 2));
+      stories += 1;
       // What one story broke must not be taken for the fault of the next.
       world = undefined;
-      const end = await here.tell(each);
+      const end = await here.play(each);
       await judge(here, end);
       world = here;
       played += end.model.played;
@@ -69,7 +69,7 @@ test.each([
   const calls = [TOOLS.outside, COMPLETION].map((toolName, at) =>
     part({ type: "tool-call", toolCallId: `c${at}`, toolName, input }),
   );
-  const end = await world.tell(plainStory([streamOf([...calls, finish("tool-calls")])]));
+  const end = await world.play(plainStory([streamOf([...calls, finish("tool-calls")])]));
   await judge(world, end);
   expect(end.status).toBe("completed");
   expect(end.ran.map(({ tool }) => tool)).toEqual(runs ? [TOOLS.outside] : []);
@@ -80,7 +80,7 @@ test("a stream of parts that hold nothing is cut off, too", async () => {
   const parts = Array.from({ length: 600_000 }, (_, at) => part({ type: "text-start", id: at }));
   // Pulled one by one: the queue of Node 22's streams takes minutes over so many.
   const stream: RandomStream = { ...streamOf([...parts, finish("stop")]), pace: "pulled" };
-  const end = await world.tell(plainStory([stream]));
+  const end = await world.play(plainStory([stream]));
   await judge(world, end);
   expect(end).toMatchObject({ status: "failed", model: { played: 1 } });
 });
@@ -88,7 +88,7 @@ test("a stream of parts that hold nothing is cut off, too", async () => {
 test("token counts beyond all bounds stay numbers that a run can add up and record", async () => {
   const world = hostileWorld(1);
   const most = { inputTokens: { total: Number.MAX_VALUE }, outputTokens: { total: Number.MAX_VALUE } };
-  const end = await world.tell(plainStory([streamOf([finish("stop", most)]), streamOf([finish("stop", most)])]));
+  const end = await world.play(plainStory([streamOf([finish("stop", most)]), streamOf([finish("stop", most)])]));
   await judge(world, end);
   expect(end.status).toBe("completed");
 });
@@ -99,7 +99,7 @@ test("an id that a call of the provider's own has is not given to another", asyn
   const theirs = part({ ...unnamed, input: '{"a":1}', providerExecuted: true });
   const ours = part({ ...unnamed, input: '{"a":2}' });
   const streams = [[theirs], [ours], []].map((parts) => streamOf([...parts, finish("tool-calls")]));
-  const end = await world.tell(plainStory(streams));
+  const end = await world.play(plainStory(streams));
   await judge(world, end);
   expect(end.ran).toHaveLength(1);
 });
@@ -107,7 +107,7 @@ test("an id that a call of the provider's own has is not given to another", asyn
 test("a run that is cancelled in the moment in which its stream opens ends at once", async () => {
   const world = hostileWorld(1);
   const hanging: RandomStream = { ...streamOf([]), ending: "hang" };
-  const end = await world.tell({ ...plainStory([hanging]), cancelAt: 1 });
+  const end = await world.play({ ...plainStory([hanging]), cancelAt: 1 });
   await judge(world, end);
   expect(end.status).toBe("cancelled");
 });
@@ -127,16 +127,16 @@ function plainStory(streams: readonly RandomStream[]): RandomStory {
 }
 
 /** What has to hold for a run, whatever its model said. */
-async function judge({ live }: HostileWorld, told: Told): Promise<void> {
-  const { runId, status, model } = told;
+async function judge({ live }: HostileWorld, outcome: PlayedStory): Promise<void> {
+  const { runId, status, model } = outcome;
   const events = await eventsOf(live.host, runId);
   const journals = await live.host.journal(runId);
   expect({
     ended: ["completed", "failed", "cancelled"].includes(status),
     kept: (await live.host.get(runId))?.status,
     prompts: model.faults,
-    undecided: undecided(events, told),
-    listeners: told.listeners,
+    undecided: undecided(events, outcome),
+    listeners: outcome.listeners,
     streams: model.open.size,
     requests: await live.host.requests(runId),
     timers: live.clock.waiting(),
@@ -157,7 +157,7 @@ async function judge({ live }: HostileWorld, told: Told): Promise<void> {
 }
 
 /** Executions that no recorded verdict stands behind, that came twice, or that a person would have had to grant and did not. */
-function undecided(events: readonly SluiceEvent[], { ran, approved }: Told): readonly string[] {
+function undecided(events: readonly SluiceEvent[], { ran, approved }: PlayedStory): readonly string[] {
   const verdicts = new Map<string, unknown>();
   for (const { type, runId, executionId, attempt, data } of events) {
     if (type !== "call.decided" || data.verdict !== "approved") continue;

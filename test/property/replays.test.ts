@@ -21,7 +21,7 @@ const story = fc.record({
   answers: fc.array(fc.constantFrom("approve", "deny", "defer"), { minLength: 1, maxLength: 6 }),
   /** After how many records of a process it ends, and how. */
   ends: fc.array(fc.record({ after: fc.nat(24), by: fc.constantFrom("suspend", "crash", "cancel") }), { maxLength: 3 }),
-  /** What becomes of a run that stopped: it is taken up again, left as it is, or cancelled with nobody at work on it. */
+  /** What becomes of a run that stopped: it is resumed, left as it is, or cancelled with nobody at work on it. */
   afterwards: fc.constantFrom("resume", "resume", "leave", "close"),
 });
 type Story = typeof story extends fc.Arbitrary<infer T> ? T : never;
@@ -161,7 +161,7 @@ test("whatever a model streams, its run is replayed as it was recorded", async (
   const world = hostileWorld(2);
   await fc.assert(
     fc.asyncProperty(hostileStory, async (given) => {
-      const { runId, status } = await world.tell(given);
+      const { runId, status } = await world.play(given);
       seen.set(status, (seen.get(status) ?? 0) + 1);
       const journals = await world.live.host.journal(runId);
       const report = await replayRun(pipelineOf(given), journals, { env: {}, executors: [workExecutor] });

@@ -80,12 +80,12 @@ export async function openEditor(desk: Desk, args: readonly string[], options: E
   });
   let [stdout, stderr] = ["", ""];
   const listeners = new Set<() => void>();
-  const told = (): void => {
+  const notify = (): void => {
     for (const listener of [...listeners]) listener();
   };
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
-    told();
+    notify();
   });
   child.stdin.on("error", () => undefined); // the agent may have ended
   const updates: SessionUpdate[] = [];
@@ -103,11 +103,11 @@ export async function openEditor(desk: Desk, args: readonly string[], options: E
   const connection = client({ name: "editor" })
     .onNotification(methods.client.session.update, ({ params }) => {
       updates.push(params.update);
-      told();
+      notify();
     })
     .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
       permissions.push(params);
-      told();
+      notify();
       const optionId = choose(params);
       if (optionId !== undefined) return { outcome: { outcome: "selected", optionId } };
       const cancelled = new Promise<RequestPermissionResponse>((resolve) => {
@@ -117,7 +117,7 @@ export async function openEditor(desk: Desk, args: readonly string[], options: E
     })
     .onRequest(methods.client.elicitation.create, ({ params }) => {
       questions.push(params);
-      told();
+      notify();
       return fill(params);
     })
     .connect(ndJsonStream(Writable.toWeb(child.stdin), copied));

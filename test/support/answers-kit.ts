@@ -55,7 +55,7 @@ export async function open(host: RunHost, at = 0): Promise<OpenRequest> {
   return request;
 }
 
-/** The code that was told of the nth request; asking and telling come in any order. */
+/** The code that was shown for the nth request; requests and codes come in any order. */
 export async function codeOf({ codes }: Office, at = 0): Promise<string> {
   await soon(() => codes.length > at);
   return codes[at]?.code ?? "";

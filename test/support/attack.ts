@@ -112,12 +112,12 @@ export interface Attacked {
   readonly events: readonly SluiceEvent[];
   /** What each call came to, in order: `ok`, the cause of a denial, or the code of an error. */
   readonly outcomes: readonly string[];
-  /** What the model was told of each call. */
+  /** What the model got as the result of each call. */
   readonly outputs: readonly Json[];
   /** The transcript at the end, as the provider gets it. */
   readonly prompt: LanguageModelV4Prompt;
   /** Everything the model was ever sent. */
-  readonly told: string;
+  readonly sent: string;
   /** Everything the record holds: step values and events. */
   readonly recorded: string;
   /** What everybody may be shown: events, and open requests as people see them. */
@@ -171,15 +171,15 @@ export async function attack(place: Scene, given: Attack): Promise<Attacked> {
   const events = await eventsOf(live.host, handle.runId);
   const prompt = prompts.at(-1) ?? [];
   const answered = resultsIn(prompt);
-  const told = JSON.stringify(prompts);
+  const sent = JSON.stringify(prompts);
   const journals = await live.host.journal(handle.runId);
   const recorded = journals.flatMap(({ records }) => records.map(({ value, events: kept }) => value + kept)).join("\n");
   const shown = JSON.stringify(events);
   expect(snapshot(place, mayWrite)).toEqual(before);
-  for (const text of [told, recorded, shown]) expect(text).not.toContain(OUTSIDE);
+  for (const text of [sent, recorded, shown]) expect(text).not.toContain(OUTSIDE);
   expect(findCanary(place.outer), "the attacker's program ran").toEqual([]);
   const outputs = answered.map(({ output }) => output);
-  return { result, events, prompt, told, recorded, shown, outputs, outcomes: answered.map(outcomeOf), live };
+  return { result, events, prompt, sent, recorded, shown, outputs, outcomes: answered.map(outcomeOf), live };
 }
 
 /** Says its turns one after the other, then finishes; keeps every transcript it is sent. */
@@ -276,7 +276,7 @@ export function eventData(events: readonly SluiceEvent[], type: SluiceEvent["typ
   return events.filter((event) => event.type === type).map(({ data }) => data);
 }
 
-/** Somebody who says yes to everything, and first does something. */
+/** An interactor that approves everything, and first does something. */
 export function approving(first: () => void = () => undefined): Interactor {
   return {
     name: "approving",

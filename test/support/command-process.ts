@@ -108,7 +108,7 @@ function startProcess(words: readonly string[], cwd: string, env: Readonly<Recor
   let stdout = "";
   let stderr = "";
   let over = false;
-  const told = (): void => {
+  const notify = (): void => {
     for (const watcher of [...watchers]) watcher();
   };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -116,22 +116,22 @@ function startProcess(words: readonly string[], cwd: string, env: Readonly<Recor
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
-    told();
+    notify();
   });
   createInterface({ input: child.stdout }).on("line", (line) => {
     const parsed = parseJson(line);
     if (parsed.ok && isJsonObject(parsed.value)) events.push(parsed.value);
-    told();
+    notify();
   });
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => {
       over = true;
-      told();
+      notify();
       resolve({ code, signal, stdout, stderr });
     });
   });
-  ended.catch(() => undefined); // whoever waits for it sees it
+  ended.catch(() => undefined); // the caller that waits for it sees it
 
   const until = <T>(what: string, look: () => T | undefined): Promise<T> =>
     new Promise((resolve, reject) => {

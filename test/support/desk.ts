@@ -66,7 +66,7 @@ export function deskOf(...open: readonly OpenRequest[]) {
   let stack: CardStack = createCardStack();
   let now = 1_000_000;
   let lastKeyAt: number | undefined;
-  const told: string[] = [];
+  const notices: string[] = [];
   const sent: NonNullable<CardUpdate["send"]>[] = [];
   const draw = (lines = 10, to = lines): void => {
     const up = openCardOf(stack);
@@ -74,7 +74,7 @@ export function deskOf(...open: readonly OpenRequest[]) {
   };
   const take = (update: CardUpdate): void => {
     stack = update.stack;
-    if (update.notice !== undefined) told.push(update.notice.text);
+    if (update.notice !== undefined) notices.push(update.notice.text);
     if (update.send !== undefined) sent.push(update.send);
   };
   const show = (shownKey: string, shown: ShownLines): void => {
@@ -96,7 +96,7 @@ export function deskOf(...open: readonly OpenRequest[]) {
     return update.handled;
   };
   const at = {
-    told,
+    notices,
     sent,
     draw,
     take,

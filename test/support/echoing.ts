@@ -32,7 +32,7 @@ export function withEverywhere(events: readonly string[], said: string): readonl
   });
 }
 
-/** What a key can be told by: the ends of every form that it is looked for in, half of which is too much already. */
+/** What a key can be recognized by: the ends of every form that it is looked for in, half of which is too much already. */
 export function tracesOf(key: string): readonly string[] {
   return [...secretForms(new Map([[key, "key"]])).keys()].flatMap((form) => [form.slice(0, 12), form.slice(-12)]);
 }

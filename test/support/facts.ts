@@ -26,7 +26,7 @@ export function decided(number: number, says: string, body: () => Promise<void> 
 }
 
 export const input = z.object({ task: z.string() });
-export const task = { task: "Mend the parser." };
+export const task = { task: "Fix the parser." };
 export const completionSchema = z.object({ summary: z.string() });
 export const finish = (summary = "ok"): ScriptedTurn => ({ calls: [{ tool: "finish", input: { summary } }] });
 /** A turn of calls: a name, or a name and its arguments. */
@@ -41,7 +41,7 @@ type Options = Omit<Parameters<typeof stage>[0], "prompt" | "completionTool" | "
 /** A stage that ends with `finish {summary}`; it may look, and nothing else. */
 export function worker(options: Options = {}) {
   return stage({
-    prompt: "You mend parsers.",
+    prompt: "You fix parsers.",
     allowedTools: ["Look"],
     completionTool: "finish",
     completionSchema,

@@ -3,10 +3,10 @@ import { vi } from "vitest";
 
 /** What a disk says under a store, and the code that the store makes of it. */
 export const FAULTS = {
-  write: { errcode: 778, says: "disk I/O error", at: "COMMIT", code: "store_io", mend: /check the disk/ },
-  fsync: { errcode: 1034, says: "disk I/O error", at: "COMMIT", code: "store_io", mend: /check the disk/ },
-  full: { errcode: 13, says: "database or disk is full", at: "COMMIT", code: "store_full", mend: /free some space/ },
-  locked: { errcode: 5, says: "database is locked", at: "BEGIN IMMEDIATE", code: "store_busy", mend: /try again/ },
+  write: { errcode: 778, says: "disk I/O error", at: "COMMIT", code: "store_io", fix: /check the disk/ },
+  fsync: { errcode: 1034, says: "disk I/O error", at: "COMMIT", code: "store_io", fix: /check the disk/ },
+  full: { errcode: 13, says: "database or disk is full", at: "COMMIT", code: "store_full", fix: /free some space/ },
+  locked: { errcode: 5, says: "database is locked", at: "BEGIN IMMEDIATE", code: "store_busy", fix: /try again/ },
 } as const;
 export type FaultKind = keyof typeof FAULTS;
 

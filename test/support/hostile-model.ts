@@ -59,7 +59,7 @@ export function hostileModel(streams: readonly RandomStream[], onCall: () => voi
       case "nothing":
         return Object.assign({ stream: new ReadableStream<LanguageModelV4StreamPart>() }, { stream: stream.fault });
       case "hang":
-      case "deaf":
+      case "unstoppable":
         state.hanging += 1;
         return { stream: sourceOf(stream.parts, stream, open) };
       default:
@@ -108,7 +108,7 @@ function sourceOf(
   open.add(me);
   const never = new Promise<void>(() => undefined);
   const end = (controller: ReadableStreamDefaultController<LanguageModelV4StreamPart>): void => {
-    if (ending === "hang" || ending === "deaf") return;
+    if (ending === "hang" || ending === "unstoppable") return;
     open.delete(me);
     if (ending === "error") {
       controller.error(fault);
@@ -120,7 +120,7 @@ function sourceOf(
   let next = 0;
   const cancel = (): Promise<void> | undefined => {
     open.delete(me);
-    if (ending === "deaf") return never;
+    if (ending === "unstoppable") return never;
     if (ending === "hang") throw new Error("a source that does not want to stop");
     return undefined;
   };

@@ -27,19 +27,19 @@ export interface Ran {
   readonly argsDigest: string;
 }
 /** What one story came to. */
-export interface Told {
+export interface PlayedStory {
   readonly runId: string;
   readonly status: string;
   readonly model: HostileModel;
   readonly ran: readonly Ran[];
-  /** Requests that somebody approved: run and request. */
+  /** Requests that a person approved: run and request. */
   readonly approved: ReadonlySet<string>;
   /** What still listens to a signal. */
   readonly listeners: number;
 }
 export interface HostileWorld {
   readonly live: TestSession;
-  tell(story: RandomStory): Promise<Told>;
+  play(story: RandomStory): Promise<PlayedStory>;
 }
 
 interface Scene {
@@ -59,11 +59,11 @@ interface Scene {
 /** Real time, since a story loads code from the disk; only what hangs takes so long. */
 const LONGEST_STORY_MS = 120_000;
 
-/** One session in which one story after another is told. */
+/** One session in which one story after another is played. */
 export function hostileWorld(maxParallel: number): HostileWorld {
   let scene: Scene | undefined;
   const now = (): Scene => {
-    if (scene === undefined) throw new Error("nothing is being told");
+    if (scene === undefined) throw new Error("no story is being played");
     return scene;
   };
   const execute = (name: string) => async (input: Json, call: ToolCall) => {
@@ -107,7 +107,7 @@ export function hostileWorld(maxParallel: number): HostileWorld {
   });
   return {
     live,
-    tell: async (story) => {
+    play: async (story) => {
       const handles: RunHandle<unknown>[] = [];
       let happenings = 0;
       const happened = (): void => {
@@ -196,7 +196,7 @@ async function toolIn(mood: ToolMood, scene: Scene, signal: AbortSignal): Promis
       return await new Promise((_resolve, reject) => {
         signal.addEventListener("abort", () => reject(new Error("stopped")), { once: true });
       });
-    case "deaf":
+    case "unstoppable":
       scene.hanging += 1;
       return await new Promise((resolve, reject) => {
         const late = (): void =>

@@ -17,7 +17,7 @@ interface Open {
 
 /**
  * Reads a page as strictly as nobody has to: every element is closed where it belongs, every attribute is quoted and named once,
- * no text holds a `<` or an entity of another kind. What a browser would mend is an error here.
+ * no text holds a `<` or an entity of another kind. What a browser would fix is an error here.
  */
 export function parsePage(page: string): Element {
   const start = /^<!doctype html>\n/.exec(page)?.[0].length;

@@ -80,7 +80,7 @@ export interface Shown {
   answer(answer: Answer | undefined): void;
   fail(error: Error): void;
 }
-/** Somebody at a screen: sees requests, and answers when the test says so. */
+/** A person at a screen: sees requests, and answers when the test says so. */
 export function person(name: string): Interactor & { readonly seen: readonly Shown[] } {
   const seen: Shown[] = [];
   const answer = (request: PersonRequest, signal: AbortSignal): Promise<Answer | undefined> =>

@@ -5,7 +5,7 @@ import { randomContext, randomOperator } from "./reference-guards.ts";
 // Statewright documents that load: every field, every form of a transition, and names as people write them.
 
 export interface DocumentOptions {
-  /** Names of working states, by which they are told apart; the finals are `ended`, `failed` and `gone`. */
+  /** Names of working states, which distinguish them; the finals are `ended`, `failed` and `gone`. */
   readonly states: readonly string[];
   readonly events: readonly string[];
   /** What `allowed_tools` may list. */

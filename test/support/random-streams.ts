@@ -14,7 +14,7 @@ export type Ending =
   | "twice" // closes, closes again, and yields after it
   | "error"
   | "hang"
-  | "deaf" // hangs, and its source never stops when told to
+  | "unstoppable" // hangs, and its source ignores that it is cancelled
   | "reject" // no stream: the call fails
   | "never" // no stream: the call does not answer until it is too late
   | "nothing"; // no stream: something else in its place
@@ -37,7 +37,7 @@ export interface RandomStory {
   readonly stepMs: number;
   readonly listened: boolean;
 }
-export type ToolMood = "fine" | "refuses" | "throws" | "garbage" | "slow" | "hangs" | "deaf";
+export type ToolMood = "fine" | "refuses" | "throws" | "garbage" | "slow" | "hangs" | "unstoppable";
 export type PersonMood = "approve" | "deny" | "defer" | "value" | "silent" | "throws" | "garbage" | "slow" | "hangs";
 
 export const COMPLETION = "finish";
@@ -137,7 +137,7 @@ const stream: fc.Arbitrary<RandomStream> = fc
       { weight: 14, arbitrary: fc.constant<Ending>("close") },
       {
         weight: 4,
-        arbitrary: fc.constantFrom<Ending>("twice", "error", "hang", "deaf", "reject", "never", "nothing"),
+        arbitrary: fc.constantFrom<Ending>("twice", "error", "hang", "unstoppable", "reject", "never", "nothing"),
       },
     ),
     pace: fc.constantFrom("at once", "pulled", "later"),
@@ -154,7 +154,7 @@ export const story: fc.Arbitrary<RandomStory> = fc.record({
   turnCap: fc.integer({ min: 1, max: 6 }),
   streams: fc.array(stream, { minLength: 2, maxLength: 8 }),
   tools: fc.array(
-    fc.constantFrom<ToolMood>("fine", "fine", "fine", "refuses", "throws", "garbage", "slow", "hangs", "deaf"),
+    fc.constantFrom<ToolMood>("fine", "fine", "fine", "refuses", "throws", "garbage", "slow", "hangs", "unstoppable"),
     { maxLength: 4 },
   ),
   people: fc.array(

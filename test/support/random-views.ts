@@ -7,7 +7,7 @@ import { widthOf } from "../../packages/view/src/text/width.ts";
 import type { ForkChild } from "../../packages/view/src/words/routes.ts";
 import type { ExecutionStatus } from "../../packages/view/src/words/symbols.ts";
 
-/** Names nobody could give a state, and names somebody might. */
+/** Names nobody could give a state, and names someone might. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   fc.stringMatching(/^[a-z][a-z0-9_-]{0,20}$/),
   fc.string({ unit: "binary", maxLength: 40 }),

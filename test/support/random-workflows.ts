@@ -22,7 +22,7 @@ import type {
 // may happen to them.
 
 const IDS = ["plan", "b", "c2", "to-do", "Last", "fix"] as const;
-/** Of a machine that another invokes, so that they are told apart. */
+/** Of a machine that another invokes, so that they can be distinguished. */
 const SUITE_IDS = ["unit", "lint2", "report"] as const;
 const FINALS = ["finished", "failed", "gone"] as const;
 /** Events that rows name; `*` is for those that none names. */

@@ -7,7 +7,7 @@ import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
 
-/** A session whose model says what a script says, and whose requests stay open until somebody answers. */
+/** A session whose model says what a script says, and whose requests stay open until someone answers. */
 export function scripted(stages: Script["stages"], options: TestSessionOptions = {}): TestSession {
   const model = scriptedModel({ stages }, options.clock === undefined ? {} : { clock: options.clock });
   return session({ model, wait: true, ...options });

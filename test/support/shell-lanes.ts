@@ -75,7 +75,7 @@ async function doorbell(): Promise<{ readonly port: number; rung(): boolean; clo
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
-    socket.on("error", () => undefined); // whoever connects may leave at any time
+    socket.on("error", () => undefined); // a client may leave at any time
     socket.end("HTTP/1.0 404 Not Found\r\n\r\n");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -292,6 +292,6 @@ function stored(scene: ShellPlace, text: string): string | undefined {
 }
 
 /** One line for a message: what the line is, what it did, and how its call ended. */
-export function told({ attack: { family, name, effect, line }, effects, outcome }: Came): string {
+export function described({ attack: { family, name, effect, line }, effects, outcome }: Came): string {
   return `${family} / ${name} (${effect}): ${effects.join(", ")} [${outcome}]  ${line}`;
 }

@@ -13,7 +13,7 @@ import type { ResolvedModel } from "@sluice/stages";
 import { z } from "zod";
 import { finish, modelFrom, part } from "./stream-model.ts";
 
-// Runs that stop in the middle: a stage, a model that calls what it is told, and a store that fails for a step.
+// Runs that stop in the middle: a stage, a model that calls what its script says, and a store that fails for a step.
 
 export interface WorkOptions {
   readonly id?: string;

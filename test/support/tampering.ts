@@ -73,7 +73,7 @@ export function longJournal(records: number): RunJournal {
   return { runId: "long", input: null, records: made, claimed: { records: made.length, head }, end };
 }
 
-/** Makes a journal whole again, as somebody would who can write all of it. */
+/** Makes a journal whole again, as someone does who can write all of it. */
 export function rehashed(journal: RunJournal): RunJournal {
   let head: string = GENESIS;
   const records = journal.records.map(({ hash: _old, ...record }, seq) => {

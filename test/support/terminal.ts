@@ -22,7 +22,7 @@ export interface TerminalEnd {
   readonly signal: number | undefined;
 }
 
-/** A process on a terminal of its own: what it wrote, as a terminal shows it, and the keys of somebody in front of it. */
+/** A process on a terminal of its own: what it wrote, as a terminal shows it, and the keys of a person in front of it. */
 export interface TerminalProcess {
   readonly pid: number;
   readonly ended: Promise<TerminalEnd>;
@@ -48,7 +48,7 @@ export interface TerminalProcess {
   /** As a terminal pastes: bracketed, when the process asked for that. */
   paste(text: string): void;
   /**
-   * Changes the size as somebody at the window does: at no particular moment of what the process writes, so after what is
+   * Changes the size as a person at the window does: at no particular moment of what the process writes, so after what is
    * under way has been read.
    */
   resize(columns: number, rows: number): Promise<void>;
@@ -78,12 +78,12 @@ export function startTerminal(file: string, args: readonly string[], options: Te
   const watchers = new Set<() => void>();
   const bytes = createBytes();
   let end: TerminalEnd | undefined;
-  const told = (): void => {
+  const notify = (): void => {
     for (const watcher of [...watchers]) watcher();
   };
   pty.onData((data) => {
     bytes.add(data);
-    screen.write(data, told);
+    screen.write(data, notify);
   });
   // What a terminal answers when it is asked.
   screen.onData((data) => writeTo(pty, data));
@@ -93,7 +93,7 @@ export function startTerminal(file: string, args: readonly string[], options: Te
       // What it wrote last is taken in before it counts as ended.
       screen.write("", () => {
         end = how;
-        told();
+        notify();
         resolve(how);
       });
     });

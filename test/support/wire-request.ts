@@ -73,7 +73,7 @@ export function jsonOf(content: Json | undefined): Json {
   return parsed.ok ? parsed.value : text;
 }
 
-/** The result of a tool as OpenAI is sent it: errors are wrapped so that they can be told from other results. */
+/** The result of a tool as OpenAI is sent it: errors are wrapped so that they differ from other results. */
 export function unwrapped(content: Json | undefined): Json {
   const value = jsonOf(content);
   const wrapped = isJsonObject(value) && Object.keys(value).length === 1 ? value.error : undefined;

@@ -61,7 +61,7 @@ while (!existsSync(${JSON.stringify(`${forged}.left`)})) await new Promise((reso
   writeFileSync(script, JSON.stringify({ stages: { work: turns } }));
   const [out, err] = [join(home, "out"), join(home, "err")];
   const sluice = (args: readonly string[]) => {
-    // A process of a session of its own: it has no terminal, whoever runs the tests.
+    // A process of a session of its own: it has no terminal, wherever the tests run.
     const words = ["-w", process.execPath, COMMAND, ...args];
     const { status, stdout, stderr } = spawnSync("setsid", words, { cwd: workspace, encoding: "utf8", env: place.env });
     return { status, stdout, stderr };
@@ -90,7 +90,7 @@ while (!existsSync(${JSON.stringify(`${forged}.left`)})) await new Promise((reso
 }
 type Project = ReturnType<typeof project>;
 
-/** The line with the nth code that the terminal shows, as somebody pastes it. */
+/** The line with the nth code that the terminal shows, as a person pastes it. */
 async function pasted(terminal: TerminalProcess, nth: number): Promise<{ words: readonly string[]; code: string }> {
   const shown = () =>
     terminal
@@ -198,7 +198,7 @@ test("without a terminal no code is shown, which is said once; with --answers an
   ]);
 });
 
-test("a run that no one works on is answered by whoever continues with it in a terminal, and by no one else", async () => {
+test("a run that no one works on is answered only by the person who resumes it in a terminal", async () => {
   const at = project("command");
   const first = at.sluice(at.run.replace("--wait", "--wait=1s").split(" "));
   expect(first.status).toBe(3);

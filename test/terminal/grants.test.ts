@@ -23,7 +23,7 @@ test("a run through deny, approve, which counts for one call only, and decide la
     review: [REVIEWED],
   });
   const app = await place.open();
-  await submit(app, "/run codeReview mend a.txt");
+  await submit(app, "/run codeReview fix a.txt");
 
   await app.waitFor("1 + two");
   expect(app.screen().some((row) => row.startsWith("▌ ❯ Deny"))).toBe(true);
@@ -66,7 +66,7 @@ test("Esc denies only the card that has the keys, and the run continues", async 
   place.write("a.txt", "one\n");
   place.script({ plan: [READ, edit("one", "two"), PLANNED], execute: [CHANGED], review: [REVIEWED] });
   const app = await place.open();
-  await submit(app, "/run codeReview mend a.txt");
+  await submit(app, "/run codeReview fix a.txt");
   await turnToCard(app);
   await pause(300);
   app.key("escape");
@@ -85,7 +85,7 @@ test("another process answers the card that is open, which goes away", async () 
     review: [REVIEWED],
   });
   const app = await place.open();
-  await submit(app, "/run codeReview mend a.txt");
+  await submit(app, "/run codeReview fix a.txt");
   await turnToCard(app);
   const run = await place.runId();
   expect((await place.elsewhere("answer", run, "t2.c0", "approve")).code).toBe(0);

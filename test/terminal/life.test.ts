@@ -63,7 +63,7 @@ async function sayYesIfAsked(app: TerminalProcess): Promise<void> {
   if (app.screen().some((row) => row.startsWith("Cancel run"))) await sayYes(app, "Cancel run");
 }
 
-test("a killed app leaves a run that /resume takes up, with the card that was open", async () => {
+test("a killed app leaves a run that /resume continues, with the card that was open", async () => {
   const place = appPlace();
   place.write("a.txt", "one\n");
   place.script({ plan: [READ, asks, PLANNED], execute: [CHANGED], review: [REVIEWED] });
@@ -177,7 +177,7 @@ test("each run of a pipeline file in one app is made of the file as it is by the
   place.write("second.ts", 'export const SECOND = "Do it twice.";\n');
   await run();
   await leave(app);
-  const told = await Promise.all(
+  const records = await Promise.all(
     runs.toReversed().map(async (runId) => {
       const events = await place.events(runId);
       const [started] = dataOf(events, "run.started");
@@ -185,12 +185,12 @@ test("each run of a pipeline file in one app is made of the file as it is by the
       return { fingerprint: started?.fingerprint, source: started?.source, cause: decided?.cause };
     }),
   );
-  const [first, second, third] = told;
+  const [first, second, third] = records;
   expect(first?.source).toMatchObject({
     files: [{ file: expect.stringMatching(/mine\.ts$/) }, { file: expect.stringMatching(/second\.ts$/) }],
   });
   expect(second).toEqual(first);
   expect(third?.source).not.toEqual(first?.source);
   expect(third?.fingerprint).not.toBe(first?.fingerprint);
-  expect(told.map(({ cause }) => cause)).toEqual(["limit", "limit", "limit"]);
+  expect(records.map(({ cause }) => cause)).toEqual(["limit", "limit", "limit"]);
 });

@@ -3,7 +3,7 @@ export interface Bug {
   readonly name: string;
   /** The rule it breaks, by its number in README.md beside this. */
   readonly rule: string;
-  /** Where it shows: after a kill at a place, or where a process was taken for dead. */
+  /** Where it shows: after a kill at a place, or where a process was presumed dead. */
   readonly shows: "zombie" | { readonly at: string; readonly changed?: true };
   /** Below packages/. */
   readonly file: string;

@@ -9,9 +9,9 @@ import { zombie } from "./zombie.ts";
 
 /** Cases at work at once. */
 const LANES = 2;
-/** The sleep of a run that is killed in it, in milliseconds: longer than it takes another process to take it up. */
+/** The sleep of a run that is killed in it, in milliseconds: longer than another process takes to resume it. */
 const LONG_NAP_MS = 2_500;
-/** Of the cases with one kill, each so many-th is taken up with another program first. */
+/** Of the cases with one kill, every so many-th is resumed with another program first. */
 const CHANGED_EACH = 10;
 
 /** One run to torture. */
@@ -32,7 +32,7 @@ export interface Campaign extends AsyncDisposable {
   readonly references: Readonly<Record<WorldName, Reference>>;
   /** Tortures until all cases are through, or the first has failed. */
   run(cases: Iterable<Case>, onCase?: (tally: Tally, one: Case) => void): Promise<Sum>;
-  /** Fails where a process that was taken for dead can still write. */
+  /** Fails where a process that was presumed dead can still write. */
   zombie(): Promise<void>;
 }
 
@@ -99,8 +99,8 @@ export function killedAt({ world }: Reference, labels: readonly string[], more: 
   });
 }
 
-/** Killed again and again while it is taken up. */
-export function killedTakingUp({ world, points }: Reference): Case {
+/** Killed again and again while it resumes. */
+export function killedResuming({ world, points }: Reference): Case {
   const begun = points.find((label) => / begins$|^works main write/.test(label)) ?? "";
   const labels = [
     begun,
@@ -109,7 +109,7 @@ export function killedTakingUp({ world, points }: Reference): Case {
     "before main lifecycle resume",
     "after main lifecycle resume",
   ];
-  return { world, name: "killed while it is taken up", kills: labels.map((label) => ({ label })) };
+  return { world, name: "killed while it resumes", kills: labels.map((label) => ({ label })) };
 }
 
 /** Two or three kills anywhere in a run; one of five from outside, so that it does not hit a place that was thought of. */
@@ -119,7 +119,7 @@ export function randomCase(references: Campaign["references"], seed: number): Ca
   const { length } = references[world].points;
   const places = Array.from({ length: 2 + random(2) }, () => 1 + random(length)).sort((a, b) => a - b);
   const kills = places.map((place, at): Kill => {
-    // Whoever takes a run up comes to the places of its claim first.
+    // A process that resumes a run comes to the places of its claim first.
     const nth = at === 0 ? place : place - (places[at - 1] ?? 0) + 4;
     return random(5) === 0 ? { outside: nth } : { nth };
   });

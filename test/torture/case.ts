@@ -165,7 +165,7 @@ async function inThisProcess(world: WorldName, folder: string, runId: string | u
   }
 }
 
-/** A killed run waits for whoever takes it up, and says what for. */
+/** A killed run waits to be resumed, and says what for. */
 async function checkSuspended({ host, runId }: Place): Promise<void> {
   const id = await runId();
   const run = id === undefined ? undefined : await host.get(id);

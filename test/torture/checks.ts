@@ -43,7 +43,7 @@ export function checkEnd(reference: Reference, seen: Seen, left: Left): void {
   checkCalls(reference, seen, left);
   same(outcomeOf(left.end), withUnknown(outcomeOf(reference.end), lost), "another end");
   same(left.accepted.toSorted(), reference.accepted.toSorted(), "other answers");
-  // Nothing is told twice and nothing is left out, whatever the run went through.
+  // No event appears twice and none is missing, whatever the run went through.
   same(left.journals.flatMap(happenings), reference.journals.flatMap(happenings), "other events");
   checkDeeds(reference, lives, lost);
   if (place.world === "pipeline") checkEffects(seen, lost);
@@ -97,7 +97,7 @@ function checkEffects({ place }: Seen, lost: ReadonlySet<string>): void {
   else same(lint, "began\nended\n", "another lint.log");
 }
 
-/** A sleep is as long as it was meant to be, whoever ends it. */
+/** A sleep is as long as it was meant to be, whichever process ends it. */
 function checkNap(journals: readonly RunJournal[], napMs: number): void {
   const [before, after] = ["now", "sleep"].map((name) => {
     const [main] = journals;

@@ -56,9 +56,9 @@ export function finishedCalls(journals: readonly RunJournal[]): readonly CallFac
   );
 }
 
-/** What a journal says that happened, in order, without times and without how often the run was taken up. */
+/** What a journal says that happened, in order, without times and without how often the run was resumed. */
 export function happenings({ runId, records }: RunJournal): readonly string[] {
-  const told = ({ type, executionId = "", attempt = 1, data }: SluiceEvent): string => {
+  const described = ({ type, executionId = "", attempt = 1, data }: SluiceEvent): string => {
     const { phase, turn, callId, requestId, choice, status, verdict, answer, text, fork } = data;
     const what = { phase, turn, try: data.try, callId, requestId, choice, status, verdict, answer, text, fork };
     return `${placeOf(runId)} ${type} ${executionId}/a${attempt} ${JSON.stringify(what)}`;
@@ -66,5 +66,5 @@ export function happenings({ runId, records }: RunJournal): readonly string[] {
   return records
     .flatMap((record) => readEvents(runId, record))
     .filter(({ type }) => type !== "run.resumed")
-    .map(told);
+    .map(described);
 }

@@ -8,7 +8,7 @@ import { WORLDS, type WorldName } from "./worlds.ts";
 export interface LifePlan {
   readonly world: WorldName;
   readonly folder: string;
-  /** The run to take up; a new one is started when omitted. */
+  /** The run to resume; a new one is started when omitted. */
   readonly runId?: string;
   readonly death?: Death;
   readonly napMs?: number;

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { messageOf } from "@sluice/core/runtime";
 import { setup } from "../support/own-home.ts";
-import { type Campaign, type Case, killedAt, killedTakingUp, openCampaign, randomCase, type Sum } from "./campaign.ts";
+import { type Campaign, type Case, killedAt, killedResuming, openCampaign, randomCase, type Sum } from "./campaign.ts";
 import type { CaseOptions } from "./case.ts";
 import { shortForm } from "./short-form.ts";
 import type { WorldName } from "./worlds.ts";
@@ -28,7 +28,7 @@ const removeHome = setup();
 process.once("exit", removeHome);
 await using campaign = await begun();
 const { references } = campaign;
-const told = (what: string, { cases, kills, processes, modelCalls, toolCalls, unknown, failures }: Sum): void => {
+const printSum = (what: string, { cases, kills, processes, modelCalls, toolCalls, unknown, failures }: Sum): void => {
   print(
     `${what}: ${cases} runs, ${kills} kills, ${processes} processes, ${modelCalls} model calls, ${toolCalls} tool calls, ${unknown} cut off`,
   );
@@ -40,26 +40,26 @@ const sweep = async (world: WorldName, labels: readonly string[], options?: Case
   const { journals, points } = references[world];
   const records = journals.reduce((sum, journal) => sum + journal.records.length, 0);
   const what = `${world}: ${labels.length} of ${points.length} places around ${records} records`;
-  told(what, await campaign.run(killedAt(references[world], labels, options)));
+  printSum(what, await campaign.run(killedAt(references[world], labels, options)));
 };
 
 if (values.at !== undefined) {
   const world = references.pipeline.points.includes(values.at) ? "pipeline" : "steps";
   await sweep(world, [values.at], values.changed ? { changed: true } : {});
 } else if (values.zombie) {
-  await takenForDead();
+  await presumedDead();
 } else if (values.case !== undefined) {
-  told("one random run", await campaign.run([randomCase(references, Number(values.case))]));
+  printSum("one random run", await campaign.run([randomCase(references, Number(values.case))]));
 } else if (values.quick) {
-  await takenForDead();
-  if (!failed) told("the shortened form", await campaign.run(shortForm(references)));
+  await presumedDead();
+  if (!failed) printSum("the shortened form", await campaign.run(shortForm(references)));
 } else {
   const seed = Number(values.seed);
   print(`seed ${seed}`);
-  await takenForDead();
+  await presumedDead();
   for (const world of values.sweep ? (["steps", "pipeline"] as const) : []) {
     await sweep(world, references[world].points);
-    if (!failed) told(`${world}: killed while it is taken up`, await campaign.run([killedTakingUp(references[world])]));
+    if (!failed) printSum(`${world}: killed while it resumes`, await campaign.run([killedResuming(references[world])]));
   }
   await randomly(seed, Number(values.random));
 }
@@ -76,12 +76,12 @@ async function begun(): Promise<Campaign> {
   }
 }
 
-async function takenForDead(): Promise<void> {
+async function presumedDead(): Promise<void> {
   try {
     await campaign.zombie();
-    print("a process that was taken for dead: nothing of it was recorded");
+    print("a process that was presumed dead recorded nothing");
   } catch (thrown) {
-    print(`FAILED a process that was taken for dead: ${messageOf(thrown)}`);
+    print(`FAILED a process that was presumed dead: ${messageOf(thrown)}`);
     failed = true;
   }
 }
@@ -97,7 +97,7 @@ async function randomly(seed: number, wanted: number): Promise<void> {
   const sum = await campaign.run(cases(), ({ kills }) => {
     times[kills] = (times[kills] ?? 0) + 1;
   });
-  told(
+  printSum(
     `random: ${times[2]} runs killed twice, ${times[3]} three times, ${(times[0] ?? 0) + (times[1] ?? 0)} over before that`,
     sum,
   );

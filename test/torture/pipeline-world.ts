@@ -126,13 +126,13 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   const workspace = join(folder, "workspace");
   const real = openJournalStore(join(folder, "store"));
   const { store, clock } = watched(real, points, (runId, { phase, stepId }) => {
-    // Whoever takes the run up may find the call judged.
+    // The process that resumes the run may find the call judged.
     if (runId.endsWith("/lint") && /^(?:done .*\/verdicts|open .*\/call)$/.test(`${phase} ${stepId}`))
       letGoOn(workspace, "lint.log", points);
   });
   const onCall: GuardHook = ({ executionId, attempt, proposalId }, ctx) => {
     const call = `${executionId}/a${attempt} ${proposalId}`;
-    // Of a call that was judged and has no end, whoever takes the run up asks once more.
+    // Of a call that was judged and has no end, the process that resumes the run asks once more.
     points.deed(`judged ${call}`, `call.finished ${placeOf(ctx.runId)} ${call}`);
     points.at(`judges ${call}`);
     return undefined;

@@ -29,14 +29,14 @@ export function openPlace(world: WorldName, folder: string): Place {
   const host = sqliteHost(join(folder, "store"));
   const accepted: string[] = [];
   const troubles: string[] = [];
-  let told = false;
+  let sent = false;
 
   const runId = async (): Promise<string | undefined> => (await host.list())[0]?.runId;
   /** Once for each run: notes, then what its waits are for, the second of them early. */
   const tell = async (): Promise<void> => {
     const run = await runId();
-    if (told || run === undefined) return;
-    told = true;
+    if (sent || run === undefined) return;
+    sent = true;
     for (const [name, payload] of [
       ["note", "one"],
       ["note", "two"],
@@ -47,8 +47,8 @@ export function openPlace(world: WorldName, folder: string): Place {
   };
   const answer = async (request: OpenRequest): Promise<void> => {
     const { requestId, digest, kind, body } = request;
-    if (kind === "askUser" && !told) {
-      told = true;
+    if (kind === "askUser" && !sent) {
+      sent = true;
       await sendMessage(host, request.runId, "Keep it short.", "ann");
     }
     const payload =

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { basename, join } from "node:path";
 
 /** What a process says on stdout, one line each, so that it is known whatever becomes of the process. */
-export type Told =
+export type Report =
   /** It is at this place, for the first time in this process. */
   | { readonly point: string }
   /** It does something that must not be done again once the journal holds `recorded`. */
@@ -32,8 +32,8 @@ export interface Points {
 /** For a process that nobody kills and nobody asks. */
 export const NO_POINTS: Points = { at: () => undefined, deed: () => undefined };
 
-export function say(told: Told): void {
-  writeSync(1, `${JSON.stringify(told)}\n`);
+export function say(report: Report): void {
+  writeSync(1, `${JSON.stringify(report)}\n`);
 }
 
 export function deadlyPoints(death: Death, storeFolder: string): Points {
@@ -52,7 +52,7 @@ export function deadlyPoints(death: Death, storeFolder: string): Points {
   };
 }
 
-/** Whoever opens a file that SQLite has locked in this process, and closes it, drops the lock: then others think it dead. */
+/** Opening a file that SQLite has locked in this process, and closing it, drops the lock: then others presume the process dead. */
 function loseLock(owners: string): void {
   for (const name of readdirSync(owners)) {
     if (name.startsWith(`${process.pid}-`)) closeSync(openSync(join(owners, name), "r"));

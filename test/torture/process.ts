@@ -34,7 +34,7 @@ const PROGRAM = join(import.meta.dirname, "life.ts");
 /** A process that takes longer hangs. */
 const PATIENCE_MS = 60_000;
 
-/** Starts a process on a run. With `killAt` it is killed from here once it has told so many places: it dies anywhere after that. */
+/** Starts a process on a run. With `killAt` it is killed from here once it has reported so many places: it dies anywhere after that. */
 export function startLife(plan: LifePlan, cache: string, killAt?: number): Life {
   const args = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning", PROGRAM, JSON.stringify(plan)];
   const { PATH, HOME, XDG_STATE_HOME } = process.env;
@@ -55,17 +55,17 @@ export function startLife(plan: LifePlan, cache: string, killAt?: number): Life 
     why += text;
   });
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const told = parseJson(line);
-    if (!told.ok || !isJsonObject(told.value)) throw new Error(`the process said ${line}`);
-    const { point, deed, recorded, prompt } = told.value;
+    const parsed = parseJson(line);
+    if (!parsed.ok || !isJsonObject(parsed.value)) throw new Error(`the process said ${line}`);
+    const { point, deed, recorded, prompt } = parsed.value;
     if (typeof point === "string") points.push(point);
     if (typeof point === "string" && points.length === killAt) child.kill("SIGKILL");
     if (typeof deed === "string" && typeof recorded === "string")
       deeds.push({ deed, recorded, ...(Array.isArray(prompt) ? { prompt: prompt.map(String) } : {}) });
-    if (typeof told.value.ended === "string") ended = told.value.ended;
-    if (typeof told.value.refused === "string") {
-      refused = told.value.refused;
-      why += String(told.value.why);
+    if (typeof parsed.value.ended === "string") ended = parsed.value.ended;
+    if (typeof parsed.value.refused === "string") {
+      refused = parsed.value.refused;
+      why += String(parsed.value.why);
     }
   });
   const timer = setTimeout(() => {

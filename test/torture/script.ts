@@ -70,7 +70,7 @@ const SCRIPT: Readonly<Record<string, readonly Turn[]>> = {
   ],
 };
 
-/** A model that is asked from outside the record: each call is told before it is answered. */
+/** A model that is asked from outside the record: each call is reported before it is answered. */
 export function torturedModel(points: Points): ResolvedModel {
   return {
     id: "torture",
@@ -168,7 +168,7 @@ function resultsIn(prompt: LanguageModelV4Prompt): readonly string[] {
   });
 }
 
-/** A prompt in pieces that can be compared; a result that says what a crash made of its call is told as such. */
+/** A prompt in pieces that can be compared; a result that says what a crash made of its call is marked as such. */
 function partsOf(prompt: LanguageModelV4Prompt): readonly string[] {
   const digest = (value: unknown): string =>
     createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);

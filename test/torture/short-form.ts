@@ -1,4 +1,4 @@
-import { type Campaign, type Case, killedAt, killedTakingUp, randomCase } from "./campaign.ts";
+import { type Campaign, type Case, killedAt, killedResuming, randomCase } from "./campaign.ts";
 import type { Reference } from "./case.ts";
 
 /** Of the places around commits, one of so many. */
@@ -30,7 +30,7 @@ export function shortForm(references: Campaign["references"]): readonly Case[] {
   const { pipeline, steps } = references;
   const random = Array.from({ length: RANDOM }, (_, seed) => randomCase(references, seed));
   const once = [steps, pipeline].flatMap((reference) => killedAt(reference, some(reference), { here: true }));
-  return [killedTakingUp(pipeline), ...once, ...random];
+  return [killedResuming(pipeline), ...once, ...random];
 }
 
 function some({ world, points }: Reference): readonly string[] {

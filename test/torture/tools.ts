@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { Points } from "./points.ts";
 import { placeOf } from "./watched-store.ts";
 
-/** Works until somebody lets it go on, and leaves a trace of how far it came. */
+/** Works until another process lets it go on, and leaves a trace of how far it came. */
 export const LINT_COMMAND = "echo began >> lint.log; until [ -e go ]; do sleep 0.02; done; echo ended >> lint.log";
 
 /** The fact that a call's end is recorded. */

@@ -140,8 +140,8 @@ describe.each(PROVIDERS)("a stage that completes by events, over %s", (provider:
       { code: "transition_rejected", reason: expect.stringContaining("SHIP") },
     ]);
     for (const request of requests.slice(1)) {
-      const told = JSON.stringify(latestResults(request));
-      for (const event of ["RETEST", "DEPLOY", "FAIL"]) expect(told).toContain(event);
+      const results = JSON.stringify(latestResults(request));
+      for (const event of ["RETEST", "DEPLOY", "FAIL"]) expect(results).toContain(event);
     }
     expect(result).toMatchObject({
       status: "failed",

@@ -163,7 +163,7 @@ test("what was granted in the past is asked again in the fork, and an answer to 
   expect(behind).toMatchObject({ status: "completed", denied: [] });
 });
 
-test("a changed pipeline is told and needs leave, only as far as the past goes; the new run is that of the new one", async () => {
+test("a changed pipeline is reported and needs leave, only as far as the past goes; the new run is that of the new one", async () => {
   const here = scene();
   const first = process(here, script());
   const { runId } = await first.run(flow(), { task: "x" });
@@ -203,7 +203,7 @@ test("a changed pipeline is told and needs leave, only as far as the past goes; 
   ).toMatchObject({ code: "state_unknown" });
 });
 
-test("an execution that is not there is told with those that are", async () => {
+test("an execution that does not exist is reported with those that exist", async () => {
   const here = scene();
   const first = process(here, script());
   const { runId } = await first.run(flow(), { task: "x" });
@@ -216,7 +216,7 @@ test("an execution that is not there is told with those that are", async () => {
   expect((await first.host.list()).length).toBe(1);
 });
 
-test("a sibling is no run to fork or to take up by itself, and the run it is a part of is named", async () => {
+test("a sibling is no run to fork or to resume by itself, and the run it is a part of is named", async () => {
   const first = process(scene(), script());
   const { runId } = await first.run(flow(), { task: "x" });
   const [, sibling] = await first.host.journal(runId);

@@ -43,7 +43,7 @@ const NOT_APPLICABLE: Readonly<Record<string, readonly string[]>> = {
   ],
   "the gateway calls no model": ["tools-call-sampling"],
   "the gateway asks with one form of its own": ["elicitation-sep1034-defaults", "elicitation-sep1330-enums"],
-  "a stream is not resumed: whoever lost it makes the call again": ["server-sse-polling"],
+  "a stream is not resumed: a client that lost it makes the call again": ["server-sse-polling"],
 };
 
 test("the gateway passes the scenarios of the official suite that apply to it", async () => {

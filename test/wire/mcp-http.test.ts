@@ -14,7 +14,7 @@ const onCall =
 const stream = { "content-type": "text/event-stream" };
 
 describe("a server over HTTP", () => {
-  test("gets its headers with every request, and is told when the session ends", async () => {
+  test("gets its headers with every request, and is notified when the session ends", async () => {
     const server = await startHttpServer();
     const far = { url: server.url, headers: { authorization: `Bearer ${TOKEN}` } };
     const { output, live } = await useServers({ far }, once);
@@ -156,7 +156,7 @@ describe("a call over HTTP that brings no answer", () => {
     },
   );
 
-  test("because it hangs: it is told that the call is off", async () => {
+  test("because it hangs: it is notified that the call is cancelled", async () => {
     const server = await startHttpServer(onCall(() => true));
     const { live } = mcpSession({ far: { url: server.url } });
     const run = live.run(callingPipeline(once, ["mcp__*"]), {});

@@ -210,7 +210,7 @@ function joined(parts: readonly LanguageModelV4StreamPart[]) {
 }
 
 describe("a recording that no longer fits", () => {
-  test("strict: a changed task is told with message, line and both texts; nothing continues", async () => {
+  test("strict: a changed task is reported with message, line and both texts; nothing continues", async () => {
     const { file } = await record("anthropic", review);
     const { result, traffic } = await replay(file, {}, "trim the names");
     expect(result).toMatchObject({ status: "failed", error: { code: "model" } });
@@ -325,7 +325,7 @@ describe("failures", () => {
   ];
 
   /** Every try of every turn, as the run's journal has it, and how the run ended. */
-  async function told(options: TestSessionOptions) {
+  async function triesOf(options: TestSessionOptions) {
     const live = session(options);
     const run = live.start(codeReview, { task: "trim the name" });
     let over = false;
@@ -358,9 +358,9 @@ describe("failures", () => {
     ]);
     onTestFinished(() => server.close());
     const env = provider.env(server.url);
-    const first = await told({ model: provider.model, env, traffic: recordTraffic(file) });
+    const first = await triesOf({ model: provider.model, env, traffic: recordTraffic(file) });
     await server.close();
-    const second = await told({ traffic: playbackTraffic(file) });
+    const second = await triesOf({ traffic: playbackTraffic(file) });
     // The advice names the address and the key's variable, which a cassette does not have.
     const bare = ({ stages, ...rest }: typeof first) =>
       JSON.parse(

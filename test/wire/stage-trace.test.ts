@@ -40,7 +40,7 @@ const script: readonly ServerReply[] = [
 ];
 
 /** The events of a run as the steps of a story. */
-function told(event: SluiceEvent): readonly string[] {
+function stepsOf(event: SluiceEvent): readonly string[] {
   const { type, executionId = "", data } = event;
   const at = `${executionId.replace(/#1$/, "")}: `;
   switch (type) {
@@ -110,7 +110,7 @@ describe.each(["anthropic", "openai-compatible"] as const)("the trace of codeRev
       output: { verdict: "approve", changes: changed.changes, plan: planned.summary },
       denied: [{ executionId: "plan#1", callId: "t1.c0", tool: "Edit", cause: "denied" }],
     });
-    expect(events.flatMap(told)).toEqual([
+    expect(events.flatMap(stepsOf)).toEqual([
       "plan: setup",
       "plan: init",
       "plan: asks the model",

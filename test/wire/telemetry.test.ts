@@ -408,7 +408,7 @@ describe("a run that stops in between", () => {
     return { seen, options, runId: handle.runId };
   }
 
-  test("suspended: every span ends and says so; taken up, a trace of its own holds what is done then, and no more", async () => {
+  test("suspended: every span ends and says so; resumed, a trace of its own holds what is done then, and no more", async () => {
     const { seen, options, runId } = await stopped("suspend");
     expect(seen.open()).toBe(0);
     const first = seen.tree();
@@ -544,7 +544,7 @@ describe("telemetry that throws", () => {
         }),
       },
     ],
-  ])("%s changes nothing of a run, and is told once", async (_when, telemetry) => {
+  ])("%s changes nothing of a run, and is reported once", async (_when, telemetry) => {
     const ran: string[] = [];
     const mark = tool("Mark", {
       execute: async () => {

@@ -349,7 +349,7 @@ fact(54, "and neither fails the run nor writes anything afterwards", async () =>
 fact(55, "a state may be replaced again and again, each time as a new execution", async () => {
   const { live, handle, slept } = await asleep([select("wait"), select("wait"), select("fix"), ...end]);
   for (const times of [2, 3]) {
-    await live.message(handle.runId, "Wait anew.");
+    await live.message(handle.runId, "Wait again.");
     await slept(times);
   }
   await live.message(handle.runId, "Fix it now.");

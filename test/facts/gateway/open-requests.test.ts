@@ -91,7 +91,7 @@ describe("a call that needs a person", () => {
     expect((await leave(run, "READY")).ok).toBe(true);
   });
 
-  test("that was approved after its agent was told runs, and the next answer says so", async () => {
+  test("that is approved after its agent got an answer runs, and the next answer says so", async () => {
     const { folder, clock, host, run, write } = await opened();
     clock.turn(45_000);
     await write.answer;
