@@ -34,7 +34,7 @@ export default defineConfig({
         exclude: ["**/node_modules/**", "**/fixtures/**"],
         environment: "node",
         setupFiles: withProperties.has(folder) ? ["test/support/property-seed.ts"] : [],
-        // Tests leave nothing behind for the next file, and loading everything anew for each would cost more than they do.
+        // Tests leave nothing behind for the next file, and loading everything again for each would cost more than they do.
         isolate: !shared.has(folder),
         // Only for what hangs: a machine under load takes many times as long for everything.
         testTimeout: 300_000,

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createFileFinder, workspaceListing } from "../../packages/tui/src/composer/completion/file-finder.ts";
 import { editOutside } from "../../packages/tui/src/composer/external-editor.ts";
 
@@ -129,7 +129,12 @@ function editor(script: string): string {
 }
 
 const env = (command: string): Record<string, string> => ({ EDITOR: command, TMPDIR: root });
-const left = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("sluice-edit-"));
+/** The folders of edited texts in the folder for temporary files, which is this test's own: others may edit meanwhile. */
+function left(): readonly string[] {
+  vi.stubEnv("TMPDIR", root);
+  return readdirSync(tmpdir()).filter((name) => name.startsWith("sluice-edit-"));
+}
+afterEach(() => vi.unstubAllEnvs());
 
 test("a text is edited in the editor of the environment, in a file of one's own, which is removed", async () => {
   const before = left();
