@@ -10,6 +10,7 @@ import {
 } from "../../packages/core/src/gate/denial.ts";
 import {
   argsSummary,
+  excerptOf,
   grantRequestBody,
   replaceUnseen,
   visible,
@@ -102,6 +103,23 @@ describe("what a person is shown", () => {
   test("letters of all languages, emoji and line breaks stay", () => {
     const text = "naïve 日本語 عربي 👍\nsecond line";
     expect(visible(text)).toBe(text);
+  });
+
+  test("an excerpt shows a short line as it is, with carets under what is meant", () => {
+    expect(excerptOf("npm run \tdeploy now", 4, 3)).toEqual({ shown: "npm run  deploy now", caret: "    ^^^" });
+    expect(excerptOf("npm", 3, 0)).toEqual({ shown: "npm", caret: "   ^" });
+    expect(excerptOf("a\tb", 1, 1)).toEqual({ shown: "a b", caret: " ^" });
+    expect(excerptOf("a\u200bb", 2, 1)).toEqual({ shown: "a\\u{200b}b", caret: `${" ".repeat(9)}^` });
+  });
+
+  test("an excerpt of a long line is cut around what is meant, and says where", () => {
+    const line = `${"a".repeat(139)}b${"c".repeat(200)}`;
+    expect(excerptOf(line, 139, 1)).toEqual({ shown: `${line.slice(0, 160)}…`, caret: `${" ".repeat(139)}^` });
+    expect(excerptOf(line, 140, 2)).toEqual({ shown: `…${line.slice(100, 260)}…`, caret: `${" ".repeat(41)}^^` });
+    expect(excerptOf(line, 300, 2)).toEqual({ shown: `…${line.slice(260)}`, caret: `${" ".repeat(41)}^^` });
+    expect(excerptOf(line, 140, 500).caret).toBe(`${" ".repeat(41)}${"^".repeat(120)}`);
+    expect(excerptOf("x".repeat(160), 0, 1).shown).toBe("x".repeat(160));
+    expect(excerptOf("x".repeat(161), 0, 1).shown).toBe(`${"x".repeat(160)}…`);
   });
 
   test("a summary is one line with the arguments by name", () => {
