@@ -2,6 +2,7 @@ import { digestOf } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import {
   denial,
+  denialIn,
   invalidToolInput,
   outcomeUnknown,
   repeatedCall,
@@ -39,6 +40,20 @@ describe("what a model is told", () => {
       completionTool: "submit_plan",
     });
     expect(unknownTool("Frobnicate", ["Read"], wayOut).reason).toBe('there is no tool "Frobnicate"');
+  });
+
+  test("a denial names the state it is read in, and what is no denial is left as it is", () => {
+    const denied = denial("limit", "Edit", "too far", wayOut);
+    expect(denialIn("plan", denied)).toEqual({ ...denied, state: "plan" });
+    for (const other of [{ code: "truncated_call" }, ["allowedTools"], "allowedTools", null])
+      expect(denialIn("plan", other)).toBe(other);
+  });
+
+  test("a denial in a state that completes by events names them", () => {
+    expect(denial("limit", "Edit", "too far", { ...wayOut, events: ["DONE leads to b"] })).toHaveProperty("events", [
+      "DONE leads to b",
+    ]);
+    expect(denial("limit", "Edit", "too far", wayOut)).not.toHaveProperty("events");
   });
 
   test("a name of any length is not repeated in full", () => {
