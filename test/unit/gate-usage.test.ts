@@ -192,6 +192,14 @@ describe("a call of a tool that measures", () => {
     expect(await authorized(more)).toHaveProperty("edits", [edit("/ws/a", 1, 2)]);
   });
 
+  test("is denied as what it is where its arguments are unreadable or its tool is unknown", async () => {
+    const policy = policyOf(measuring(ten), inside);
+    expect(await authorizeCall(sealed({}), policy)).toMatchObject({ output: { code: "invalid_tool_input" } });
+    expect(await authorizeCall(sealed({ tool: "Nope", input: {} }), policy)).toMatchObject({
+      output: { code: "unknown_tool" },
+    });
+  });
+
   test("is not measured in a state without limits on edits", async () => {
     let measured = 0;
     const counting = async () => {
