@@ -7,8 +7,8 @@ const source = (name: string): string => new URL(`packages/${name}`, import.meta
 const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{authorize-call,gate-*,hooks,tool}.test.ts", "test/property/gate.test.ts"],
   machine: [
-    "test/unit/{choices,machine,machine-*,routing}.test.ts",
-    "test/property/{machine-walks,reference-workflows}.test.ts",
+    "test/unit/{choices,failure-places,machine,machine-*,orchestrated,router,routing,run-routes,run-start-at}.test.ts",
+    "test/property/{machine-walks,reference-machine,reference-workflows}.test.ts",
   ],
   records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
   journal: [

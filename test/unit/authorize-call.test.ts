@@ -53,6 +53,13 @@ describe("a sealed call", () => {
     expect(sealedIn({ a: 2, b: 2 }).argsDigest).not.toBe(call.argsDigest);
   });
 
+  test("keeps its own list of the media types that its model reads, if there is one", () => {
+    const takes = ["image/png"];
+    const call = sealed({ input: {}, takes });
+    takes.push("text/html");
+    expect([call.takes, sealedIn({}).takes]).toEqual([["image/png"], undefined]);
+  });
+
   test("cannot be changed afterwards, from outside or from inside", () => {
     const input = { list: [1], deep: { a: "x" } };
     const call = sealedIn(Object.freeze(input));

@@ -2,6 +2,7 @@ import { digestOf } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import {
   denial,
+  denialIn,
   invalidToolInput,
   outcomeUnknown,
   repeatedCall,
@@ -10,6 +11,7 @@ import {
 } from "../../packages/core/src/gate/denial.ts";
 import {
   argsSummary,
+  excerptOf,
   grantRequestBody,
   replaceUnseen,
   visible,
@@ -38,6 +40,20 @@ describe("what a model reads", () => {
       completionTool: "submit_plan",
     });
     expect(unknownTool("Frobnicate", ["Read"], wayOut).reason).toBe('there is no tool "Frobnicate"');
+  });
+
+  test("a denial names the state it is read in, and what is no denial is left as it is", () => {
+    const denied = denial("limit", "Edit", "too far", wayOut);
+    expect(denialIn("plan", denied)).toEqual({ ...denied, state: "plan" });
+    for (const other of [{ code: "truncated_call" }, ["allowedTools"], "allowedTools", null])
+      expect(denialIn("plan", other)).toBe(other);
+  });
+
+  test("a denial in a state that completes by events names them", () => {
+    expect(denial("limit", "Edit", "too far", { ...wayOut, events: ["DONE leads to b"] })).toHaveProperty("events", [
+      "DONE leads to b",
+    ]);
+    expect(denial("limit", "Edit", "too far", wayOut)).not.toHaveProperty("events");
   });
 
   test("a name of any length is not repeated in full", () => {
@@ -102,6 +118,23 @@ describe("what a person is shown", () => {
   test("letters of all languages, emoji and line breaks stay", () => {
     const text = "naïve 日本語 عربي 👍\nsecond line";
     expect(visible(text)).toBe(text);
+  });
+
+  test("an excerpt shows a short line as it is, with carets under what is meant", () => {
+    expect(excerptOf("npm run \tdeploy now", 4, 3)).toEqual({ shown: "npm run  deploy now", caret: "    ^^^" });
+    expect(excerptOf("npm", 3, 0)).toEqual({ shown: "npm", caret: "   ^" });
+    expect(excerptOf("a\tb", 1, 1)).toEqual({ shown: "a b", caret: " ^" });
+    expect(excerptOf("a\u200bb", 2, 1)).toEqual({ shown: "a\\u{200b}b", caret: `${" ".repeat(9)}^` });
+  });
+
+  test("an excerpt of a long line is cut around what is meant, and says where", () => {
+    const line = `${"a".repeat(139)}b${"c".repeat(200)}`;
+    expect(excerptOf(line, 139, 1)).toEqual({ shown: `${line.slice(0, 160)}…`, caret: `${" ".repeat(139)}^` });
+    expect(excerptOf(line, 140, 2)).toEqual({ shown: `…${line.slice(100, 260)}…`, caret: `${" ".repeat(41)}^^` });
+    expect(excerptOf(line, 300, 2)).toEqual({ shown: `…${line.slice(260)}`, caret: `${" ".repeat(41)}^^` });
+    expect(excerptOf(line, 140, 500).caret).toBe(`${" ".repeat(41)}${"^".repeat(120)}`);
+    expect(excerptOf("x".repeat(160), 0, 1).shown).toBe("x".repeat(160));
+    expect(excerptOf("x".repeat(161), 0, 1).shown).toBe(`${"x".repeat(160)}…`);
   });
 
   test("a summary is one line with the arguments by name", () => {

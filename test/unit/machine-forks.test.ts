@@ -1,4 +1,4 @@
-import { done, final, fork, invoke, to } from "@sluice/core";
+import { done, fanOut, final, fork, invoke, to } from "@sluice/core";
 import { type ChildEnd, contextOf, type MachineInput } from "@sluice/core/machine";
 import { expect, test } from "vitest";
 import { childState } from "../../packages/core/src/machine/machine-state.ts";
@@ -248,6 +248,47 @@ test("a branch continues the counts of the run that forked, and a sibling has it
   const sibling = childState(parent, { id: "r/fan-1/x", entered, turns: 4 });
   expect([sibling.hops, [...sibling.counts]]).toEqual([0, [["x", { visits: 1, turns: 4 }]]]);
   for (const each of [branched, sibling]) expect(each.suspended).toEqual([]);
+});
+
+test("forks are four deep at most; siblings count as none", async () => {
+  const { spec, state: parent } = await machine(ALL);
+  const entered = { state: "a", input: null, visit: 1 };
+  const nested = (depth: number) =>
+    Array.from({ length: depth }).reduce<typeof parent>(
+      (state) => childState(state, { id: "r", entered, turns: 0, terminal: "end" }),
+      parent,
+    );
+  const forked = async (state: typeof parent) => await (await walkOf(spec, state)).step(completed(1));
+  expect((await forked(nested(3))).effect.kind).toBe("fanOut");
+  expect((await forked(childState(nested(3), { id: "r", entered, turns: 0 }))).effect.kind).toBe("fanOut");
+  expect(effectOf(await forked(nested(4)), "end").end).toEqual({
+    status: "failed",
+    code: "limit_forks",
+    limit: "forks",
+    message: "more than 4 forks are inside each other",
+  });
+});
+
+test("what runs its states once each may be inside four forks", async () => {
+  const { spec, state: parent } = await machine(fanOut(["x", "y"], { join: "join" }), {}, [
+    { from: "join", on: "failure", to: ALL },
+  ]);
+  const entered = { state: "a", input: null, visit: 1 };
+  let state = parent;
+  for (let depth = 0; depth < 4; depth += 1) state = childState(state, { id: "r", entered, turns: 0, terminal: "end" });
+  expect((await (await walkOf(spec, state)).step(completed(1))).effect.kind).toBe("fanOut");
+});
+
+test("a failed fork that nothing handles has the place of the first branch that has one", async () => {
+  const rows: Rows = [
+    { from: "a", on: "success", to: ALL },
+    { from: "y", on: "failure", to: "rescue" },
+  ];
+  const { step } = await started({ stages, transitions: [...rows, ...REST.slice(0, -1)] });
+  await step(completed(1));
+  const right: ChildEnd = { key: "right", turns: 5, status: "failed", code: "tool", message: "no", at: "src/b.ts:2:3" };
+  const next = await step(children(bad("left"), right));
+  expect(effectOf(next, "end").end).toMatchObject({ status: "failed", code: "fan_out", at: "src/b.ts:2:3" });
 });
 
 // Other pipelines

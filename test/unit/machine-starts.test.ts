@@ -60,6 +60,35 @@ test("an interrupted state is entered again: a visit beyond the cap, no hop, wit
   expect([state.hops, state.counts.get("b")]).toEqual([0, { visits: 2, turns: 2 }]);
 });
 
+test("an interrupted state reads who interrupted it and why, and that nothing was left", async () => {
+  const state = fresh();
+  apply(state, (await transition(spec, state, { kind: "start" })).patch);
+  const { partial: _none, ...result } = cancelled;
+  const missed = [{ interrupt: "i", files: ["a.ts"] }];
+  const input: MachineInput = { kind: "interrupted", result, by: "ann", reason: "wrong", missed };
+  apply(state, (await transition(spec, state, input)).patch);
+  expect(state.at).toEqual({
+    state: "a",
+    visit: 2,
+    input: { task: "x" },
+    missed,
+    feedback:
+      "ann interrupted the previous execution of this state, a#1, with this reason: wrong. What it changed may still be there. It left no output.",
+  });
+});
+
+test("a partial output of 8000 characters is shown in full, and of a longer one how much is left out", async () => {
+  const shown = async (partial: string) => {
+    const state = fresh();
+    apply(state, (await transition(spec, state, { kind: "start" })).patch);
+    const input: MachineInput = { kind: "interrupted", result: { ...cancelled, partial }, by: "", reason: "" };
+    apply(state, (await transition(spec, state, input)).patch);
+    return state.at?.feedback?.split("Its output until then:\n")[1];
+  };
+  expect(await shown("x".repeat(8_000))).toBe("x".repeat(8_000));
+  expect(await shown("x".repeat(8_002))).toBe(`… 2 characters omitted …\n${"x".repeat(8_000)}`);
+});
+
 test("a long partial output is cut at its beginning", async () => {
   const state = fresh();
   apply(state, (await transition(spec, state, { kind: "start" })).patch);

@@ -149,22 +149,38 @@ test("a call without a scene has no environment and may write nothing", async ()
   ]);
 });
 
+const LATE: ToolSpec<Json> = {
+  name: "Late",
+  description: "Says what it was given.",
+  input: { type: "object" },
+  effect: "read",
+  subjects: () => [],
+  execute: async (input) => ({ ok: true, output: input }),
+};
+
 test("a tool whose code could not be loaded is loaded by its next call", async () => {
-  const spec: ToolSpec<Json> = {
-    name: "Late",
-    description: "Says what it was given.",
-    input: { type: "object" },
-    effect: "read",
-    subjects: () => [],
-    execute: async (input) => ({ ok: true, output: input }),
-  };
   let loads = 0;
-  const late = lazyTool(spec, async () => {
+  const late = lazyTool(LATE, async () => {
     loads += 1;
     if (loads === 1) throw new Error("too many open files");
-    return spec;
+    return LATE;
   });
   await expect(late.bind({})).rejects.toThrow("too many open files");
   for (const _again of [1, 2]) expect(await late.bind({})).toMatchObject({ ok: true });
   expect(loads).toBe(2);
+});
+
+test("a tool that is loaded late recovers as its code says, and without it the outcome is unknown", async () => {
+  const recovers = lazyTool(LATE, async () => ({ ...LATE, recover: () => "done" }));
+  expect(await recovers.recover?.(null, toolCall())).toBe("done");
+  expect(await lazyTool(LATE, async () => LATE).recover?.(null, toolCall())).toBe("unknown");
+});
+
+test("a call is bound once its tool is ready", async () => {
+  let isReady = false;
+  const ready = async () => {
+    isReady = true;
+  };
+  expect(await echoTool({ ready }).bind({})).toMatchObject({ ok: true });
+  expect(isReady).toBe(true);
 });
