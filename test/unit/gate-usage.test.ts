@@ -27,7 +27,7 @@ function said(given: Judged, tool = "Write"): string {
 }
 
 describe("what calls have used", () => {
-  test("a call that is made again counts as a repetition, and another one starts anew", () => {
+  test("a call that is made again counts as a repetition, and another call starts a new count", () => {
     const once = countCall(NO_CALLS, { key: "a" });
     const twice = countCall(once, { key: "a" });
     expect([once, twice, countCall(twice, { key: "b" })]).toEqual([
