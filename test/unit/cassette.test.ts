@@ -489,7 +489,7 @@ describe("strict replay", () => {
     ["a description", { tools: [{ ...read, description: "Reads it." }] }, "Read has a different description or schema"],
     ["a setting", { temperature: 0.5 }, "the settings differ: temperature was 0.2, now 0.5"],
     ["a setting more", { maxOutputTokens: 9 }, "maxOutputTokens was not set, now 9"],
-  ])("tells %s", async (_what, change, difference) => {
+  ])("reports %s", async (_what, change, difference) => {
     const { file } = tape();
     await partsOf((await recording(modelOf(said("ab")), file)).at(at), base);
     const replay = await replaying(file);
