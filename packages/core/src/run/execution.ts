@@ -96,6 +96,8 @@ export interface Execution extends PreparedState {
 export interface Detours {
   /** Aborts when the run is cancelled, and when the handler of an interrupt does not return to this execution. */
   readonly signal: AbortSignal;
+  /** Called after the signal has aborted: for the one who waits for the executor, since each listener of a signal takes memory. */
+  onAbort: (() => void) | undefined;
   /** Whether a handler works now. */
   readonly active: boolean;
   /** What the run does once this execution has ended, if a handler did not return to it. */

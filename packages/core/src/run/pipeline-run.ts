@@ -21,7 +21,7 @@ import { interruptsOf } from "./tool-calls/interrupts.ts";
 import { acknowledgementOf } from "./walk/acknowledgement.ts";
 import { stateOfChild } from "./walk/fan-out.ts";
 import type { Walk } from "./walk/one-run.ts";
-import { executeEntered, moveAfter, moveOf, walkToEnd } from "./walk/walk.ts";
+import { executeEntered, moveOf, perform, walkToEnd } from "./walk/walk.ts";
 
 /** The program of a pipeline, from its initial state along its routes to an end; its children's runs have the same program. */
 export function pipelineProgram(
@@ -72,7 +72,7 @@ async function runRoot(pipeline: PipelineInRun, steps: StepRunner, input: Json):
   const project = deps.project === undefined ? undefined : await readProject(deps.project, deps, steps);
   const state = initialState(spec, { id: steps.runId, workspace: deps.workspace.root, input, project });
   const walk = walkOf(pipeline, steps, state);
-  const end = await walkToEnd(walk, moveOf(walk, await decideStart(pipeline, steps, state)));
+  const end = await walkToEnd(walk, perform(walk, moveOf(walk, await decideStart(pipeline, steps, state))));
   const { orchestrator } = spec;
   const said = orchestrator === undefined ? undefined : await acknowledgementOf(walk, end, orchestrator);
   return runEndOf(walk.account, end, said);
@@ -83,7 +83,7 @@ function walkOf(pipeline: PipelineInRun, steps: StepRunner, state: MachineState)
 }
 
 async function runFromStart(walk: Walk, start: Decided): Promise<ProgramEnd> {
-  return runEndOf(walk.account, await walkToEnd(walk, moveOf(walk, start)));
+  return runEndOf(walk.account, await walkToEnd(walk, perform(walk, moveOf(walk, start))));
 }
 
 /** One reading for the whole run, so that a resume, or a stage that changes the files, changes no later prompt. */
@@ -127,8 +127,7 @@ async function runSibling(walk: Walk): Promise<ProgramEnd> {
 
 /** Runs a branch from the state that it has entered to its terminal one. */
 async function runBranch(walk: Walk): Promise<ProgramEnd> {
-  const move = moveAfter(walk, await executeEntered(walk, true));
-  return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, move)));
+  return runEndOf(walk.account, branchEnd(walk, await walkToEnd(walk, executeEntered(walk, true))));
 }
 
 /** A cancel that a route of the branch chose is an end before its terminal state, which is a failure. */

@@ -150,9 +150,18 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: 
     refused: [],
     said: "",
   };
-  let outcome: ActOutcome;
+  let outcome: ActOutcome | undefined;
   try {
-    outcome = await turns(state, prepared, calls);
+    for (let turn = 1; ; turn += 1) {
+      outcome = endedBefore(state, turn);
+      if (outcome !== undefined) break;
+      const isOutOfCalls = outOfCalls(scope);
+      if (isOutOfCalls) announceDeciding(state);
+      const tools = isOutOfCalls || turn === agent.turnCap ? [completion.tool] : prepared.tools;
+      const answer = await modelTurn(scope, { turn, agent, completion, ...calls, transcript, tools });
+      outcome = await handleAnswer(state, turn, answer);
+      if (outcome !== undefined) break;
+    }
   } finally {
     for (const { model } of models.all) {
       if (model.ended !== undefined) await model.ended({ stage: scope.stateId, runId: scope.ctx.runId });
@@ -161,20 +170,13 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, calls: 
   return state.refused.length === 0 ? outcome : { ...outcome, refused: state.refused };
 }
 
-async function turns(state: AgentState, prepared: PreparedStage, calls: ModelCalls): Promise<ActOutcome> {
-  const { scope, agent, completion, transcript } = state;
+/** The outcome of an attempt that begins no turn any more. */
+function endedBefore(state: AgentState, turn: number): ActOutcome | undefined {
+  const { scope, agent, completion } = state;
   if (completion.hopeless !== undefined) return { status: "failed", ...completion.hopeless, turns: 0, usage: NO_USAGE };
-  for (let turn = 1; turn <= agent.turnCap; turn += 1) {
-    if (scope.signal.aborted) return cancelled(state, turn - 1);
-    const isOutOfCalls = outOfCalls(scope);
-    if (isOutOfCalls && state.decidingTurns === DECIDING_TURNS) return undecided(state, turn - 1);
-    if (isOutOfCalls) announceDeciding(state);
-    const tools = isOutOfCalls || turn === agent.turnCap ? [completion.tool] : prepared.tools;
-    const answer = await modelTurn(scope, { turn, agent, completion, ...calls, transcript, tools });
-    const outcome = await handleAnswer(state, turn, answer);
-    if (outcome !== undefined) return outcome;
-  }
-  return outOfTurns(state);
+  if (turn > agent.turnCap) return outOfTurns(state);
+  if (scope.signal.aborted) return cancelled(state, turn - 1);
+  return outOfCalls(scope) && state.decidingTurns === DECIDING_TURNS ? undecided(state, turn - 1) : undefined;
 }
 
 /** Appends an answer to the transcript and executes its calls. Returns the outcome if the attempt ends with this turn. */
@@ -293,8 +295,8 @@ function outOfTurns({ scope, agent, completion, rejected, usage }: AgentState): 
 }
 
 /** Whether the calls that the stage may run are used up. */
-function outOfCalls({ state, used }: ActScope): boolean {
-  return used().calls >= (state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
+function outOfCalls(scope: ActScope): boolean {
+  return scope.used().calls >= (scope.state.limits?.maxToolCalls ?? Number.POSITIVE_INFINITY);
 }
 
 /** Counts a turn that can only complete the state; before the first one, the model reads why. */

@@ -286,11 +286,10 @@ class LiveReply {
 
   #create(kind: string): LiveText {
     const { executionId, ctx, secrets, steps } = this.#scope;
-    const { emit, heard } = steps;
     const { request, step } = this.#trial;
     const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
-    const show = (text: string): void => emit(kind, { ...place, text });
-    return new LiveText(secrets, show, heard);
+    const show = (text: string): void => steps.emit(kind, { ...place, text });
+    return new LiveText(secrets, show, () => steps.heard());
   }
 }
 

@@ -103,7 +103,11 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
     this.#at = at;
     // Its result says how it was suspended.
     this.interruptions = new Interruptions(stopped ? "all" : 0, () => void this.suspend("interrupted").catch(ignore));
-    this.settled = this.#run(recorded, input);
+    // Not an async function, which would take more memory while the run waits.
+    this.settled = this.work(this.#root, at, recorded, input).then(
+      ({ status, value }) => this.#close({ end: { status, value } }),
+      async (thrown: unknown) => await this.#close(await this.#suspended(thrown)),
+    );
   }
 
   async suspend(because: SuspendReason, { due = false }: { readonly due?: boolean } = {}): Promise<void> {
@@ -244,7 +248,11 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
   async work(control: Cancellation, at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
     if (this.#stopped !== undefined) control.stop(this.#stopped);
-    if (control !== this.#root) {
+    if (control === this.#root) {
+      this.#host.changes.watch(this);
+      // Finds requests from before it listened.
+      this.#check.request();
+    } else {
       this.#children ??= new Set();
       this.#children.add(control);
     }
@@ -284,17 +292,8 @@ export class RunTree implements RunTask, ActiveTree, ChangeListener {
       await recordCancel(this.#host, at, this.#cancelRequest);
   }
 
-  async #run(recorded: RecordedSteps, input: Json): Promise<TaskEnd> {
-    let outcome: TaskEnd | Fault;
-    try {
-      this.#host.changes.watch(this);
-      // Finds requests from before it listened.
-      this.#check.request();
-      const { status, value } = await this.work(this.#root, this.#at, recorded, input);
-      outcome = { end: { status, value } };
-    } catch (thrown) {
-      outcome = await this.#suspended(thrown);
-    }
+  /** The end of the task. */
+  async #close(outcome: TaskEnd | Fault): Promise<TaskEnd> {
     // An unawaited task must not crash the process; its callers still see the rejection.
     this.settled.catch(ignore);
     this.#host.changes.unwatch(this);

@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { type Json, jsonFault } from "../../base/json.ts";
+import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
@@ -9,7 +9,7 @@ import type { RunFault, StepCall, StepOptions } from "../../journal/seam.ts";
 import { isKindStepName, stepIds, stepNames } from "../../journal/step-id.ts";
 import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
-import type { ActOutcome, ActScope } from "../executor.ts";
+import type { Acceptance, ActOutcome, ActScope, AskOutcome, ScopedSteps } from "../executor.ts";
 import { ABORT_GRACE_MS, cancelReason } from "../limits/limits.ts";
 import { acceptEvent, acceptedBefore } from "../requests/accept.ts";
 import type { AnswerRule } from "../requests/answer.ts";
@@ -20,15 +20,29 @@ import { endedBeforeAct } from "./enter.ts";
 import { ENTERED, left } from "./phases.ts";
 import { type SleepCounts, sleepThrough } from "./sleep.ts";
 
-/** Runs the executor of an attempt. `turnsBefore` are the turns of this state before this attempt. */
-export async function act(attempt: Attempt, ctx: StageContext, init: Json, turnsBefore: number): Promise<ActOutcome> {
+/**
+ * Runs the executor of an attempt, and returns what it returns. `turnsBefore` are the turns of this state before this attempt.
+ * Undefined if it ignores a cancel for the grace period, which starts when none of its work is in flight. Rejects if the run has to
+ * stop in this process.
+ */
+export function act(
+  attempt: Attempt,
+  work: ActWork,
+  ctx: StageContext,
+  init: Json,
+  turnsBefore: number,
+): Promise<ActOutcome | undefined> {
   const { execution, journal } = attempt;
   journal.note("stage.act", ENTERED);
-  const open = openScope(attempt, ctx, turnsBefore);
-  const acted = await outcomeOrAbandon(execution, init, open);
+  return outcomeOrAbandon(execution, init, new AttemptScope(attempt, work, ctx, turnsBefore), work);
+}
+
+/** The outcome of an attempt whose executor returned `acted`. */
+export async function endAct(attempt: Attempt, work: ActWork, acted: ActOutcome | undefined): Promise<ActOutcome> {
+  const { execution, journal } = attempt;
   const cancelled = cancelReason(execution.detours.signal);
   // A token never survives its attempt, even if the executor still holds it.
-  for (const requestId of open.close()) {
+  for (const requestId of work.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
   const { left: leftBy, interrupted } = execution.detours;
@@ -61,14 +75,11 @@ function acceptedBy({ accepted }: Attempt, acted: ActOutcome): ActOutcome {
   return accepted !== undefined && acted.status === "completed" ? { ...acted, output: accepted.output } : acted;
 }
 
-/**
- * What the executor returns. Undefined if it ignores a cancel for the grace period, which starts when none of its work is
- * in flight. Rejects if the run has to stop in this process.
- */
 function outcomeOrAbandon(
   { executor, detours, deps }: Execution,
   init: Json,
-  open: OpenScope,
+  scope: ActScope,
+  work: ActWork,
 ): Promise<ActOutcome | undefined> {
   const { signal } = detours;
   return new Promise((resolve, reject) => {
@@ -77,7 +88,7 @@ function outcomeOrAbandon(
     const settle = (): void => {
       settled = true;
       disarm?.();
-      signal.removeEventListener("abort", check);
+      detours.onAbort = undefined;
     };
     const fail = (thrown: unknown): void => {
       settle();
@@ -89,7 +100,7 @@ function outcomeOrAbandon(
     };
     const check = (): void => {
       disarm?.();
-      if (settled || !signal.aborted || open.busy()) return;
+      if (settled || !signal.aborted || work.busy) return;
       try {
         // Throws when the run continues elsewhere: nothing can be recorded here, so there is nothing to wait for.
         cancelReason(signal);
@@ -101,55 +112,47 @@ function outcomeOrAbandon(
         fail(stopped);
       }
     };
-    executor.act(init, open.scope).then((acted) => {
+    executor.act(init, scope).then((acted) => {
       settle();
       resolve(acted);
     }, fail);
-    open.onBusy(check);
-    signal.addEventListener("abort", check, { once: true });
+    work.onBusy = check;
+    detours.onAbort = check;
     check();
   });
 }
 
-/** The scope of one attempt and the work that its executor has in flight. */
-interface OpenScope {
-  readonly scope: ActScope;
-  busy(): boolean;
-  /** The listener is called whenever `busy` may have changed. */
-  onBusy(listener: () => void): void;
-  /** Rejects all further work of the executor. Returns the requests that were never settled. */
-  close(): readonly string[];
-}
+/** What the executor of one attempt has in flight. */
+export class ActWork {
+  readonly #attempt: Attempt;
+  /** Called whenever `busy` may have changed. */
+  onBusy: (() => void) | undefined;
+  #inFlight = 0;
+  #closed = false;
+  /** Created by the first call: an attempt without calls needs no grants. */
+  #calls: Calls | undefined;
 
-function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): OpenScope {
-  const { execution, executionId, journal, limits, slot } = attempt;
-  const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing, returns } = execution;
-  // Created by the first call: an attempt without calls needs no grants.
-  let calls: Calls | undefined;
-  const asked = new Set<string>();
-  let candidates = 0;
-  let sleeps = 0;
-  let suspensions = 0;
-  const counts: SleepCounts = { messages: 0 };
-  let closed = false;
-  let inFlight = 0;
-  let busyChanged = (): void => undefined;
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt;
+  }
 
-  const ended = (): void => {
-    inFlight -= 1;
-    busyChanged();
-  };
-  const during = <T>(work: () => Promise<T>): Promise<T> => {
-    if (closed || detours.left !== undefined) {
-      const message = `attempt ${attempt.number} of ${executionId} has ended`;
+  get busy(): boolean {
+    return this.#inFlight > 0;
+  }
+
+  during<T>(work: () => Promise<T>): Promise<T> {
+    const { number, executionId, execution } = this.#attempt;
+    const { detours } = execution;
+    if (this.#closed || detours.left !== undefined) {
+      const message = `attempt ${number} of ${executionId} has ended`;
       return Promise.reject(new SluiceError("Host", "attempt_over", message));
     }
     if (detours.active) {
       const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
       return Promise.reject(new SluiceError("Host", "step_overlap", message));
     }
-    inFlight += 1;
-    busyChanged();
+    this.#count(1);
+    const ended = (): void => this.#count(-1);
     try {
       const working = work();
       working.then(ended, ended);
@@ -158,119 +161,218 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
       ended();
       throw thrown;
     }
-  };
+  }
 
   /** A step of the kind's own, which cannot pass for one of the run's, such as a verdict. */
-  const step = <T>(name: string, work: () => Promise<T>): Promise<T> => {
-    if (isKindStepName(name)) return during(work);
-    const message = `${executionId}: a kind of state cannot name a step ${JSON.stringify(name)}, because ${name === "" ? "that is no name" : "the run itself uses this name"}; choose another one`;
+  step<T>(name: string, work: () => Promise<T>): Promise<T> {
+    if (isKindStepName(name)) return this.during(work);
+    const message = `${this.#attempt.executionId}: a kind of state cannot name a step ${JSON.stringify(name)}, because ${name === "" ? "that is no name" : "the run itself uses this name"}; choose another one`;
     return Promise.reject(new SluiceError("Host", "step_name_reserved", message));
-  };
+  }
 
-  const scope: ActScope & { ctx: StageContext } = {
-    steps: {
-      incarnation: journal.incarnation,
-      run: (stepId, fn, options) =>
-        step(stepId, () =>
-          journal.run(
-            stepId,
-            (call) => fn(new KindCall(call, journal)),
-            openOfKind(options, journal, execution.deps.answers),
-          ),
-        ),
-      now: (stepId) => step(stepId, () => journal.now(stepId)),
-      sleepUntil: (stepId, epochMs) =>
-        step(stepId, async () => {
-          refuseNoTime(stepId, epochMs);
-          await journal.sleepUntil(stepId, epochMs);
-        }),
-      emit: (channel, chunk) => journal.emit(channel, chunk),
-      heard: () => journal.heard(),
-    },
-    state,
-    stateId,
-    events,
-    targets,
-    pauses,
-    executionId,
-    ctx: entry,
-    turnsBefore,
-    kept,
-    offer,
-    env,
-    startsUnwalled: deps.answers.startsUnwalled,
-    budget: limits,
-    deadline: limits,
-    signal: detours.signal,
-    used: () => attempt.used.calls,
-    secrets: deps.secrets,
-    calls: (turn, requests) =>
-      during(async () => {
-        calls ??= createCalls(attempt, entry);
-        const outcomes = await calls.run(turn, requests);
-        // The handler of an interrupt may have changed it. A getter would make every attempt's scope slower.
-        scope.ctx = attempt.contextNow(entry);
-        return outcomes;
-      }),
-    accept: (candidate) =>
-      during(async () => {
-        if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
-        const number = candidates;
-        candidates += 1;
-        const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(entry), candidate, number);
-        attempt.accepted = accepted;
-        return acceptance;
-      }),
-    ask: ({ name, ...asks }) =>
-      during(async () => {
-        refuseRepeated(asked, executionId, name);
-        return await askPerson(attempt, { name, ...asks });
-      }),
-    mode: execution.deps.mode,
-    runChildren: (name, children) =>
-      during(() => {
-        const stepId = stepIds.children(executionId, attempt.number, name);
-        return slot.withSlotReleased(() => execution.runChildren(stepId, children));
-      }),
-    wait: (stepId, until) =>
-      step(stepId, async () => {
-        refuseNoTime(stepId, until);
-        await slot.withSlotReleased(() => journal.sleepUntil(stepId, until));
-      }),
-    sleep: (name, until, data = {}) =>
-      step(name, async () => {
-        refuseNoTime(name, until);
-        sleeps += 1;
-        await sleepThrough(attempt, counts, { name, until, data: { ...data, until, sleeps } });
-      }),
-    providerFaults: () => providerFaultPolicy(state, execution.providerFaults),
-    suspend: (fault) =>
-      during(async () => {
-        refuseNoTime("a suspension", fault.retryAt ?? 0);
-        suspensions += 1;
-        const name = stepNames.suspension(suspensions);
-        const masked = maskSecrets<RunFault>(fault, deps.secrets);
-        await slot.withSlotReleased(() => journal.awaitResume(name, masked));
-      }),
-    note: (draft) => {
-      const { type, data } = eventOfKind(draft, journal);
-      journal.note(type, data);
-    },
-    // Last, since a member that follows these would cost more memory.
-    ...(closing === undefined ? {} : { closing }),
-    ...(returns === undefined ? {} : { returns }),
-  };
-  return {
-    scope,
-    busy: () => inFlight > 0,
-    onBusy: (listener) => {
-      busyChanged = listener;
-    },
-    close: () => {
-      closed = true;
-      return calls?.close() ?? [];
-    },
-  };
+  calls(entry: StageContext): Calls {
+    this.#calls ??= createCalls(this.#attempt, entry);
+    return this.#calls;
+  }
+
+  /** Rejects all further work of the executor. Returns the requests that were never settled. */
+  close(): readonly string[] {
+    this.#closed = true;
+    return this.#calls?.close() ?? [];
+  }
+
+  #count(change: 1 | -1): void {
+    this.#inFlight += change;
+    this.onBusy?.();
+  }
+}
+
+/** The scope of one attempt. A class, since an object of functions costs each waiting run more than a kilobyte. */
+class AttemptScope implements ActScope {
+  readonly #attempt: Attempt;
+  readonly #work: ActWork;
+  readonly #entry: StageContext;
+  /** The names of its requests; created on first use. */
+  #asked: Set<string> | undefined;
+  #candidates = 0;
+  #sleeps = 0;
+  #suspensions = 0;
+  readonly #counts: SleepCounts = { messages: 0 };
+  readonly state: ActScope["state"];
+  readonly stateId: string;
+  readonly events: ActScope["events"];
+  readonly targets: ActScope["targets"];
+  readonly pauses: boolean;
+  readonly executionId: string;
+  /** Set again after calls: the handler of an interrupt may have changed it. */
+  ctx: StageContext;
+  readonly turnsBefore: number;
+  readonly offer: ActScope["offer"];
+  readonly env: ActScope["env"];
+  readonly steps: ScopedSteps;
+  readonly budget: ActScope["budget"];
+  readonly deadline: ActScope["deadline"];
+  readonly signal: AbortSignal;
+  readonly secrets: ActScope["secrets"];
+  readonly mode: ActScope["mode"];
+  readonly kept: object;
+  readonly closing?: true;
+  readonly returns?: true;
+
+  constructor(attempt: Attempt, work: ActWork, entry: StageContext, turnsBefore: number) {
+    this.#attempt = attempt;
+    this.#work = work;
+    this.#entry = entry;
+    const { execution, executionId, limits } = attempt;
+    const { state, stateId, events, targets, pauses, offer, env, deps, detours, kept, closing, returns } = execution;
+    this.state = state;
+    this.stateId = stateId;
+    this.events = events;
+    this.targets = targets;
+    this.pauses = pauses;
+    this.executionId = executionId;
+    this.ctx = entry;
+    this.turnsBefore = turnsBefore;
+    this.offer = offer;
+    this.env = env;
+    this.steps = new KindSteps(attempt, work);
+    this.budget = limits;
+    this.deadline = limits;
+    this.signal = detours.signal;
+    this.secrets = deps.secrets;
+    this.mode = deps.mode;
+    this.kept = kept;
+    if (closing !== undefined) this.closing = closing;
+    if (returns !== undefined) this.returns = returns;
+  }
+
+  startsUnwalled(): void {
+    this.#attempt.execution.deps.answers.startsUnwalled();
+  }
+
+  used(): ReturnType<ActScope["used"]> {
+    return this.#attempt.used.calls;
+  }
+
+  calls(...[turn, requests]: Parameters<ActScope["calls"]>): ReturnType<ActScope["calls"]> {
+    return this.#work.during(async () => {
+      const outcomes = await this.#work.calls(this.#entry).run(turn, requests);
+      this.ctx = this.#attempt.contextNow(this.#entry);
+      return outcomes;
+    });
+  }
+
+  accept(candidate: Parameters<ActScope["accept"]>[0]): Promise<Acceptance> {
+    const attempt = this.#attempt;
+    return this.#work.during(async () => {
+      if (attempt.accepted !== undefined) return acceptedBefore(attempt.accepted);
+      const number = this.#candidates;
+      this.#candidates += 1;
+      const { acceptance, accepted } = await acceptEvent(attempt, attempt.contextNow(this.#entry), candidate, number);
+      attempt.accepted = accepted;
+      return acceptance;
+    });
+  }
+
+  ask({ name, ...asks }: Parameters<ActScope["ask"]>[0]): Promise<AskOutcome> {
+    return this.#work.during(async () => {
+      this.#asked ??= new Set();
+      refuseRepeated(this.#asked, this.executionId, name);
+      return await askPerson(this.#attempt, { name, ...asks });
+    });
+  }
+
+  runChildren(...[name, children]: Parameters<ActScope["runChildren"]>): ReturnType<ActScope["runChildren"]> {
+    const { execution, executionId, number, slot } = this.#attempt;
+    return this.#work.during(() => {
+      const stepId = stepIds.children(executionId, number, name);
+      return slot.withSlotReleased(() => execution.runChildren(stepId, children));
+    });
+  }
+
+  wait(stepId: string, until: number): Promise<void> {
+    const { journal, slot } = this.#attempt;
+    return this.#work.step(stepId, async () => {
+      refuseNoTime(stepId, until);
+      await slot.withSlotReleased(() => journal.sleepUntil(stepId, until));
+    });
+  }
+
+  sleep(name: string, until: number, data: JsonObject = {}): Promise<void> {
+    return this.#work.step(name, async () => {
+      refuseNoTime(name, until);
+      this.#sleeps += 1;
+      const sleep = { name, until, data: { ...data, until, sleeps: this.#sleeps } };
+      await sleepThrough(this.#attempt, this.#counts, sleep);
+    });
+  }
+
+  providerFaults(): ReturnType<ActScope["providerFaults"]> {
+    const { state, providerFaults } = this.#attempt.execution;
+    return providerFaultPolicy(state, providerFaults);
+  }
+
+  suspend(fault: RunFault): Promise<void> {
+    const { journal, slot } = this.#attempt;
+    return this.#work.during(async () => {
+      refuseNoTime("a suspension", fault.retryAt ?? 0);
+      this.#suspensions += 1;
+      const name = stepNames.suspension(this.#suspensions);
+      const masked = maskSecrets<RunFault>(fault, this.secrets);
+      await slot.withSlotReleased(() => journal.awaitResume(name, masked));
+    });
+  }
+
+  note(draft: Parameters<ActScope["note"]>[0]): void {
+    const { journal } = this.#attempt;
+    const { type, data } = eventOfKind(draft, journal);
+    journal.note(type, data);
+  }
+}
+
+/** The steps of a kind's own. */
+class KindSteps implements ScopedSteps {
+  readonly #attempt: Attempt;
+  readonly #work: ActWork;
+
+  constructor(attempt: Attempt, work: ActWork) {
+    this.#attempt = attempt;
+    this.#work = work;
+  }
+
+  get incarnation(): string {
+    return this.#attempt.journal.incarnation;
+  }
+
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions<T>): Promise<T> {
+    const { journal, execution } = this.#attempt;
+    return this.#work.step(stepId, () =>
+      journal.run(
+        stepId,
+        (call) => fn(new KindCall(call, journal)),
+        openOfKind(options, journal, execution.deps.answers),
+      ),
+    );
+  }
+
+  now(stepId: string): Promise<number> {
+    return this.#work.step(stepId, () => this.#attempt.journal.now(stepId));
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#work.step(stepId, async () => {
+      refuseNoTime(stepId, epochMs);
+      await this.#attempt.journal.sleepUntil(stepId, epochMs);
+    });
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#attempt.journal.emit(channel, chunk);
+  }
+
+  heard(): boolean {
+    return this.#attempt.journal.heard();
+  }
 }
 
 /** A wait until no time would never end, and its record could not hold it. */
@@ -319,6 +421,9 @@ class KindCall implements StepCall {
     return this.#call.signal;
   }
 }
+
+// A kind gets these objects: what it sets on their prototypes would hold for every run of the process.
+for (const { prototype } of [AttemptScope, KindSteps, KindCall]) Object.freeze(prototype);
 
 function openOfKind<T extends Json>(
   options: StepOptions<T> | undefined,

@@ -5,7 +5,7 @@ import type { Execution, ExecutionEnd, MatchedInterrupt } from "../execution.ts"
 import type { ActOutcome } from "../executor.ts";
 import { addUsage, cancelReason, NO_USAGE } from "../limits/limits.ts";
 import { handleInterrupt } from "../tool-calls/interrupts.ts";
-import { act } from "./act-scope.ts";
+import { ActWork, act, endAct } from "./act-scope.ts";
 import { awaitPrecondition, endedBeforeAct, enter } from "./enter.ts";
 import { type AttemptTotals, leave } from "./leave.ts";
 import type { RecordedEntry } from "./recorded-phases.ts";
@@ -27,10 +27,13 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
       totals ??= { turns: 0, usage: NO_USAGE, startedAt: entered.at };
       const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
       const before = await beforeAct(attempt, entered, ctx);
-      const outcome =
-        before.kind === "act"
-          ? await act(attempt, ctx, before.init, execution.turnsBefore + totals.turns)
-          : before.outcome;
+      let outcome: ActOutcome | "skipped";
+      if (before.kind === "over") outcome = before.outcome;
+      else {
+        const work = new ActWork(attempt);
+        const acted = await act(attempt, work, ctx, before.init, execution.turnsBefore + totals.turns);
+        outcome = await endAct(attempt, work, acted);
+      }
       if (outcome !== "skipped") {
         const { turns, usage } = outcome;
         totals = { ...totals, turns: totals.turns + turns, usage: addUsage(totals.usage, usage) };

@@ -4,6 +4,7 @@ import { field, type Json, textField } from "../../base/json.ts";
 import type { StepCall, StepOptions, StepRunner } from "../../journal/seam.ts";
 import { apply, countOf } from "../../machine/machine-state.ts";
 import type { MachineEnd } from "../../machine/transition-types.ts";
+import type { Detours } from "../execution.ts";
 import { type Acknowledgement, addTo } from "../run-result.ts";
 import { execute } from "../stage/execute.ts";
 import type { Walk } from "./one-run.ts";
@@ -27,15 +28,17 @@ export async function acknowledgementOf(
   if (countOf(state, orchestrator).visits === 0) return undefined;
   apply(state, { enter: { state: orchestrator, input: inputOf(end) } });
   const limit = new AbortController();
+  const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
+  const detours: Detours = { ...none, signal: limit.signal, onAbort: undefined, take: noDetour };
+  const abort = (code: string, message: string): void => {
+    limit.abort(new SluiceError("Cancellation", code, message));
+    detours.onAbort?.();
+  };
   // A run that was cancelled before has its last word all the same; a cancel from now on ends it.
-  const onCancel = (): void => limit.abort(new SluiceError("Cancellation", "run_cancelled", "cancelled"));
+  const onCancel = (): void => abort("run_cancelled", "cancelled");
   if (!steps.signal.aborted) steps.signal.addEventListener("abort", onCancel, { once: true });
-  const disarm = deps.clock.after(LONGEST_MS, () =>
-    limit.abort(new SluiceError("Cancellation", "timeout", `it took more than ${LONGEST_MS} ms`)),
-  );
+  const disarm = deps.clock.after(LONGEST_MS, () => abort("timeout", `it took more than ${LONGEST_MS} ms`));
   try {
-    const none = { active: false, left: undefined, interrupted: undefined, watch: noWatch, unwatch: noWatch };
-    const detours = { ...none, signal: limit.signal, take: noDetour };
     const own = { ...walk, steps: new ClosingSteps(steps, limit.signal) };
     const ended = await execute({ ...executionOf(own, false, detours), closing: true });
     addTo(account, ended);

@@ -22,7 +22,8 @@ export class OwnDetours implements Detours {
   readonly #steps: StepRunner;
   readonly #secrets: SecretFilter;
   readonly #perform: (decided: Decided) => Promise<Detour>;
-  readonly #onAbort: () => void;
+  readonly #onRunAbort: () => void;
+  onAbort: (() => void) | undefined;
   #unwatch: (() => void) | undefined;
   active = false;
   left: Transition | undefined;
@@ -34,10 +35,10 @@ export class OwnDetours implements Detours {
     this.#secrets = secrets;
     this.#perform = perform;
     // A constant first: V8 takes a function that is assigned to a member for one that lives long, and keeps all that it reaches.
-    const onAbort = (): void => this.#controller.abort(run.reason);
-    this.#onAbort = onAbort;
-    if (run.aborted) onAbort();
-    else run.addEventListener("abort", onAbort, { once: true });
+    const onRunAbort = (): void => this.#abort(run.reason);
+    this.#onRunAbort = onRunAbort;
+    if (run.aborted) onRunAbort();
+    else run.addEventListener("abort", onRunAbort, { once: true });
   }
 
   async take(decided: Decided): Promise<DetourEnd> {
@@ -46,7 +47,7 @@ export class OwnDetours implements Detours {
     this.active = false;
     if (detour.kind === "returned") return detour;
     this.left = detour.next;
-    this.#controller.abort(new SluiceError("Cancellation", "interrupted", detour.reason));
+    this.#abort(new SluiceError("Cancellation", "interrupted", detour.reason));
     return { kind: "left" };
   }
 
@@ -61,7 +62,13 @@ export class OwnDetours implements Detours {
 
   close(): void {
     this.unwatch();
-    this.#steps.signal.removeEventListener("abort", this.#onAbort);
+    this.#steps.signal.removeEventListener("abort", this.#onRunAbort);
+  }
+
+  #abort(reason: unknown): void {
+    if (this.signal.aborted) return;
+    this.#controller.abort(reason);
+    this.onAbort?.();
   }
 
   /** A later interruption is part of the first one. */
@@ -75,7 +82,7 @@ export class OwnDetours implements Detours {
     }
     this.interrupted = { by, reason };
     const why = [`interrupted by ${by === "" ? "a person" : by}`, reason].filter((part) => part !== "").join(": ");
-    this.#controller.abort(new SluiceError("Cancellation", "interrupted", why));
+    this.#abort(new SluiceError("Cancellation", "interrupted", why));
     return [event({ by, ...(reason === "" ? {} : { reason }), count })];
   }
 }

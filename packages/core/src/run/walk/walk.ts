@@ -24,30 +24,32 @@ export interface Move {
   readonly next: Transition;
 }
 
-/**
- * Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. Assigns its
- * parameter, since the first move would be kept as long as the run.
- */
-export async function walkToEnd(walk: Walk, move: Move): Promise<MachineEnd> {
-  for (;;) {
-    const { effect, patch } = unlessCancelled(walk, move.next);
-    if (effect.kind === "approve") {
-      move = moveOf(walk, await approved(walk, effect, move.of));
-      continue;
-    }
-    apply(walk.state, patch);
-    switch (effect.kind) {
-      case "end":
-        return effect.end;
-      case "enter":
-        move = moveAfter(walk, await executeEntered(walk, true));
-        break;
-      case "fanOut":
-        move = moveOf(walk, await runFanOut(walk, effect));
-        break;
-      default:
-        throw new Error(`no execution is suspended, and the machine decided to ${effect.kind}`);
-    }
+/** Performs what the machine decides until a decision ends the run. Iterative, since a run may have thousands of hops. */
+export async function walkToEnd(walk: Walk, next: Next): Promise<MachineEnd> {
+  while (next instanceof Promise) {
+    const ended = await next;
+    next = perform(walk, "input" in ended ? moveOf(walk, ended) : moveAfter(walk, ended));
+  }
+  return next;
+}
+
+/** The end of a run, or the work before its next move. A promise holds no move, which would be kept while the run waits. */
+type Next = Promise<Decided | ExecutionEnd> | MachineEnd;
+
+/** Begins what a move does. */
+export function perform(walk: Walk, move: Move): Next {
+  const { effect, patch } = unlessCancelled(walk, move.next);
+  if (effect.kind === "approve") return approved(walk, effect, move.of);
+  apply(walk.state, patch);
+  switch (effect.kind) {
+    case "end":
+      return effect.end;
+    case "enter":
+      return executeEntered(walk, true);
+    case "fanOut":
+      return runFanOut(walk, effect);
+    default:
+      throw new Error(`no execution is suspended, and the machine decided to ${effect.kind}`);
   }
 }
 

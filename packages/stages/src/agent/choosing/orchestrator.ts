@@ -108,13 +108,13 @@ function newConversation(init: Json, scope: ActScope, { tool, besides }: Complet
   return new Conversation(system, { fixed, sizeOf });
 }
 
-function compact(conversation: Conversation, { contextWindow }: ModelFacts, { note }: ActScope): void {
+function compact(conversation: Conversation, { contextWindow }: ModelFacts, scope: ActScope): void {
   const max = contextWindow ?? UNKNOWN_WINDOW;
   const used = conversation.transcript.promptTokens();
   const replaced = conversation.compact(Math.floor(FULL * max));
   if (replaced === 0) return;
   const message = `outputs of ${replaced} earlier executions are left out of the orchestrator's prompt`;
-  note({ type: "limit.near", data: { limit: "contextWindow", message, used, max } });
+  scope.note({ type: "limit.near", data: { limit: "contextWindow", message, used, max } });
 }
 
 /** Turn by turn until a state is selected. */

@@ -111,8 +111,9 @@ function arrivalText({ arrivedBy }: StageContext): readonly string[] {
 }
 
 /** The result of get_state. It does not depend on the clock, so that a resumed run shows its model the same. */
-function stateNow({ stateId, events, ctx, state, used, secrets }: CheckScope, turnsLeft: number): Json {
-  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, used()) };
+function stateNow(scope: CheckScope, turnsLeft: number): Json {
+  const { stateId, events, ctx, state, secrets } = scope;
+  const limitsLeft = { turns: turnsLeft, ...callLimitsLeft(state.limits, scope.used()) };
   return secrets.json({ state: stateId, events: events.map(eventWords), limitsLeft, context: ctx.context });
 }
 

@@ -145,7 +145,7 @@ export function unreadable({ inputError }: TurnCall): Extract<SchemaVerdict<Json
 
 /** The answer to a call whose arguments do not fit. */
 export function rejectArguments(
-  { note }: Pick<ActScope, "note">,
+  scope: Pick<ActScope, "note">,
   turn: number,
   { index }: TurnCall,
   issues: readonly Issue[],
@@ -154,7 +154,7 @@ export function rejectArguments(
   const at = issues.find((issue) => issue.at !== undefined)?.at;
   const place = at === undefined ? {} : { at };
   const data = { turn, callId: callId(turn, index), code: "completion_schema_invalid", issues: listed, ...place };
-  note({ type: "completion.rejected", data });
+  scope.note({ type: "completion.rejected", data });
   const why = issues.map(({ path, message }) => `${path} ${message}`).join("; ");
   return { kind: "rejected", output: invalidCompletion(listed), why, ...place };
 }
