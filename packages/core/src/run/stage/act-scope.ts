@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { type Json, jsonFault } from "../../base/json.ts";
+import { deepFreeze, type Json, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
@@ -202,7 +202,7 @@ function openScope(attempt: Attempt, entry: StageContext, turnsBefore: number): 
     budget: limits,
     deadline: limits,
     signal: detours.signal,
-    used: () => attempt.used.calls,
+    used: () => deepFreeze(attempt.used.calls),
     secrets: deps.secrets,
     calls: (turn, requests) =>
       during(async () => {

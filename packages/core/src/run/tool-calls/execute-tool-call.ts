@@ -77,7 +77,7 @@ export function toolCall(
 ): ToolCall {
   const { call, by, subjects, edits, intent } = approved;
   const { runId, executionId, attempt } = call.scope;
-  const { policy, notes } = of;
+  const { policy } = of;
   const { state, deps } = of.attempt.execution;
   const { atWork } = deps;
   const granted = by === "grant";
@@ -97,8 +97,10 @@ export function toolCall(
     signal,
     ...policy.scene,
     secrets: deps.secrets,
-    notes,
-    // Made on access, since only tools that start a process read it.
+    // Made on access, since few tools read them.
+    get notes() {
+      return Object.freeze({ ...of.notes });
+    },
     get reach() {
       return {
         ...fileReach(granted ? undefined : envelope, call.tool),
