@@ -487,6 +487,39 @@ describe("what cannot follow", () => {
     await expect(transition(spec, state, { kind: "children", ended: [] })).rejects.toThrow("no fan-out is pending");
   });
 
+  test("a run starts once, and while a fan-out is pending nothing but its children or a cancel follows", async () => {
+    const { spec, state, step } = await started({ next: { a: () => fanOut(["b", "c"], { join: "d" }) } });
+    await expect(transition(spec, state, { kind: "start" })).rejects.toThrow("the run has started before");
+    await step(completed(1));
+    await expect(transition(spec, state, completed(1))).rejects.toThrow("fan-1 is running");
+    const event = { kind: "event", event: "GO", data: {} } as const;
+    await expect(transition(spec, state, event)).rejects.toThrow("fan-1 is running");
+    expect(ended(await transition(spec, state, { kind: "cancelled", reason: "no" }))).toMatchObject({ reason: "no" });
+  });
+
+  test.each<[string, readonly ChildEnd[]]>([
+    ["none of them", []],
+    ["not all of them", [good("b", 1)]],
+    ["one that it does not have", [good("b", 1), good("__proto__", 1)]],
+    ["one of them twice", [good("b", 1), good("b", 1)]],
+    ["them in another order", [good("c", 1), good("b", 1)]],
+    ["one of them without an end", [good("b", 1), JSON.parse('{"key":"c","turns":0,"status":"running"}')]],
+  ])("a fan-out never joins %s", async (_which, children) => {
+    const { spec, state, step } = await started({ next: { a: () => fanOut(["b", "c"], { join: "d" }) } });
+    await step(completed(1));
+    await expect(transition(spec, state, { kind: "children", ended: children })).rejects.toThrow("fan-1");
+  });
+
+  test.each(["null", '"start"', "{}", '{"kind":"__proto__"}', '{"kind":"result"}', '{"kind":"start","at":{}}'])(
+    "what no program may say is one error: %s",
+    async (text) => {
+      const { spec, state } = await started({ next: { a: () => done(1) } });
+      const fresh = initialState(spec, { input: null });
+      const given = JSON.parse(text);
+      await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(/none of these|by its name/);
+    },
+  );
+
   test("a start is no fan-out, whatever a record says", async () => {
     const { spec } = await started({ next: { a: () => done(1) } });
     const siblings = [{ state: "b", input: null }];
