@@ -479,6 +479,14 @@ describe("lists", () => {
   });
 });
 
+/** Throws whatever is asked of it. */
+function unreadable(): Error {
+  const trap = (): never => {
+    throw new Error("unreadable");
+  };
+  return new Proxy(new Error("unread"), { get: trap, ownKeys: trap });
+}
+
 describe("what cannot follow", () => {
   test("before a start nothing else happens, and children end only while their fan-out is pending", async () => {
     const { spec, state } = await started({ next: { a: () => done(1) } });
@@ -516,9 +524,34 @@ describe("what cannot follow", () => {
       const { spec, state } = await started({ next: { a: () => done(1) } });
       const fresh = initialState(spec, { input: null });
       const given = JSON.parse(text);
-      await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(/none of these|by its name/);
+      await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
+        /none of these|by its name/,
+      );
     },
   );
+
+  test.each<[string, () => never]>([
+    ["returns what throws when it is read", () => JSON.parse("{}", () => unreadable())],
+    [
+      "throws an error whose message throws",
+      () => {
+        throw Object.defineProperty(new Error("no"), "message", { get: () => unreadable().message });
+      },
+    ],
+    [
+      "throws what throws when it is read",
+      () => {
+        const { proxy, revoke } = Proxy.revocable({}, {});
+        revoke();
+        throw proxy;
+      },
+    ],
+  ])("a route that %s ends the run as failed, with the reason", async (_what, ask) => {
+    const { step } = await started({ next: { a: ask } });
+    const next = await step(completed(1));
+    expect(ended(next)).toMatchObject({ status: "failed", code: "failed" });
+    expect(next.trace.rejected).toMatch(/^the completed route of a threw: /);
+  });
 
   test("a start is no fan-out, whatever a record says", async () => {
     const { spec } = await started({ next: { a: () => done(1) } });

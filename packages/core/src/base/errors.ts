@@ -49,11 +49,11 @@ export function isSluiceError(value: unknown, code?: string): value is SluiceErr
   return value instanceof SluiceError && (code === undefined || value.code === code);
 }
 
-/** The message of any thrown value. */
+/** The message of any thrown value. Its message may be no text, or throw when it is read. */
 export function messageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message;
   try {
-    return String(thrown);
+    const said: unknown = thrown instanceof Error ? thrown.message : thrown;
+    return String(said);
   } catch (unprintable) {
     return `a thrown value that cannot be printed (${typeof unprintable})`;
   }

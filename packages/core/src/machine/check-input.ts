@@ -23,7 +23,12 @@ const RESULTS: Readonly<Record<StageResult<unknown>["status"], true>> = {
   skipped: true,
   paused: true,
 };
-const ENDS: Readonly<Record<ChildEnd["status"], true>> = { completed: true, skipped: true, failed: true, cancelled: true };
+const ENDS: Readonly<Record<ChildEnd["status"], true>> = {
+  completed: true,
+  skipped: true,
+  failed: true,
+  cancelled: true,
+};
 
 /** Throws for an input that cannot follow. */
 export function checkInput(view: MachineView, input: MachineInput): void {
@@ -40,7 +45,9 @@ export function checkInput(view: MachineView, input: MachineInput): void {
   else if (input.kind === "children") checkChildren(view.pending, input.ended);
   else if (view.pending !== undefined)
     throw new Error(`${view.pending.id} is running: give the machine the ends of its children`);
-  if (input.kind === "result") refuseUnknown("a result", input.result, "status", RESULTS);
+  if (input.kind === "result" || input.kind === "interrupted")
+    refuseUnknown("a result", input.result, "status", RESULTS);
+  if (input.kind === "event" && typeof input.event !== "string") throw new Error("the name of an event is a text");
 }
 
 function checkChildren(pending: PendingFanOut | undefined, ended: readonly ChildEnd[]): void {
@@ -52,7 +59,8 @@ function checkChildren(pending: PendingFanOut | undefined, ended: readonly Child
   for (const [index, sibling] of choice.siblings.entries()) {
     refuseUnknown(`a child of ${id}`, ended[index], "status", ENDS);
     const key = childKeyOf(sibling);
-    if (ended[index]?.key !== key) throw new Error(`${id} joins its children in their order: number ${index} is ${key}`);
+    if (ended[index]?.key !== key)
+      throw new Error(`${id} joins its children in their order: number ${index} is ${key}`);
   }
 }
 

@@ -165,7 +165,7 @@ function answered(view: MachineView, input: Extract<MachineInput, { readonly kin
   const { of, decision, approved, reason } = input;
   const { approval, ...asked } = decision;
   if (approval === undefined) throw new Error("the answer is to a decision that needs no approval");
-  if (approved) return { ...asked, approved: true };
+  if (approved === true) return { ...asked, approved: true };
   const { context: _unmerged, choice, ...denied } = asked;
   const why = reason === undefined || reason === "" ? "" : `: ${reason}`;
   const refusal = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
