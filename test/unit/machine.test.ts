@@ -530,7 +530,7 @@ describe("what cannot follow", () => {
     },
   );
 
-  test.each<[string, () => never]>([
+  test.each<[string, () => ReturnType<typeof to>]>([
     ["returns what throws when it is read", () => JSON.parse("{}", () => unreadable())],
     [
       "throws an error whose message throws",
@@ -541,7 +541,7 @@ describe("what cannot follow", () => {
     [
       "throws what throws when it is read",
       () => {
-        const { proxy, revoke } = Proxy.revocable({}, {});
+        const { proxy, revoke } = Proxy.revocable(new Error("no"), {});
         revoke();
         throw proxy;
       },

@@ -49,9 +49,10 @@ export function isSluiceError(value: unknown, code?: string): value is SluiceErr
   return value instanceof SluiceError && (code === undefined || value.code === code);
 }
 
-/** The message of any thrown value. Its message may be no text, or throw when it is read. */
+/** The message of any thrown value. */
 export function messageOf(thrown: unknown): string {
   try {
+    // It may be no text, and reading it may throw.
     const said: unknown = thrown instanceof Error ? thrown.message : thrown;
     return String(said);
   } catch (unprintable) {
