@@ -1,7 +1,6 @@
-import { deepFreeze, type Json, type JsonObject, textField } from "../base/json.ts";
+import { deepFreeze, isObject, type Json, type JsonObject, textField } from "../base/json.ts";
 import type { Arrival, Failed, SiblingOutcome, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
-import { checkInput } from "./check-input.ts";
 import type { Choosing } from "./chosen-route.ts";
 import { decideEvent, decideNext, eventResult, type NextDecision } from "./decide-next.ts";
 import { interruptedFeedback } from "./interrupted.ts";
@@ -108,6 +107,69 @@ export function decide(
     case "answer":
       return answered(view, input);
   }
+}
+
+const KINDS: Readonly<Record<MachineInput["kind"], true>> = {
+  start: true,
+  result: true,
+  children: true,
+  cancelled: true,
+  interrupted: true,
+  event: true,
+  interrupt: true,
+  message: true,
+  answer: true,
+};
+const RESULTS: Readonly<Record<StageResult<unknown>["status"], true>> = {
+  completed: true,
+  failed: true,
+  cancelled: true,
+  skipped: true,
+  paused: true,
+};
+const ENDS: Readonly<Record<ChildEnd["status"], true>> = {
+  completed: true,
+  skipped: true,
+  failed: true,
+  cancelled: true,
+};
+
+/** Throws for an input that cannot follow: a program may give the machine anything. */
+function checkInput(view: MachineView, input: MachineInput): void {
+  refuseUnknown("the input", input, "kind", KINDS);
+  if (input.kind === "cancelled") return;
+  if (input.kind === "start") {
+    if (view.at !== undefined) throw new Error("the run has started before");
+    if (input.at !== undefined && !(isObject(input.at) && typeof input.at.state === "string"))
+      throw new Error("a run starts at a state, by its name");
+    return;
+  }
+  enteredOf(view);
+  if (input.kind === "answer") checkInput(view, input.of);
+  else if (input.kind === "children") checkChildren(pendingOf(view), input.ended);
+  else if (view.pending !== undefined)
+    throw new Error(`${view.pending.id} is running: give the machine the ends of its children`);
+  if (input.kind === "result" || input.kind === "interrupted")
+    refuseUnknown("a result", input.result, "status", RESULTS);
+  if (input.kind === "event" && typeof input.event !== "string") throw new Error("the name of an event is a text");
+}
+
+function checkChildren({ id, choice }: PendingFanOut, ended: readonly ChildEnd[]): void {
+  const { length } = choice.siblings;
+  if (!Array.isArray(ended) || ended.length !== length)
+    throw new Error(`${id} joins when all its ${length} children have ended`);
+  for (const [index, sibling] of choice.siblings.entries()) {
+    refuseUnknown(`a child of ${id}`, ended[index], "status", ENDS);
+    const key = childKeyOf(sibling);
+    if (ended[index]?.key !== key)
+      throw new Error(`${id} joins its children in their order: number ${index} is ${key}`);
+  }
+}
+
+function refuseUnknown(what: string, value: unknown, member: string, known: object): void {
+  const given = isObject(value) ? value[member] : undefined;
+  if (typeof given === "string" && Object.hasOwn(known, given)) return;
+  throw new Error(`${what} has none of these as its ${member}: ${Object.keys(known).join(", ")}`);
 }
 
 /** What a state that chooses could choose; undefined for any other. */

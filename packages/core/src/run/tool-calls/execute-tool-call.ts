@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { type ClonedJson, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
+import { type ClonedJson, deepFreeze, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -99,7 +99,7 @@ export function toolCall(
     secrets: deps.secrets,
     // Made on access, since few tools read them.
     get notes() {
-      return Object.freeze({ ...of.notes });
+      return deepFreeze({ ...of.notes });
     },
     get reach() {
       return {

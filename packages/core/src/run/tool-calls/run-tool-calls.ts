@@ -1,5 +1,5 @@
 import { SluiceError } from "../../base/errors.ts";
-import { deepFreeze, type Json } from "../../base/json.ts";
+import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import {
   type Authorization,
@@ -298,12 +298,7 @@ function outcomeOf(of: ToolCallContext, { call, verdict: { verdict } }: DecidedC
   if (ran === undefined) return notRun(call);
   // Not assigned, since a note may be named __proto__.
   for (const [key, value] of Object.entries(ran.notes ?? {}))
-    Object.defineProperty(of.notes, key, {
-      value: deepFreeze(value),
-      writable: true,
-      enumerable: true,
-      configurable: true,
-    });
+    Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
   return { id, tool, ok: ran.ok, output: ran.output, ...(ran.files === undefined ? {} : { files: ran.files }) };
 }
 
