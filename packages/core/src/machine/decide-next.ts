@@ -307,8 +307,7 @@ function whyNot({ when }: RowSpec, scope: GuardScope): Refusal | undefined | Pro
 }
 
 function whyOf({ fires, why }: GuardVerdict): Refusal | undefined {
-  if (fires === true) return undefined;
-  return { why: typeof why === "string" ? why : "its condition gave no reason" };
+  return fires === true ? undefined : { why: typeof why === "string" ? why : "its condition gave no reason" };
 }
 
 function whyFailed(thrown: unknown, workspace: string): Refusal {
