@@ -110,3 +110,13 @@ test.each([
   }
   expect(others.filter(mayHold)).toEqual([]);
 });
+
+test("a file that is named after a secret starts its interrupt without it", async () => {
+  const key = "K3y-0f-the-c4stle-Zq81";
+  const write = "require('fs').writeFileSync('db/' + require('fs').readFileSync('name', 'utf8') + '.sql', 'x')";
+  const files = await interruptsOf({ working: [bash(`node -e "${write}"`), sends("DONE")] }, BUILT_IN, (root) => {
+    writeFileSync(join(root, "name"), key);
+    return { env: { PATH: process.env.PATH ?? "/usr/bin:/bin", CASTLE_TOKEN: key } };
+  });
+  expect(files).toEqual([["db/[redacted:CASTLE_TOKEN].sql"]]);
+});

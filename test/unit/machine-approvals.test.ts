@@ -187,3 +187,9 @@ test("a * row asks as any other", async () => {
     decision: { by: "safe_next" },
   });
 });
+
+test.each(['"false"', '"true"', "1", "{}", "null"])("an answer that is approved as %s is none", async (text) => {
+  const { step } = await machine([{ from: "a", on: { event: "DEPLOY" }, to: "b", approval: {} }]);
+  const asked = await step(event("DEPLOY"));
+  expect((await step(answer(event("DEPLOY"), asked, JSON.parse(text)))).effect).toMatchObject({ kind: "stay" });
+});

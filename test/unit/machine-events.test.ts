@@ -317,3 +317,9 @@ test("the legal events list each event once, its targets with their conditions a
   ]);
   expect(legalEvents(spec, "c")).toEqual([]);
 });
+
+test.each(["null", "1", "{}"])("a condition that gives %s as its reason gave none", async (text) => {
+  const { step } = await machine([{ from: "a", on: { event: "GO" }, when: guard(false, JSON.parse(text)), to: "b" }]);
+  const { rejected } = effectOf(await step(event("GO")), "stay");
+  expect(rejected).toEqual([{ row: 0, why: "its condition gave no reason" }]);
+});

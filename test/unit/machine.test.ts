@@ -479,12 +479,78 @@ describe("lists", () => {
   });
 });
 
+/** Throws whatever is asked of it. */
+function unreadable(): Error {
+  const trap = (): never => {
+    throw new Error("unreadable");
+  };
+  return new Proxy(new Error("unread"), { get: trap, ownKeys: trap });
+}
+
 describe("what cannot follow", () => {
   test("before a start nothing else happens, and children end only while their fan-out is pending", async () => {
     const { spec, state } = await started({ next: { a: () => done(1) } });
     const before = initialState(spec, { input: null });
     await expect(transition(spec, before, completed(1))).rejects.toThrow("the run has not started");
     await expect(transition(spec, state, { kind: "children", ended: [] })).rejects.toThrow("no fan-out is pending");
+  });
+
+  test("a run starts once, and while a fan-out is pending nothing but its children or a cancel follows", async () => {
+    const { spec, state, step } = await started({ next: { a: () => fanOut(["b", "c"], { join: "d" }) } });
+    await expect(transition(spec, state, { kind: "start" })).rejects.toThrow("the run has started before");
+    await step(completed(1));
+    await expect(transition(spec, state, completed(1))).rejects.toThrow("fan-1 is running");
+    const event = { kind: "event", event: "GO", data: {} } as const;
+    await expect(transition(spec, state, event)).rejects.toThrow("fan-1 is running");
+    expect(ended(await transition(spec, state, { kind: "cancelled", reason: "no" }))).toMatchObject({ reason: "no" });
+  });
+
+  test.each<[string, readonly ChildEnd[]]>([
+    ["none of them", []],
+    ["not all of them", [good("b", 1)]],
+    ["one that it does not have", [good("b", 1), good("__proto__", 1)]],
+    ["one of them twice", [good("b", 1), good("b", 1)]],
+    ["them in another order", [good("c", 1), good("b", 1)]],
+    ["one of them without an end", [good("b", 1), JSON.parse('{"key":"c","turns":0,"status":"running"}')]],
+  ])("a fan-out never joins %s", async (_which, children) => {
+    const { spec, state, step } = await started({ next: { a: () => fanOut(["b", "c"], { join: "d" }) } });
+    await step(completed(1));
+    await expect(transition(spec, state, { kind: "children", ended: children })).rejects.toThrow("fan-1");
+  });
+
+  test.each(["null", '"start"', "{}", '{"kind":"__proto__"}', '{"kind":"result"}', '{"kind":"start","at":{}}'])(
+    "what no program may say is one error: %s",
+    async (text) => {
+      const { spec, state } = await started({ next: { a: () => done(1) } });
+      const fresh = initialState(spec, { input: null });
+      const given = JSON.parse(text);
+      await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
+        /none of these|by its name/,
+      );
+    },
+  );
+
+  test.each<[string, () => ReturnType<typeof to>]>([
+    ["returns what throws when it is read", () => JSON.parse("{}", () => unreadable())],
+    [
+      "throws an error whose message throws",
+      () => {
+        throw Object.defineProperty(new Error("no"), "message", { get: () => unreadable().message });
+      },
+    ],
+    [
+      "throws what throws when it is read",
+      () => {
+        const { proxy, revoke } = Proxy.revocable(new Error("no"), {});
+        revoke();
+        throw proxy;
+      },
+    ],
+  ])("a route that %s ends the run as failed, with the reason", async (_what, ask) => {
+    const { step } = await started({ next: { a: ask } });
+    const next = await step(completed(1));
+    expect(ended(next)).toMatchObject({ status: "failed", code: "failed" });
+    expect(next.trace.rejected).toMatch(/^the completed route of a threw: /);
   });
 
   test("a start is no fan-out, whatever a record says", async () => {

@@ -51,9 +51,10 @@ export function isSluiceError(value: unknown, code?: string): value is SluiceErr
 
 /** The message of any thrown value. */
 export function messageOf(thrown: unknown): string {
-  if (thrown instanceof Error) return thrown.message;
   try {
-    return String(thrown);
+    // It may be no text, and reading it may throw.
+    const said: unknown = thrown instanceof Error ? thrown.message : thrown;
+    return String(said);
   } catch (unprintable) {
     return `a thrown value that cannot be printed (${typeof unprintable})`;
   }

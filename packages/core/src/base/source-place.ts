@@ -82,16 +82,15 @@ interface Layer {
 /** An error and its causes. */
 function causesOf(thrown: unknown): readonly Layer[] {
   const layers: Layer[] = [];
-  for (let value = thrown; value instanceof Error && layers.length < MOST_CAUSES; value = value.cause) {
-    try {
+  try {
+    for (let value = thrown; value instanceof Error && layers.length < MOST_CAUSES; value = value.cause) {
       const { name, message, stack } = value;
       const text = typeof stack === "string" ? stack.slice(0, LONGEST_STACK) : "";
       const at = "at" in value && isPlace(value.at) ? value.at : undefined;
       layers.push({ name: `${name}`, message: `${message}`, stack: text, at, frames: framesIn(text, `${message}`) });
-    } catch {
-      // The getters of an error may throw; then it says nothing about its place.
-      break;
     }
+  } catch {
+    // Whatever reads a thrown value may throw; then it says nothing more about its place.
   }
   return layers;
 }

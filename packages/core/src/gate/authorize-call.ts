@@ -290,7 +290,7 @@ async function measuredEdits(
   if (!limitsEdits(limits)) return undefined;
   // A tool that measures nothing has no edits on record; a replay hands on an empty list for it.
   if (recorded !== undefined && (measure !== undefined || recorded.length > 0)) return { ok: true, edits: recorded };
-  return await measure?.({ workspace, notes, judged });
+  return await measure?.({ workspace, notes: deepFreeze({ ...notes }), judged });
 }
 
 const NOTHING: readonly Subject[] = [];

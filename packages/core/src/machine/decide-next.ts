@@ -307,7 +307,7 @@ function whyNot({ when }: RowSpec, scope: GuardScope): Refusal | undefined | Pro
 }
 
 function whyOf({ fires, why }: GuardVerdict): Refusal | undefined {
-  return fires === true ? undefined : { why };
+  return fires === true ? undefined : { why: typeof why === "string" ? why : "its condition gave no reason" };
 }
 
 function whyFailed(thrown: unknown, workspace: string): Refusal {
@@ -340,14 +340,13 @@ function decisionOf(question: Question, by: Trace, route: Route): Promise<NextDe
     ...rejectedBy(by, `${route.name} of ${state} threw: ${messageOf(thrown)}`),
     ...thrownAt(thrown, workspace),
   });
-  let value: unknown;
   try {
-    value = route.ask();
-    if (isPromiseLike(value)) return Promise.resolve(value).then(answered, threw);
+    const value = route.ask();
+    const decision = isPromiseLike(value) ? Promise.resolve(value).then(answered) : answered(value);
+    return decision instanceof Promise ? decision.catch(threw) : decision;
   } catch (thrown) {
     return threw(thrown);
   }
-  return answered(value);
 }
 
 function validated(

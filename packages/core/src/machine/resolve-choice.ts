@@ -49,6 +49,10 @@ export type ResolvedSibling =
     }
   /** Another pipeline. The input is merged into its initial context. */
   | { readonly kind: "invoke"; readonly key: string; readonly pipeline: string; readonly input: JsonObject };
+/** Names a child in its fan-out. */
+export function childKeyOf(sibling: ResolvedSibling): string {
+  return sibling.kind === undefined ? (sibling.key ?? sibling.state) : sibling.key;
+}
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 export type ResolvedChoiceResult =
   | { readonly ok: true; readonly choice: ResolvedChoice }

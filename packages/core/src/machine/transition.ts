@@ -1,4 +1,4 @@
-import { deepFreeze, type Json, type JsonObject, textField } from "../base/json.ts";
+import { deepFreeze, isObject, type Json, type JsonObject, textField } from "../base/json.ts";
 import type { Arrival, Failed, SiblingOutcome, StageResult } from "../definition/result.ts";
 import type { InterruptSpec, PipelineSpec } from "../definition/spec.ts";
 import type { Choosing } from "./chosen-route.ts";
@@ -18,7 +18,7 @@ import {
   statesToVisit,
 } from "./machine-state.ts";
 import type { OutputChange } from "./outputs.ts";
-import { type FanOutChoice, type ResolvedChoice, type ResolvedSibling, resolveChoice } from "./resolve-choice.ts";
+import { childKeyOf, type FanOutChoice, type ResolvedChoice, resolveChoice } from "./resolve-choice.ts";
 import { routeTargets } from "./route-targets.ts";
 import { inputAt, type StartAt, startProblems } from "./start-at.ts";
 import type { Child, ChildEnd, MachineEnd, MachineInput, MachineLimit, Transition } from "./transition-types.ts";
@@ -49,7 +49,7 @@ export function recordedChildren({
 /**
  * Decides what follows from what has happened. Changes nothing. Whatever routes, conditions and schemas do, the result is a valid
  * transition. It is `decide`, the only part that runs code of the pipeline, and then `follow`. Throws for an input that cannot
- * follow: a result before the start, and children where no fan-out is pending.
+ * follow, such as a result before the start, a second start, and other children than those of the fan-out that is pending.
  */
 export async function transition(spec: PipelineSpec, view: MachineView, input: MachineInput): Promise<Transition> {
   return follow(spec, view, input, await decide(spec, view, input));
@@ -57,13 +57,14 @@ export async function transition(spec: PipelineSpec, view: MachineView, input: M
 
 /**
  * Asks the pipeline what comes next. A journal records the answer, since the code that gave it may change or differ. A promise only
- * where there is something to wait for, since most routes are not asynchronous.
+ * where there is something to wait for, since most routes are not asynchronous. Throws for an input that cannot follow.
  */
 export function decide(
   spec: PipelineSpec,
   view: MachineView,
   input: MachineInput,
 ): Promise<NextDecision> | NextDecision {
+  checkInput(view, input);
   const mayReturn = view.suspended.length > 0;
   switch (input.kind) {
     case "start":
@@ -106,6 +107,69 @@ export function decide(
     case "answer":
       return answered(view, input);
   }
+}
+
+const KINDS: Readonly<Record<MachineInput["kind"], true>> = {
+  start: true,
+  result: true,
+  children: true,
+  cancelled: true,
+  interrupted: true,
+  event: true,
+  interrupt: true,
+  message: true,
+  answer: true,
+};
+const RESULTS: Readonly<Record<StageResult<unknown>["status"], true>> = {
+  completed: true,
+  failed: true,
+  cancelled: true,
+  skipped: true,
+  paused: true,
+};
+const ENDS: Readonly<Record<ChildEnd["status"], true>> = {
+  completed: true,
+  skipped: true,
+  failed: true,
+  cancelled: true,
+};
+
+/** Throws for an input that cannot follow: a program may give the machine anything. */
+function checkInput(view: MachineView, input: MachineInput): void {
+  refuseUnknown("the input", input, "kind", KINDS);
+  if (input.kind === "cancelled") return;
+  if (input.kind === "start") {
+    if (view.at !== undefined) throw new Error("the run has started before");
+    if (input.at !== undefined && !(isObject(input.at) && typeof input.at.state === "string"))
+      throw new Error("a run starts at a state, by its name");
+    return;
+  }
+  enteredOf(view);
+  if (input.kind === "answer") checkInput(view, input.of);
+  else if (input.kind === "children") checkChildren(pendingOf(view), input.ended);
+  else if (view.pending !== undefined)
+    throw new Error(`${view.pending.id} is running: give the machine the ends of its children`);
+  if (input.kind === "result" || input.kind === "interrupted")
+    refuseUnknown("a result", input.result, "status", RESULTS);
+  if (input.kind === "event" && typeof input.event !== "string") throw new Error("the name of an event is a text");
+}
+
+function checkChildren({ id, choice }: PendingFanOut, ended: readonly ChildEnd[]): void {
+  const { length } = choice.siblings;
+  if (!Array.isArray(ended) || ended.length !== length)
+    throw new Error(`${id} joins when all its ${length} children have ended`);
+  for (const [index, sibling] of choice.siblings.entries()) {
+    refuseUnknown(`a child of ${id}`, ended[index], "status", ENDS);
+    const key = childKeyOf(sibling);
+    if (ended[index]?.key !== key)
+      throw new Error(`${id} joins its children in their order: number ${index} is ${key}`);
+  }
+}
+
+function refuseUnknown(what: string, value: unknown, member: string, known: object): void {
+  const given = isObject(value) ? value[member] : undefined;
+  if (typeof given === "string" && Object.hasOwn(known, given)) return;
+  throw new Error(`${what} has none of these as its ${member}: ${Object.keys(known).join(", ")}`);
 }
 
 /** What a state that chooses could choose; undefined for any other. */
@@ -163,7 +227,7 @@ function answered(view: MachineView, input: Extract<MachineInput, { readonly kin
   const { of, decision, approved, reason } = input;
   const { approval, ...asked } = decision;
   if (approval === undefined) throw new Error("the answer is to a decision that needs no approval");
-  if (approved) return { ...asked, approved: true };
+  if (approved === true) return { ...asked, approved: true };
   const { context: _unmerged, choice, ...denied } = asked;
   const why = reason === undefined || reason === "" ? "" : `: ${reason}`;
   const refusal = `the move from ${enteredOf(view).state} to ${choiceText(choice)} was not approved${why}`;
@@ -486,7 +550,7 @@ function countsOf(spec: PipelineSpec, view: MachineView, input: MachineInput): P
     case "children": {
       const { siblings } = pendingOf(view).choice;
       const states = new Map(
-        siblings.flatMap((each) => (each.kind === undefined ? [[each.key ?? each.state, each.state]] : [])),
+        siblings.flatMap((each) => (each.kind === undefined ? [[childKeyOf(each), each.state]] : [])),
       );
       return {
         turns: input.ended.flatMap(({ key, turns }) => {
@@ -567,8 +631,8 @@ function fanningOut(spec: PipelineSpec, view: MachineView, move: Move, choice: F
   const fanOut: PendingFanOut = { id: `fan-${view.fanOuts + 1}`, choice, after };
   const children = choice.siblings.map((sibling): Child => {
     if (sibling.kind !== undefined) return sibling;
-    const { state: id, input: own, key = id } = sibling;
-    return { kind: "sibling", key, state: id, input: own };
+    const { state: id, input: own } = sibling;
+    return { kind: "sibling", key: childKeyOf(sibling), state: id, input: own };
   });
   return { effect: { kind: "fanOut", fanOut, children }, patch: { ...patch, fanOut }, trace };
 }
@@ -577,18 +641,16 @@ function fanningOut(spec: PipelineSpec, view: MachineView, move: Move, choice: F
 function joining(patch: Patch, { siblings, list }: FanOutChoice, ended: readonly ChildEnd[]): Patch {
   const outputs = new Map(ended.flatMap((end) => (end.status === "completed" ? [[end.key, end.output] as const] : [])));
   const last = ended.findLast(({ status }) => status === "completed");
-  const keys = list === undefined ? siblings.map(upstreamKey) : [[list, last?.key ?? ""] as const];
-  const changes = keys.flatMap(([state, key]): readonly OutputChange[] => {
+  // Where an output is found upstream, and the key of its child.
+  const places =
+    list === undefined
+      ? siblings.map(childKeyOf).map((key) => [key, key] as const)
+      : [[list, last?.key ?? ""] as const];
+  const changes = places.flatMap(([state, key]): readonly OutputChange[] => {
     const output = outputs.get(key);
     return output === undefined ? [{ state }] : [{ state }, { state, output }];
   });
   return { ...patch, outputs: [...(patch.outputs ?? []), ...changes] };
-}
-
-/** Where the output of a child is found upstream, and the child's key. */
-function upstreamKey(sibling: ResolvedSibling): readonly [upstream: string, key: string] {
-  const key = sibling.kind === undefined ? sibling.state : sibling.key;
-  return [key, key];
 }
 
 function joinedAs({ list }: FanOutChoice, ended: readonly ChildEnd[]): Joined {

@@ -36,6 +36,7 @@ import {
   stopOnFailure,
   waitForSignal,
 } from "./active-run.ts";
+import { INTERRUPTION_SIGNAL } from "./interruptions.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
 import { checkChildren, runChildren } from "./run-children.ts";
 
@@ -107,6 +108,9 @@ export class ProgramRunner implements StepRunner {
     options: StepOptions<T> = {},
   ): Promise<T> {
     const { graceMs = 0, takes = [] } = options;
+    const own = takes.find(({ name }) => isOfRun(name));
+    if (own !== undefined)
+      return Promise.reject(this.#misuse("signals_taken", `step ${stepId} cannot take signals named ${own.name}`));
     const signals: StepCall["signals"] = (name = takes[0]?.name) =>
       name !== undefined && takes.some((each) => each.name === name) ? this.#untaken(name) : [];
     const step: Step<T, T> = {
@@ -495,6 +499,8 @@ export class ProgramRunner implements StepRunner {
   }
 
   #take(name: string, count: number): void {
+    if (!Number.isSafeInteger(count) || count < 0)
+      throw this.#misuse("signals_taken", `${String(count)} is no number of signals named ${name} to take`);
     if (count === 0 || this.#copied) return;
     this.#taken ??= new Map();
     this.#taken.set(name, this.#takenSoFar(name) + count);
@@ -507,6 +513,11 @@ export class ProgramRunner implements StepRunner {
   #misuse(code: string, message: string): SluiceError {
     return new SluiceError("Host", code, `run ${this.runId}: ${message}`);
   }
+}
+
+/** Answers of requests and interruptions: only the run may take them. */
+function isOfRun(signal: string): boolean {
+  return signal.startsWith("request/") || signal === INTERRUPTION_SIGNAL;
 }
 
 function ignore(): void {

@@ -126,6 +126,8 @@ export class ExecutionLimits implements Budget, Deadline {
     this.#caps = ledger === undefined ? caps : [...capsOf("state", state, ledger), ...caps];
     const own = timeCap("state", state.timeoutMs, () => watch.ms());
     this.#timeCaps = own.length === 0 ? timeCaps : [...own, ...timeCaps];
+    // A kind gets this object as its budget, and no method of its own may take the place of one of these.
+    Object.freeze(this);
   }
 
   get capped(): boolean {

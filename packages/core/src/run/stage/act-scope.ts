@@ -1,6 +1,6 @@
 // What an executor gets for one attempt, and when an executor that ignores a cancel is abandoned.
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
-import { type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import { providerFaultPolicy } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
@@ -251,7 +251,7 @@ class AttemptScope implements ActScope {
   }
 
   used(): ReturnType<ActScope["used"]> {
-    return this.#attempt.used.calls;
+    return deepFreeze(this.#attempt.used.calls);
   }
 
   calls(...[turn, requests]: Parameters<ActScope["calls"]>): ReturnType<ActScope["calls"]> {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { isSluiceError, messageOf } from "../../base/errors.ts";
-import { type ClonedJson, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
+import { type ClonedJson, deepFreeze, isObject, type Json, type JsonObject, strictClone } from "../../base/json.ts";
 import { thrownAt } from "../../base/source-place.ts";
 import type { ApprovedBy, Authorization, DeniedCall, PromptedCall, SealedCall } from "../../gate/authorize-call.ts";
 import { mayBeAnyLine } from "../../gate/decide.ts";
@@ -77,7 +77,7 @@ export function toolCall(
 ): ToolCall {
   const { call, by, subjects, edits, intent } = approved;
   const { runId, executionId, attempt } = call.scope;
-  const { policy, notes } = of;
+  const { policy } = of;
   const { state, deps } = of.attempt.execution;
   const { atWork } = deps;
   const granted = by === "grant";
@@ -97,8 +97,10 @@ export function toolCall(
     signal,
     ...policy.scene,
     secrets: deps.secrets,
-    notes,
-    // Made on access, since only tools that start a process read it.
+    // Made on access, since few tools read them.
+    get notes() {
+      return deepFreeze({ ...of.notes });
+    },
     get reach() {
       return {
         ...fileReach(granted ? undefined : envelope, call.tool),

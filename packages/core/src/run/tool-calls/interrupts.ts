@@ -53,7 +53,8 @@ export function matchedInterrupts(
   return interrupts.flatMap(({ name, matches }) => {
     if (handled.has(name)) return [];
     const matching = files.filter((file) => matches(file));
-    return matching.length === 0 && !isUnknown ? [] : [{ interrupt: name, files: matching.slice(0, MOST_FILES) }];
+    if (matching.length === 0 && !isUnknown) return [];
+    return [{ interrupt: name, files: matching.slice(0, MOST_FILES).map(deps.secrets.text) }];
   });
 }
 
