@@ -99,3 +99,22 @@ test.each([-1, 0.5, Number.NaN])("a kind cannot take %s signals", async (count) 
   };
   await expect(live.start(around(act), {})).rejects.toMatchObject({ class: "Host", code: "signals_taken" });
 });
+
+test("a kind cannot change the methods of other executions through the prototypes of what it gets", async () => {
+  const live = session({ model: noModel });
+  const changed: string[] = [];
+  const change = (given: object): void => {
+    const shared: object = Object.getPrototypeOf(given);
+    for (const name of Object.getOwnPropertyNames(shared))
+      if (Reflect.defineProperty(shared, name, { value: () => null })) changed.push(name);
+  };
+  const act = async (scope: ActScope): Promise<ActOutcome> => {
+    await scope.steps.run("change", (call) => {
+      for (const given of [scope, scope.steps, scope.budget, call]) change(given);
+      return null;
+    });
+    return completed(null);
+  };
+  expect(await live.start(around(act), {})).toMatchObject({ status: "completed" });
+  expect(changed).toEqual([]);
+});

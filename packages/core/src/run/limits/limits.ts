@@ -218,6 +218,9 @@ export class ExecutionLimits implements Budget, Deadline {
   }
 }
 
+// A kind reaches it by its budget: what it sets there would hold for every run of the process.
+Object.freeze(ExecutionLimits.prototype);
+
 type Owner = "state" | "run";
 const OWNER: Readonly<Record<Owner, string>> = { state: "this state", run: "the run" };
 

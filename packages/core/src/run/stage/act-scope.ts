@@ -130,7 +130,7 @@ export class ActWork {
   #inFlight = 0;
   #closed = false;
   /** Created by the first call: an attempt without calls needs no grants. */
-  #calls: Calls | undefined;
+  calls: Calls | undefined;
 
   constructor(attempt: Attempt) {
     this.#attempt = attempt;
@@ -151,8 +151,12 @@ export class ActWork {
       const message = `${executionId} waits for the handler of an interrupt, and can do nothing else meanwhile; await every call`;
       return Promise.reject(new SluiceError("Host", "step_overlap", message));
     }
-    this.#count(1);
-    const ended = (): void => this.#count(-1);
+    const ended = (): void => {
+      this.#inFlight -= 1;
+      this.onBusy?.();
+    };
+    this.#inFlight += 1;
+    this.onBusy?.();
     try {
       const working = work();
       working.then(ended, ended);
@@ -170,20 +174,10 @@ export class ActWork {
     return Promise.reject(new SluiceError("Host", "step_name_reserved", message));
   }
 
-  calls(entry: StageContext): Calls {
-    this.#calls ??= createCalls(this.#attempt, entry);
-    return this.#calls;
-  }
-
   /** Rejects all further work of the executor. Returns the requests that were never settled. */
   close(): readonly string[] {
     this.#closed = true;
-    return this.#calls?.close() ?? [];
-  }
-
-  #count(change: 1 | -1): void {
-    this.#inFlight += change;
-    this.onBusy?.();
+    return this.calls?.close() ?? [];
   }
 }
 
@@ -256,7 +250,8 @@ class AttemptScope implements ActScope {
 
   calls(...[turn, requests]: Parameters<ActScope["calls"]>): ReturnType<ActScope["calls"]> {
     return this.#work.during(async () => {
-      const outcomes = await this.#work.calls(this.#entry).run(turn, requests);
+      this.#work.calls ??= createCalls(this.#attempt, this.#entry);
+      const outcomes = await this.#work.calls.run(turn, requests);
       this.ctx = this.#attempt.contextNow(this.#entry);
       return outcomes;
     });
@@ -277,7 +272,7 @@ class AttemptScope implements ActScope {
   ask({ name, ...asks }: Parameters<ActScope["ask"]>[0]): Promise<AskOutcome> {
     return this.#work.during(async () => {
       this.#asked ??= new Set();
-      refuseRepeated(this.#asked, this.executionId, name);
+      refuseRepeated(this.#asked, this.#attempt.executionId, name);
       return await askPerson(this.#attempt, { name, ...asks });
     });
   }
@@ -313,12 +308,12 @@ class AttemptScope implements ActScope {
   }
 
   suspend(fault: RunFault): Promise<void> {
-    const { journal, slot } = this.#attempt;
+    const { execution, journal, slot } = this.#attempt;
     return this.#work.during(async () => {
       refuseNoTime("a suspension", fault.retryAt ?? 0);
       this.#suspensions += 1;
       const name = stepNames.suspension(this.#suspensions);
-      const masked = maskSecrets<RunFault>(fault, this.secrets);
+      const masked = maskSecrets<RunFault>(fault, execution.deps.secrets);
       await slot.withSlotReleased(() => journal.awaitResume(name, masked));
     });
   }
