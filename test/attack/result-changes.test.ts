@@ -40,6 +40,17 @@ function around(act: (scope: ActScope) => Promise<ActOutcome>, allowedTools: rea
     transitions: [{ from: "a", on: "success", to: "ok" }],
   });
 }
+/** Calls the tool once for each moment, and returns what the kind read. */
+async function callingAt(live: ReturnType<typeof session>, moments: readonly number[] = MOMENTS) {
+  const read: Json[] = [];
+  const one = around(async (scope) => {
+    const call = caller(scope);
+    for (const moment of moments) read.push(await call("Keeps", { moment }));
+    return completed(null);
+  });
+  const { runId } = await live.start(one, {});
+  return { runId, read };
+}
 async function recordsKey(host: RunHost, runId: string): Promise<boolean> {
   await eventsOf(host, runId);
   return JSON.stringify(await host.journal(runId)).includes(KEY);
@@ -75,13 +86,7 @@ test.each<[string, (kept: JsonObject) => Partial<ToolResult>]>([
     return { ok: true, output: "", ...part(kept) };
   };
   const live = session({ model: noModel, tools: [tool("Keeps", { execute })], env });
-  const read: Json[] = [];
-  const one = around(async (scope) => {
-    const call = caller(scope);
-    for (const moment of MOMENTS) read.push(await call("Keeps", { moment }));
-    return completed(null);
-  });
-  const { runId } = await live.start(one, {});
+  const { runId, read } = await callingAt(live);
   expect(read).toHaveLength(MOMENTS.length);
   expect(JSON.stringify(read)).not.toContain(KEY);
   expect(await recordsKey(live.host, runId)).toBe(false);
@@ -101,12 +106,7 @@ test("a tool whose file has another name with every reading records the one that
     return { ok: true, output: "", files: [file] };
   };
   const live = session({ model: noModel, tools: [tool("Keeps", { execute })], env });
-  const one = around(async (scope) => {
-    const call = caller(scope);
-    for (const moment of MOMENTS.slice(0, 9)) await call("Keeps", { moment });
-    return completed(null);
-  });
-  const { runId } = await live.start(one, {});
+  const { runId } = await callingAt(live, MOMENTS.slice(0, 9));
   expect(await recordsKey(live.host, runId)).toBe(false);
 });
 
@@ -274,12 +274,7 @@ test("a tool that keeps the intent it prepared records no secret by it, whenever
     return kept;
   };
   const live = session({ model: noModel, tools: [tool("Keeps", { prepare })], env });
-  const one = around(async (scope) => {
-    const call = caller(scope);
-    for (const moment of MOMENTS) await call("Keeps", { moment });
-    return completed(null);
-  });
-  const { runId } = await live.start(one, {});
+  const { runId } = await callingAt(live);
   expect(await recordsKey(live.host, runId)).toBe(false);
 });
 

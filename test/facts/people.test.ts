@@ -1,18 +1,9 @@
 import { type Answer, callbackInteractor, type Interactor } from "@sluice/core";
 import { expect } from "vitest";
 import { calls, drive, fact, noting, saying, tools, worker } from "../support/facts.ts";
+import { person } from "../support/people-kit.ts";
 import { dataOf, eventually, quiet, tool } from "../support/run-kit.ts";
 
-/** A person at a screen: sees requests, and answers when the test says so. */
-function person(name: string) {
-  const seen: { readonly requestId: string; readonly signal: AbortSignal; readonly answer: (given: Answer) => void }[] =
-    [];
-  const made: Interactor = {
-    name,
-    answer: ({ requestId }, signal) => new Promise((answer) => seen.push({ requestId, signal, answer })),
-  };
-  return { ...made, seen };
-}
 const outside = [...tools, tool("Deploy")];
 /** Three calls that each need a grant. */
 const three = saying;
@@ -32,7 +23,11 @@ fact(63, "requests are shown one at a time, in the order they came", async () =>
       }
     },
   });
-  expect(me.seen.map(({ requestId }) => requestId)).toEqual(["one#1/a1/t1.c0", "one#1/a1/t1.c1", "one#1/a1/t1.c2"]);
+  expect(me.seen.map(({ request }) => request.requestId)).toEqual([
+    "one#1/a1/t1.c0",
+    "one#1/a1/t1.c1",
+    "one#1/a1/t1.c2",
+  ]);
 });
 
 fact(64, "the first answer wins, the others are notified, and what they say later is refused", async () => {
