@@ -523,7 +523,14 @@ describe("what cannot follow", () => {
   test("before a start nothing else happens, and children end only while their fan-out is pending", async () => {
     const { spec, state } = await started({ next: { a: () => done(1) } });
     const before = initialState(spec, { input: null });
-    await expect(transition(spec, before, completed(1))).rejects.toThrow("the run has not started");
+    const inputs: readonly MachineInput[] = [
+      completed(1),
+      { kind: "event", event: "GO", data: {} },
+      { kind: "interrupt", name: "i", path: "x" },
+      { kind: "children", ended: [] },
+    ];
+    for (const happened of inputs)
+      await expect(transition(spec, before, happened)).rejects.toThrow("the run has not started");
     await expect(transition(spec, state, { kind: "children", ended: [] })).rejects.toThrow("no fan-out is pending");
   });
 
@@ -538,6 +545,7 @@ describe("what cannot follow", () => {
   });
 
   test.each<[string, readonly ChildEnd[]]>([
+    ["what is no list", JSON.parse("null")],
     ["none of them", []],
     ["not all of them", [good("b", 1)]],
     ["one that it does not have", [good("b", 1), good("__proto__", 1)]],
@@ -550,17 +558,25 @@ describe("what cannot follow", () => {
     await expect(transition(spec, state, { kind: "children", ended: children })).rejects.toThrow("fan-1");
   });
 
-  test.each(["null", '"start"', "{}", '{"kind":"__proto__"}', '{"kind":"result"}', '{"kind":"start","at":{}}'])(
-    "what no program may say is one error: %s",
-    async (text) => {
-      const { spec, state } = await started({ next: { a: () => done(1) } });
-      const fresh = initialState(spec, { input: null });
-      const given = JSON.parse(text);
-      await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
-        /none of these|by its name/,
-      );
-    },
-  );
+  test.each([
+    "null",
+    '"start"',
+    "{}",
+    '{"kind":"__proto__"}',
+    '{"kind":"result"}',
+    '{"kind":"interrupted"}',
+    '{"kind":"answer","of":null}',
+    '{"kind":"event"}',
+    '{"kind":"start","at":null}',
+    '{"kind":"start","at":{}}',
+  ])("what no program may say is one error: %s", async (text) => {
+    const { spec, state } = await started({ next: { a: () => done(1) } });
+    const fresh = initialState(spec, { input: null });
+    const given = JSON.parse(text);
+    await expect(transition(spec, given?.kind === "start" ? fresh : state, given)).rejects.toThrow(
+      /none of these|by its name|name of an event/,
+    );
+  });
 
   test.each<[string, () => ReturnType<typeof to>]>([
     ["returns what throws when it is read", () => JSON.parse("{}", () => unreadable())],

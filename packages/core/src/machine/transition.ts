@@ -165,9 +165,9 @@ function checkChildren({ id, choice }: PendingFanOut, ended: readonly ChildEnd[]
   }
 }
 
-function refuseUnknown(what: string, value: unknown, member: string, known: object): void {
+function refuseUnknown(what: string, value: unknown, member: string, known: Readonly<Record<string, true>>): void {
   const given = isObject(value) ? value[member] : undefined;
-  if (typeof given === "string" && Object.hasOwn(known, given)) return;
+  if (typeof given === "string" && known[given] === true) return;
   throw new Error(`${what} has none of these as its ${member}: ${Object.keys(known).join(", ")}`);
 }
 
