@@ -563,6 +563,7 @@ describe("what cannot follow", () => {
     '"start"',
     "{}",
     '{"kind":"__proto__"}',
+    '{"kind":["result"]}',
     '{"kind":"result"}',
     '{"kind":"interrupted"}',
     '{"kind":"answer","of":null}',
@@ -848,7 +849,7 @@ describe("what user code reads", () => {
       return { round, ctx: contextOf(state) };
     });
     for (const { round, ctx } of moments.slice(1).toReversed())
-      expect(Object.values(ctx.upstream).toSorted()).toEqual([round - 1, round].toSorted());
+      expect(new Set(Object.values(ctx.upstream))).toEqual(new Set([round - 1, round]));
   });
 
   test("shows each of several runs that continue from one moment its own outputs, whichever is read first", () => {
